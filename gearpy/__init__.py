@@ -1,0 +1,177 @@
+"""gearpy: an actor-based streaming runtime.
+
+    import gearpy as gp
+
+    app = gp.StreamApp("wordcount")
+    (
+        app.read(gp.files("books/*.txt"))
+        .flat_map(str.split)
+        .key_by(lambda word: word)
+        .window(gp.tumbling("10s"))
+        .count()
+        .write(gp.console())
+    )
+    gp.run(app)
+
+Everything users need is a name of this module, of `gearpy.testing` or of `gearpy.errors`. Names
+load what they stand for when they are first used, so that importing a core loads no actor.
+"""
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gearpy.cluster.local import LocalCluster, run
+    from gearpy.config.load import load as load_config
+    from gearpy.config.schema import Config
+    from gearpy.connectors.console import console
+    from gearpy.connectors.files import files, jsonl_file, text_file
+    from gearpy.connectors.generator import generate
+    from gearpy.connectors.memory import collection, memory
+    from gearpy.core.partition import (
+        BroadcastPartitioner,
+        CoLocationPartitioner,
+        GroupByPartitioner,
+        HashPartitioner,
+        MulticastPartitioner,
+        ShuffleGroupingPartitioner,
+        ShufflePartitioner,
+        UnicastPartitioner,
+    )
+    from gearpy.core.window import GlobalWindows, TumblingWindows, global_window, tumbling
+    from gearpy.dsl.stream import KeyedStream, Stream, StreamApp, WindowedStream
+    from gearpy.errors import (
+        ApplicationFailed,
+        ConfigError,
+        GearpyError,
+        GraphError,
+        OperatorError,
+    )
+    from gearpy.ids import MAX_MS, MIN_MS, TaskId
+    from gearpy.messages.data import Batch, Message
+    from gearpy.task.aggregate import WindowResult
+    from gearpy.task.api import (
+        FINISHED,
+        Sink,
+        SinkWriter,
+        Source,
+        SourceReader,
+        Task,
+        TaskContext,
+    )
+    from gearpy.task.application import Graph, Processor, StreamApplication
+    from gearpy.wire.records import register_record
+
+__all__ = [
+    "FINISHED",
+    "MAX_MS",
+    "MIN_MS",
+    "ApplicationFailed",
+    "Batch",
+    "BroadcastPartitioner",
+    "CoLocationPartitioner",
+    "Config",
+    "ConfigError",
+    "GearpyError",
+    "GlobalWindows",
+    "Graph",
+    "GraphError",
+    "GroupByPartitioner",
+    "HashPartitioner",
+    "KeyedStream",
+    "LocalCluster",
+    "Message",
+    "MulticastPartitioner",
+    "OperatorError",
+    "Processor",
+    "ShuffleGroupingPartitioner",
+    "ShufflePartitioner",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
+    "Stream",
+    "StreamApp",
+    "StreamApplication",
+    "Task",
+    "TaskContext",
+    "TaskId",
+    "TumblingWindows",
+    "UnicastPartitioner",
+    "WindowResult",
+    "WindowedStream",
+    "collection",
+    "console",
+    "files",
+    "generate",
+    "global_window",
+    "jsonl_file",
+    "load_config",
+    "memory",
+    "register_record",
+    "run",
+    "text_file",
+    "tumbling",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+_HOMES = {
+    "gearpy.cluster.local": ("LocalCluster", "run"),
+    "gearpy.config.schema": ("Config",),
+    "gearpy.connectors.console": ("console",),
+    "gearpy.connectors.files": ("files", "jsonl_file", "text_file"),
+    "gearpy.connectors.generator": ("generate",),
+    "gearpy.connectors.memory": ("collection", "memory"),
+    "gearpy.core.partition": (
+        "BroadcastPartitioner",
+        "CoLocationPartitioner",
+        "GroupByPartitioner",
+        "HashPartitioner",
+        "MulticastPartitioner",
+        "ShuffleGroupingPartitioner",
+        "ShufflePartitioner",
+        "UnicastPartitioner",
+    ),
+    "gearpy.core.window": ("GlobalWindows", "TumblingWindows", "global_window", "tumbling"),
+    "gearpy.dsl.stream": ("KeyedStream", "Stream", "StreamApp", "WindowedStream"),
+    "gearpy.errors": (
+        "ApplicationFailed",
+        "ConfigError",
+        "GearpyError",
+        "GraphError",
+        "OperatorError",
+    ),
+    "gearpy.ids": ("MAX_MS", "MIN_MS", "TaskId"),
+    "gearpy.messages.data": ("Batch", "Message"),
+    "gearpy.task.aggregate": ("WindowResult",),
+    "gearpy.task.api": (
+        "FINISHED",
+        "Sink",
+        "SinkWriter",
+        "Source",
+        "SourceReader",
+        "Task",
+        "TaskContext",
+    ),
+    "gearpy.task.application": ("Graph", "Processor", "StreamApplication"),
+    "gearpy.wire.records": ("register_record",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: Public names that are called otherwise where they live.
+_RENAMED = {"load_config": ("gearpy.config.load", "load")}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        home, own = _RENAMED[name]
+        return getattr(import_module(home), own)
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'gearpy' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,173 @@
+"""Supervision of one actor: what becomes of it when it fails, of its children, and who is told."""
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gearpy.actor.api import Exited, Failed
+from gearpy.core.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
+from gearpy.errors import ActorStopped
+from gearpy.ids import ActorPath
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from gearpy.actor.cell import ActorCell
+
+__all__ = ["Children", "Exit", "Supervisor", "as_answer", "failure_of", "tell_watcher"]
+
+_log = logging.getLogger("gearpy.actor")
+
+
+def failure_of(error: BaseException) -> Failed:
+    """Return the exit reason for an exception of user code."""
+    return Failed(error, "".join(traceback.format_exception(error)))
+
+
+def as_answer(error: BaseException, path: ActorPath) -> Exception:
+    """Return what an asker may get to see of an exception.
+
+    `SystemExit` and its like would end the asker, who did nothing wrong.
+    """
+    if isinstance(error, Exception):
+        return error
+    stopped = ActorStopped(f"actor {path} raised {error!r} before it answered")
+    stopped.__cause__ = error
+    return stopped
+
+
+class Supervisor:
+    """Decides over the failures of one actor, by its policy, and logs each of them.
+
+    Restart: kept, as it holds the restart history.
+    """
+
+    def __init__(self, path: ActorPath, policy: RestartPolicy, rng: "Random") -> None:
+        self._path = path
+        self._policy = policy
+        self._budget = RestartBudget(policy)
+        self._rng = rng
+
+    def on_failure(self, failed: Failed, now_ms: int) -> RestartDecision:
+        """Count a failure and return what to do."""
+        decision = self._budget.on_failure(now_ms, self._rng)
+        if isinstance(decision, RestartAfter):
+            _log.warning(
+                "actor %s failed, restarts in %d ms: %s\n%s",
+                self._path,
+                decision.delay_ms,
+                failed,
+                failed.traceback,
+            )
+        else:
+            _log.error(
+                "actor %s failed after %d restarts in %d ms, stops: %s\n%s",
+                self._path,
+                max(self._policy.max_restarts, 0),
+                self._policy.window_ms,
+                failed,
+                failed.traceback,
+            )
+        return decision
+
+
+class Children:
+    """The living children of one actor.
+
+    Runs on: the parent's turns, and on any thread when the parent is killed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cells: dict[ActorCell[Any], None] = {}  # A dict for its order: oldest first.
+        self._is_open = True
+
+    def add(self, cell: "ActorCell[Any]") -> bool:
+        """Take in a child; False when the parent is gone."""
+        with self._lock:
+            if self._is_open:
+                self._cells[cell] = None
+            return self._is_open
+
+    def discard(self, cell: "ActorCell[Any]") -> bool:
+        """Forget a child; False when it was not, or no longer, one."""
+        with self._lock:
+            if cell not in self._cells:
+                return False
+            del self._cells[cell]
+            return True
+
+    def has(self, cell: "ActorCell[Any]") -> bool:
+        """Whether this is a child that is not known to be gone."""
+        return cell in self._cells
+
+    def stop_all(self) -> bool:
+        """Ask all to stop, youngest first; False when there are none."""
+        with self._lock:
+            cells = list(self._cells)
+        for cell in reversed(cells):
+            cell.request_stop()
+        return bool(cells)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all are gone."""
+        return not self._cells
+
+    def kill_all(self, *, close: bool) -> None:
+        """Give up those that are left; ``close`` when the parent takes in no more."""
+        with self._lock:
+            self._is_open = self._is_open and not close
+            cells = list(self._cells)
+            self._cells.clear()
+        for cell in cells:
+            cell.kill()
+
+
+class Exit:
+    """Whether an actor is gone, and who wants to know. Set once.
+
+    Runs on: any thread.
+    """
+
+    __slots__ = ("_exited", "_lock", "_watchers", "is_set")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._exited: Exited | None = None
+        self._watchers: dict[object, Callable[[Exited], None]] = {}
+        self.is_set = False
+
+    def set(self, exited: Exited) -> list[Callable[[Exited], None]] | None:
+        """Return whom to tell of it, or None when it was set before."""
+        with self._lock:
+            if self.is_set:
+                return None
+            self._exited, self.is_set = exited, True
+            watchers = list(self._watchers.values())
+            self._watchers.clear()
+            return watchers
+
+    def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
+        """Remember whom to tell, or tell at once."""
+        with self._lock:
+            exited = self._exited
+            if exited is None:
+                self._watchers[key] = notify
+        if exited is not None:
+            tell_watcher(notify, exited)
+
+    def remove_watcher(self, key: object) -> None:
+        """Tell this one no more."""
+        with self._lock:
+            self._watchers.pop(key, None)
+
+
+def tell_watcher(notify: Callable[[Exited], None], exited: Exited) -> None:
+    """Notify one watcher; what it raises is logged, as others wait."""
+    try:
+        notify(exited)
+    except Exception:  # noqa: BLE001 - one watcher's bug must not hide the exit from the next
+        _log.exception("watcher of actor %s failed, ignored", exited.ref.path)

@@ -1,0 +1,138 @@
+"""One thread that calls functions when they are due."""
+
+import logging
+import threading
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from time import monotonic
+from typing import Final
+
+from gearpy.actor.api import Cancellable
+from gearpy.errors import ConfigError
+
+__all__ = ["TimerThread"]
+
+_log = logging.getLogger("gearpy.actor")
+
+#: Cancelled timers that may stay in the heap; more are cleared when they are the majority.
+_CANCELLED_MAX: Final = 64
+
+
+class _Timer:
+    """One call to make; ``interval_s`` is 0 when it is made once."""
+
+    __slots__ = ("_timers", "call", "interval_s", "is_cancelled")
+
+    def __init__(
+        self, timers: "TimerThread", call: Callable[[], object], interval_s: float
+    ) -> None:
+        self._timers = timers
+        self.call: Callable[[], object] | None = call
+        self.interval_s = interval_s
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """See `Cancellable.cancel`."""
+        self._timers.cancel(self)
+
+
+class TimerThread:
+    """`Timers` on real time.
+
+    Runs on: `call_later` and `call_every` on any thread; the calls on one daemon thread, which
+    starts with the first of them. What a call raises is logged.
+    """
+
+    def __init__(self, name: str = "gearpy-timers") -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._heap: list[tuple[float, int, _Timer]] = []
+        self._numbers = count()  # Equal times keep their order.
+        self._cancelled = 0
+        self._is_started = False
+        self._is_open = True
+
+    def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable:
+        """See `Timers`."""
+        return self._add(max(delay_ms, 0) / 1000, call, interval_s=0.0)
+
+    def call_every(self, interval_ms: int, call: Callable[[], object], /) -> Cancellable:
+        """See `Timers`."""
+        if interval_ms < 1:
+            raise ConfigError(f"timer interval is {interval_ms} ms, must be at least 1")
+        return self._add(interval_ms / 1000, call, interval_s=interval_ms / 1000)
+
+    def cancel(self, timer: _Timer) -> None:
+        """Drop a timer, now or when its time comes."""
+        with self._changed:
+            if timer.is_cancelled or timer.call is None:
+                return
+            timer.is_cancelled = True
+            timer.call = None  # What it would have called may be large.
+            self._cancelled += 1
+            if self._cancelled > max(_CANCELLED_MAX, len(self._heap) // 2):
+                self._clear_cancelled()
+
+    def close(self) -> None:
+        """Make no more calls and end the thread."""
+        with self._changed:
+            self._is_open = False
+            self._heap.clear()
+            self._changed.notify()
+
+    def _add(self, delay_s: float, call: Callable[[], object], *, interval_s: float) -> _Timer:
+        timer = _Timer(self, call, interval_s)
+        with self._changed:
+            self._start()
+            self._push(monotonic() + delay_s, timer)
+            if self._heap and self._heap[0][2] is timer:
+                self._changed.notify()
+        return timer
+
+    def _start(self) -> None:
+        if self._is_open and not self._is_started:
+            threading.Thread(target=self._run, name=self._name, daemon=True).start()
+            self._is_started = True
+
+    def _push(self, due_s: float, timer: _Timer) -> None:
+        if self._is_open:
+            heappush(self._heap, (due_s, next(self._numbers), timer))
+
+    def _clear_cancelled(self) -> None:
+        self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
+        heapify(self._heap)
+        self._cancelled = 0
+
+    def _run(self) -> None:
+        while (call := self._next_call()) is not None:
+            try:
+                call()
+            except BaseException:  # noqa: BLE001 - the thread serves other actors too
+                _log.exception("a timer failed, ignored")
+
+    def _next_call(self) -> Callable[[], object] | None:
+        """Wait for the next call that is due; None when closed."""
+        with self._changed:
+            while self._is_open:
+                wait_s = self._heap[0][0] - monotonic() if self._heap else None
+                if wait_s is not None and wait_s <= 0:
+                    call = self._pop()
+                    if call is not None:
+                        return call
+                else:
+                    self._changed.wait(wait_s)
+            return None
+
+    def _pop(self) -> Callable[[], object] | None:
+        due_s, _, timer = heappop(self._heap)
+        if timer.is_cancelled:
+            self._cancelled -= 1
+            return None
+        call = timer.call
+        if timer.interval_s:
+            missed = (monotonic() - due_s) // timer.interval_s
+            self._push(due_s + (missed + 1) * timer.interval_s, timer)
+        else:
+            timer.call = None
+        return call

@@ -1,0 +1,20 @@
+"""The command line: ``gear``, ``python -m gearpy``, ``bin/local``.
+
+- `main`: every command with its arguments and help. Start here.
+- `options`: options that several commands have; `settings` makes a configuration of them.
+- `run`: one application in this process; `program` loads it, `progress` shows how far it is.
+- `app`: submits an application to a cluster; `info` lists and stops them; `connect` finds the
+  cluster.
+- `local`: a whole cluster in this process.
+- `output`: errors, tables and JSON, as people and programs read them; `text`: numbers and times.
+- `exits`: the exit codes; `guard` ends a command with the right one; `signals`: Ctrl-C;
+  `log`: where the log goes.
+
+Nothing imports this package but ``__main__``. Modules are imported by the command that needs
+them, so that ``gear --help`` is quick.
+
+What the application prints goes to standard output. What ``gear run`` says itself goes to standard
+error; what the other commands are asked for is their standard output.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,49 @@
+"""How a command ends, as the shell sees it."""
+
+from typing import Final
+
+from gearpy.errors import (
+    AskTimeout,
+    ConfigError,
+    ConnectionLost,
+    GearpyError,
+    ProtocolError,
+    SubmitRefused,
+)
+
+__all__ = [
+    "FAILED",
+    "HELP",
+    "INTERRUPTED",
+    "NO_CLUSTER",
+    "NO_READER",
+    "SUCCESS",
+    "WRONG_USE",
+    "exit_code_of",
+]
+
+SUCCESS: Final = 0
+FAILED: Final = 1
+WRONG_USE: Final = 2
+NO_CLUSTER: Final = 3
+INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it.
+NO_READER: Final = 141  # 128 + SIGPIPE.
+
+#: Shown below the help of the program.
+HELP: Final = (
+    f"Exit codes: {SUCCESS} success; "
+    f"{FAILED} the application failed; "
+    f"{WRONG_USE} wrong use (file, configuration, graph, or refused); "
+    f"{NO_CLUSTER} no cluster, or it cannot be talked to; "
+    f"{INTERRUPTED} interrupted; "
+    f"{NO_READER} nobody reads the output any more."
+)
+
+
+def exit_code_of(error: GearpyError) -> int:
+    """Return the exit code of a command that ended with an error."""
+    if isinstance(error, ConfigError | SubmitRefused):
+        return WRONG_USE
+    if isinstance(error, ConnectionLost | ProtocolError | AskTimeout):
+        return NO_CLUSTER
+    return FAILED

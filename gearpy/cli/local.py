@@ -1,0 +1,48 @@
+"""A whole cluster in this process, until it is told to stop."""
+
+import threading
+
+from gearpy.cli import text
+from gearpy.cli.log import log_to_stderr
+from gearpy.cli.output import print_json
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+
+__all__ = ["run_cluster"]
+
+
+def run_cluster(
+    config: Config, *, workers: int, slots: int | None, as_json: bool, verbose: bool
+) -> None:
+    """Start it, say where it is, stop it at Ctrl-C or SIGTERM.
+
+    Raises:
+        ConfigError: it cannot listen at its address.
+    """
+    log_to_stderr(verbose=verbose, warnings=True)
+    if len(config.cluster.masters) != 1:
+        listed = ", ".join(config.cluster.masters)
+        raise ConfigError(f"cluster.masters is {listed}: a local cluster has one master")
+    try:
+        with LocalCluster(config, workers=workers, slots=slots, listen=True) as cluster:
+            _print_ready(
+                cluster.address,
+                workers=workers,
+                slots=slots or config.worker.slots,
+                as_json=as_json,
+            )
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        return  # It was asked to stop, and did.
+
+
+def _print_ready(address: str, *, workers: int, slots: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"address": address, "workers": workers, "slots": slots})
+    else:
+        print(
+            f"gearpy local cluster at {address}, {text.plural(workers, 'worker')} "
+            f"x {text.plural(slots, 'slot')}; stop with Ctrl-C",
+            flush=True,
+        )

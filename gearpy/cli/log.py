@@ -1,0 +1,25 @@
+"""Where the command line sends gearpy's log."""
+
+import logging
+import sys
+from typing import Final
+
+__all__ = ["log_to_stderr"]
+
+_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
+    """Show all of it (``verbose``), or warnings, or nothing.
+
+    What ends a command is shown as its error, so that a command that runs one thing only
+    needs no log to tell it. Users' own loggers are theirs to set up.
+    """
+    logger = logging.getLogger("gearpy")
+    if not verbose and not warnings:
+        logger.addHandler(logging.NullHandler())
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)

@@ -1,0 +1,114 @@
+"""Errors, tables and JSON, as people and programs read them.
+
+Text of users is always a `rich.text.Text`, never markup.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gearpy.cli import text
+from gearpy.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    GearpyError,
+    GraphError,
+    OperatorError,
+)
+
+__all__ = ["error_lines", "errors_console", "json_of_error", "print_error", "print_json", "table"]
+
+#: Wider than any line: what reads a file or a pipe wants lines whole.
+_ENDLESS: Final = 10_000
+_STYLES: Final = {"error": "bold red", "fix": "green", "traceback": "dim"}
+
+
+def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
+    """Show what went wrong on standard error."""
+    if as_json:
+        print(json.dumps(json_of_error(error)), file=sys.stderr)
+        return
+    console = errors_console()
+    for line in error_lines(error, verbose=verbose):
+        label, colon, rest = line.partition(": ")
+        shown = Text(text.printable(line))
+        if colon and label in _STYLES and rest:
+            shown.stylize(_STYLES[label], 0, len(label) + 1)
+        console.print(shown, soft_wrap=True)
+
+
+def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
+    """Return an error as lines for people: what, where, and what to do."""
+    if isinstance(error, OperatorError):
+        yield from _card(error, verbose=verbose)
+    elif isinstance(error, ConfigError) and len(error.mistakes) > 1:
+        subject = "the graph has" if isinstance(error, GraphError) else "there are"
+        yield f"error: {subject} {len(error.mistakes)} mistakes"
+        yield from (f"  - {mistake}" for mistake in error.mistakes)
+    else:
+        yield f"error: {error}"
+    yield from (f"fix: {fix}" for fix in _fixes(error))
+
+
+def json_of_error(error: GearpyError) -> dict[str, Any]:
+    """Return an error as plain values: its class, its text, and its fields."""
+    return {"error": type(error).__name__, "message": str(error), **vars(error)}
+
+
+def print_json(value: Any) -> None:
+    """Print one line of JSON on standard output."""
+    print(json.dumps(value))
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table on standard output. Columns named with a leading ``#`` are numbers."""
+    wide = None if sys.stdout.isatty() else _ENDLESS
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        is_number = name.startswith("#")
+        made.add_column(name.lstrip("#"), justify="right" if is_number else "left")
+    for row in rows:
+        made.add_row(*(Text(text.printable(cell)) for cell in row))
+    Console(width=wide).print(made)
+
+
+def errors_console() -> Console:
+    """Return a console on standard error that takes no text for markup."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def _card(error: OperatorError, *, verbose: bool) -> Iterator[str]:
+    yield f"error: {error.cause}"
+    yield f"  in      {error.operator}"
+    if error.source:
+        yield f"  at      {error.source}"
+    if error.source_line:
+        yield f"            {error.source_line}"
+    if error.record:
+        yield f"  record  {error.record}"
+    if error.event_time_ms is not None:
+        yield f"  time    {_event_time(error.event_time_ms)}"
+    if verbose and error.traceback:
+        yield from (f"  {line}" for line in error.traceback.splitlines())
+    elif error.traceback:
+        yield "  more    with --verbose"
+
+
+def _event_time(time_ms: int) -> str:
+    return f"{text.watermark(time_ms)} ({time_ms} ms)"
+
+
+def _fixes(error: GearpyError) -> Iterator[str]:
+    if isinstance(error, AuthenticationFailed):
+        yield (
+            "use the cluster's secret file: copy it here, or name it with "
+            "--set transport.secret-file=FILE"
+        )
+    elif isinstance(error, ConnectionLost):
+        yield "start a cluster with bin/local, or name another with --master host:port"

@@ -1,0 +1,64 @@
+"""Numbers, times and foreign text as the command line shows them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.cluster import ApplicationSummary
+
+__all__ = ["count", "duration", "duration_ms_of", "plural", "printable", "time", "watermark"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND_MS: Final = 1000
+_MINUTE_MS: Final = 60 * _SECOND_MS
+_HOUR_MS: Final = 60 * _MINUTE_MS
+
+
+def count(number: float) -> str:
+    """Return a number with separators: ``12,345``."""
+    return f"{number:,.0f}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 worker``, ``2 workers``."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def duration(span_ms: int) -> str:
+    """Return a time span as short as it can be: ``1.2 s``, ``3 m 05 s``, ``2 h 03 m``."""
+    if span_ms < _MINUTE_MS:
+        return f"{span_ms / _SECOND_MS:.1f} s"
+    if span_ms < _HOUR_MS:
+        return f"{span_ms // _MINUTE_MS} m {span_ms % _MINUTE_MS // _SECOND_MS:02} s"
+    return f"{span_ms // _HOUR_MS} h {span_ms % _HOUR_MS // _MINUTE_MS:02} m"
+
+
+def time(time_ms: int) -> str:
+    """Return a time since the epoch in ISO form, in UTC; years that Python lacks as a number."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    timespec = "milliseconds" if time_ms % _SECOND_MS else "seconds"
+    return moment.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+
+
+def watermark(watermark_ms: int | None) -> str:
+    """Return a watermark as a time, ``start`` or ``end``; empty if none is known."""
+    if watermark_ms is None:
+        return ""
+    ends = {MIN_MS: "start", MAX_MS: "end"}
+    return ends.get(watermark_ms) or time(watermark_ms)
+
+
+def duration_ms_of(summary: ApplicationSummary, now_ms: int) -> int:
+    """Return the time from submission to the end, or to now."""
+    return max(0, (summary.finished_ms or now_ms) - summary.submitted_ms)
+
+
+def printable(text: str) -> str:
+    """Return foreign text with control characters escaped, so that it cannot steer a terminal."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )

@@ -1,0 +1,213 @@
+"""Files, environment and flags into a `Config`; all mistakes are reported together.
+
+What comes later wins: defaults, the file named by ``GEARPY_CONFIG``, the given files in order,
+the environment, overrides (flags, or what a control message carries).
+
+- A file is TOML: ``[gearpy.streaming]`` and below it ``batch-max-records = 512``.
+- In the environment the same is ``GEARPY_STREAMING_BATCH_MAX_RECORDS=512``.
+- As an override it is ``streaming.batch-max-records`` with the text ``512``.
+
+A list is written in text with commas between its items.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from gearpy.config.schema import (
+    DEFAULTS,
+    ROOT,
+    SECTIONS,
+    SETTINGS,
+    Config,
+    config_of,
+    mistakes_in,
+    values_of,
+)
+from gearpy.config.setting import Value
+from gearpy.errors import ConfigError
+
+__all__ = ["ENV_OTHER", "as_overrides", "env_name", "from_overrides", "load"]
+
+_ENV_PREFIX: Final = ROOT.upper() + "_"
+
+#: Variables with our prefix that are no keys, and what they are for.
+ENV_OTHER: Final[Mapping[str, str]] = {
+    "GEARPY_CONFIG": "path of a configuration file that is read before all others",
+}
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def load(
+    files: Sequence[Path] = (),
+    *,
+    env: Mapping[str, str] = os.environ,
+    overrides: Mapping[str, str] = _NOTHING,
+) -> Config:
+    """Return the configuration that defaults, files, environment and overrides make together.
+
+    Args:
+        files: TOML files; each must exist. Of two that set a key the later one wins.
+        env: the environment. Names that begin with ``GEARPY_`` must be known.
+        overrides: dotted keys with their values as text, as in ``gear --set key=value``.
+
+    Raises:
+        ConfigError: with one text for each mistake in any of them.
+    """
+    found = _Found()
+    if "GEARPY_CONFIG" in env:
+        files = [Path(env["GEARPY_CONFIG"]), *files]
+    for path in files:
+        found.read_file(path)
+    found.read_env(env)
+    found.read_overrides(overrides)
+    return found.config()
+
+
+def as_overrides(config: Config) -> dict[str, str]:
+    """Return the keys that differ from their defaults, as text that `from_overrides` reads."""
+    defaults = values_of(DEFAULTS)
+    return {
+        key: ",".join(value) if isinstance(value, tuple) else str(value)
+        for key, value in values_of(config).items()
+        if value != defaults[key]
+    }
+
+
+def from_overrides(overrides: Mapping[str, str]) -> Config:
+    """Return the configuration with these overrides and nothing else; see `as_overrides`.
+
+    Raises:
+        ConfigError: with one text for each mistake.
+    """
+    return load(env=_NOTHING, overrides=overrides)
+
+
+def env_name(key: str) -> str:
+    """Return the environment variable of a dotted key."""
+    return _ENV_PREFIX + key.replace(".", "_").replace("-", "_").upper()
+
+
+_KEY_OF_ENV: Final[Mapping[str, str]] = {env_name(key): key for key in SETTINGS}
+
+#: Dotted paths in a file.
+_KEY_OF_PATH: Final[Mapping[str, str]] = {f"{ROOT}.{key}": key for key in SETTINGS}
+_TABLES: Final[Sequence[str]] = [ROOT, *(f"{ROOT}.{name}" for name in SECTIONS)]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far; later finds replace earlier ones.
+
+    ``origins`` has for each key the text that names it and its place, to begin a mistake with.
+    """
+
+    values: dict[str, Value] = field(default_factory=lambda: values_of(DEFAULTS))
+    origins: dict[str, str] = field(default_factory=dict)
+    mistakes: list[str] = field(default_factory=list)
+
+    def config(self) -> Config:
+        """Return the configuration, or raise all mistakes."""
+        mistakes = [*self.mistakes, *mistakes_in(self.values, self.origins)]
+        if mistakes:
+            raise ConfigError(*mistakes)
+        return config_of(self.values)
+
+    def read_file(self, path: Path) -> None:
+        """Take the keys of a TOML file."""
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            self.mistakes.append(f"{path}: not valid TOML: {_lower(str(error))}")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.mistakes.append(
+                f"{path}: cannot be read: {_lower(reason or type(error).__name__)}"
+            )
+        else:
+            for name, raw in _leaves(tables):
+                self._take_from_file(f"{path}: {name}", name, raw)
+
+    def _take_from_file(self, origin: str, name: str, raw: Any) -> None:
+        if name in _KEY_OF_PATH:
+            self._take(_KEY_OF_PATH[name], origin, raw, _from_toml)
+        elif name in _TABLES:
+            self.mistakes.append(f"{origin} is {raw!r}, must be a table")
+        elif isinstance(raw, dict):
+            self.mistakes.append(f"{origin} is not a known table{_hint(name, _TABLES)}")
+        else:
+            self.mistakes.append(f"{origin} is not a known key{_hint(name, _KEY_OF_PATH)}")
+
+    def read_env(self, env: Mapping[str, str]) -> None:
+        """Take the keys of the environment."""
+        for name in sorted(env):
+            origin = f"environment: {name}"
+            if name in _KEY_OF_ENV:
+                self._take(_KEY_OF_ENV[name], origin, env[name], _from_text)
+            elif name.startswith(_ENV_PREFIX) and name not in ENV_OTHER:
+                hint = _hint(name, [*_KEY_OF_ENV, *ENV_OTHER])
+                self.mistakes.append(f"{origin} is not a known variable{hint}")
+
+    def read_overrides(self, overrides: Mapping[str, str]) -> None:
+        """Take keys given as text, with or without the root table's name."""
+        for name, text in overrides.items():
+            key, origin = name.removeprefix(f"{ROOT}."), f"override: {name}"
+            if key in SETTINGS:
+                self._take(key, origin, text, _from_text)
+            else:
+                self.mistakes.append(f"{origin} is not a known key{_hint(key, SETTINGS)}")
+
+    def _take(
+        self, key: str, origin: str, raw: Any, convert: Callable[[Value, Any], Value | None]
+    ) -> None:
+        value = convert(SETTINGS[key].default, raw)
+        if value is None:
+            self.mistakes.append(f"{origin} is {raw!r}, must be {SETTINGS[key].allowed}")
+        else:
+            self.values[key], self.origins[key] = value, origin
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Return what is no known table, by dotted path; an unknown table is one leaf."""
+    for name, raw in table.items():
+        path = prefix + name
+        if isinstance(raw, dict) and path in _TABLES:
+            yield from _leaves(raw, f"{path}.")
+        else:
+            yield path, raw
+
+
+def _from_toml(default: Value, raw: Any) -> Value | None:
+    """Return a TOML value as the type of the default; None if it is of another type."""
+    if isinstance(default, tuple):
+        is_texts = isinstance(raw, list) and all(isinstance(item, str) for item in raw)
+        return tuple(raw) if is_texts else None
+    # `type`, not `isinstance`: TOML's true is no number.
+    return raw if type(raw) is type(default) else None
+
+
+def _from_text(default: Value, text: str) -> Value | None:
+    """Return a text as the type of the default; None if it cannot be that."""
+    if isinstance(default, tuple):
+        return tuple(item.strip() for item in text.split(","))
+    if isinstance(default, str):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    nearest = get_close_matches(name, list(known), n=1)
+    return f", did you mean {nearest[0]}?" if nearest else ""
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

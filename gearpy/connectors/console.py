@@ -1,0 +1,91 @@
+"""Lines and tables on standard output. The only module beside the command line that prints."""
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from gearpy.connectors.columns import Table
+from gearpy.connectors.stamps import each
+from gearpy.task.api import Batch, Sink, SinkWriter
+
+__all__ = ["ConsoleSink", "ConsoleWriter", "console"]
+
+#: One for the process: several sinks may write to the same terminal.
+_LOCK: Final = threading.Lock()
+
+
+def console(
+    *, columns: Sequence[str] | Mapping[str, str] | None = None, file: TextIO | None = None
+) -> Sink:
+    """Print each record on a line of its own.
+
+    Without ``columns`` a text is printed as it is and anything else as ``str(record)``. With
+    them, one header and then a table. A column shows the attribute, key or NamedTuple field of
+    its name; if a tuple has none of the names, its items in order. Start and end of a window
+    result are shown as times in UTC.
+
+    Args:
+        columns: titles; or a mapping from title to the name of the field shown below it.
+        file: where to print instead of standard output.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app = gp.StreamApp("table")
+        >>> pairs = app.read(gp.collection([("apple", 3), ("fig", 12)]))
+        >>> pairs.write(gp.console(columns=("fruit", "count")))
+        >>> _ = gp.run(app)
+        fruit  count
+        apple      3
+        fig       12
+    """
+    return ConsoleSink(columns, file)
+
+
+class ConsoleSink(Sink):
+    """Standard output; see `console`. Gearpump: `LoggerSink`."""
+
+    def __init__(
+        self, columns: Sequence[str] | Mapping[str, str] | None, file: TextIO | None
+    ) -> None:
+        # All tasks share the table, and so its header and its widths.
+        self._table = None if columns is None else Table("console", columns)
+        self._file = file
+
+    @property
+    def description(self) -> str:
+        """The name of the function."""
+        return "console"
+
+    def open(self, task_index: int, parallelism: int) -> "ConsoleWriter":
+        """Return a writer; all write to one file."""
+        return ConsoleWriter(_plain_lines if self._table is None else self._table.lines, self._file)
+
+
+class ConsoleWriter(SinkWriter):
+    """Prints a batch at a time, so that lines of several tasks stay whole."""
+
+    def __init__(self, lines_of: Callable[[Sequence[Any]], list[str]], file: TextIO | None) -> None:
+        self._lines_of = lines_of
+        self._file = file
+
+    def write_batch(self, batch: Batch) -> None:
+        """Print the records."""
+        with _LOCK:
+            lines = self._lines_of(batch.values)
+            if lines:
+                _print("\n".join(lines), self._file or sys.stdout)
+
+
+def _plain_lines(values: Sequence[Any]) -> list[str]:
+    return each("console", str, values)
+
+
+def _print(text: str, file: TextIO) -> None:
+    try:
+        print(text, file=file, flush=True)
+    except UnicodeEncodeError:
+        # The application must not end because the terminal lacks a character.
+        encoding = file.encoding or "ascii"
+        shown = text.encode(encoding, "backslashreplace").decode(encoding)
+        print(shown, file=file, flush=True)

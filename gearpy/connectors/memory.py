@@ -1,0 +1,236 @@
+"""A collection as a source and a list as a sink."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypedDict, TypeVar
+
+from gearpy.connectors.stamps import FromRecords, Stamps
+from gearpy.core.times import Duration, duration_ms, event_time_ms
+from gearpy.core.watermark import BoundedOutOfOrder
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
+
+__all__ = [
+    "CollectionPlace",
+    "CollectionReader",
+    "CollectionSource",
+    "MemorySink",
+    "MemoryWriter",
+    "collection",
+    "memory",
+]
+
+T = TypeVar("T")
+
+
+def collection(
+    values: Iterable[T | Message],
+    *,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+) -> Source:
+    """Read the values of a collection, which is copied, then end.
+
+    With several partitions, partition ``k`` of ``n`` has the values at ``k``, ``k + n``, ....
+
+    Args:
+        values: the records; a `Message` is a value with its event time.
+        timestamp: gives the event time of a value, ms since the epoch or an aware datetime.
+            Without it values that are no `Message` have the time 0, the Unix epoch.
+        partitions: number of parts that can be read in parallel.
+        out_of_order: how far back in time a later value of the same partition may be.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("numbers"), []
+        >>> app.read(gp.collection([1, 2, 3])).write(gp.memory(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [1, 2, 3]
+    """
+    return CollectionSource(
+        values, timestamp=timestamp, parts=partitions, bound_ms=duration_ms(out_of_order)
+    )
+
+
+def memory(results: list[Any], *, messages: bool = False) -> Sink:
+    """Append the records to a list of this process.
+
+    Works only where the list lives: in an application that runs embedded, with its tasks as
+    threads. Tasks in other processes append to lists of their own.
+
+    Args:
+        results: the list.
+        messages: append each value with its event time, as a `Message`.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("times"), []
+        >>> app.read(gp.collection([gp.Message("a", 5)])).write(gp.memory(results, messages=True))
+        >>> _ = gp.run(app)
+        >>> results
+        [Message(value='a', timestamp=5)]
+    """
+    return MemorySink(results, messages=messages)
+
+
+class CollectionPlace(TypedDict):
+    """Snapshot of a reader: how many values it has read, and the watermark so far."""
+
+    position: int
+    watermark_ms: int
+
+
+class CollectionSource(Source):
+    """A collection; see `collection`. Gearpump: `CollectionDataSource`."""
+
+    replayable = True
+    bounded = True
+
+    def __init__(
+        self,
+        values: Iterable[Any],
+        *,
+        timestamp: Callable[[Any], int | datetime] | None,
+        parts: int,
+        bound_ms: int,
+    ) -> None:
+        if parts < 1:
+            raise ConfigError(f"collection: partitions is {parts}, must be 1 or more")
+        self._values, self._times = _columns(values, takes_messages=timestamp is None)
+        self._timestamp = timestamp
+        self._parts = parts
+        self._bound_ms = bound_ms
+
+    @property
+    def description(self) -> str:
+        """The function and the number of values."""
+        return f"collection({len(self._values)} values)"
+
+    def partitions(self) -> Sequence[str]:
+        """Return the numbers of the parts."""
+        return [f"{part:05d}" for part in range(self._parts)]
+
+    def open(self, partition: str, resume: CollectionPlace | None) -> "CollectionReader":
+        """Return a reader of every n-th value."""
+        share = slice(int(partition), None, self._parts)
+        place = resume or {"position": 0, "watermark_ms": MIN_MS}
+        watermark_ms = place["watermark_ms"]
+        stamps: Stamps
+        if self._timestamp is None:
+            times = self._times[share][place["position"] :]
+            stamps = _Known(times, bound_ms=self._bound_ms, watermark_ms=watermark_ms)
+        else:
+            stamps = FromRecords(
+                "collection(timestamp)",
+                self._timestamp,
+                bound_ms=self._bound_ms,
+                watermark_ms=watermark_ms,
+            )
+        return CollectionReader(self._values[share], stamps, place["position"])
+
+
+class CollectionReader(SourceReader):
+    """Reads one part of a collection from a position on."""
+
+    def __init__(self, values: list[Any], stamps: Stamps, position: int) -> None:
+        self._values = values
+        self._stamps = stamps
+        self._position = position
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return the next values."""
+        values = self._values[self._position : self._position + max_records]
+        self._position += len(values)
+        self.finished = self._position >= len(self._values)
+        return Batch(values, self._stamps.of(values)) if values else None
+
+    def snapshot(self) -> CollectionPlace:
+        """Return how many values were read."""
+        return {"position": self._position, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the values' times allow."""
+        return self._stamps.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Values read of all values."""
+        return self._position, len(self._values)
+
+
+class _Known:
+    """Event times that stand in a list, as long as the values."""
+
+    def __init__(self, times: list[int], *, bound_ms: int, watermark_ms: int) -> None:
+        self._times = times
+        self._next = 0
+        self._order = BoundedOutOfOrder(bound_ms)
+        self._order.watermark_ms = watermark_ms
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._order.watermark_ms
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        times = self._times[self._next : self._next + len(values)]
+        self._next += len(values)
+        self._order.on_records(times)
+        return times
+
+
+class MemorySink(Sink):
+    """A list; see `memory`."""
+
+    def __init__(self, results: list[Any], *, messages: bool) -> None:
+        if not isinstance(results, list):
+            raise ConfigError(f"memory() needs a list to append to, got {results!r:.100}")
+        self._results = results
+        self._messages = messages
+        self._lock = threading.Lock()
+
+    @property
+    def description(self) -> str:
+        """The name of the function."""
+        return "memory"
+
+    def open(self, task_index: int, parallelism: int) -> "MemoryWriter":
+        """Return a writer to the one list."""
+        return MemoryWriter(self._results, self._lock, messages=self._messages)
+
+
+class MemoryWriter(SinkWriter):
+    """Appends to a list that other tasks append to."""
+
+    def __init__(self, results: list[Any], lock: threading.Lock, *, messages: bool) -> None:
+        self._results = results
+        self._lock = lock
+        self._messages = messages
+
+    def write_batch(self, batch: Batch) -> None:
+        """Append the records, next to each other."""
+        values = list(batch.messages()) if self._messages else batch.values
+        with self._lock:
+            self._results.extend(values)
+
+
+def _columns(values: Iterable[Any], *, takes_messages: bool) -> tuple[list[Any], list[int]]:
+    out: list[Any] = []
+    times: list[int] = []
+    for value in values:
+        if isinstance(value, Message):
+            if not takes_messages:
+                raise ConfigError(
+                    f"collection: {value!r:.100} has an event time: leave out timestamp="
+                )
+            out.append(value.value)
+            times.append(event_time_ms(value.timestamp))
+        else:
+            out.append(value)
+            times.append(0)
+    return out, times

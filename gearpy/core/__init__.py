@@ -1,0 +1,31 @@
+"""The deciding half of gearpy: plain classes without thread, socket, clock or logging.
+
+Each is given events, ``now_ms`` and an ``rng``, and returns what should happen; actors and
+transports are thin shells around them. Any layer above may import this.
+
+The graph:
+- `graph`: order, levels and cycles of a directed graph.
+- `dag`: processors, edges and tasks of one application; immutable and checked.
+- `stable_hash`: the hash that routes keys, alike in every process; key groups.
+- `partition`: which task gets which record.
+
+One link, one task:
+- `flow`: credit between a task and the tasks downstream; loss detection.
+- `watermark`: event time of a task over its input links.
+- `sizing`: about how much memory records take, for limits.
+- `window`: assign, merge, close.
+- `times`: durations and event times as people write them.
+
+One application:
+- `placement`: which executor gets which task.
+- `deployment`: the start-up and the end of the tasks, step by step.
+- `clock`: the application clock, stalls, and what holds it (`lazy_min` makes it cheap).
+- `progress`: how far the application is.
+- `restart`: how often something may fail, and when it is tried again.
+
+The cluster:
+- `registry`: the master's applications and the states they go through.
+- `scheduling`: requests for slots and the workers that have them.
+
+Start with `dag`, then `flow`, then `clock`.
+"""

@@ -1,0 +1,220 @@
+"""Flow control and loss detection of one link, both ends.
+
+Gearpump counts messages with 16-bit numbers and clocks an edge by what its receivers echo; here
+counts are unbounded, every data message has a sequence number beside the count, and the clock
+of an edge is the oldest record that is not yet acknowledged, so that a quiet target holds
+nothing back. Gearpump: `Subscription`, with the clock rule of its release 0.8.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from gearpy.errors import MessageLost
+from gearpy.ids import MAX_MS, SessionId, TaskId
+
+__all__ = ["FlowLimits", "ReceiverCounts", "Subscription", "Verdict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowLimits:
+    """How much may be under way on one link, and how often to ask for an acknowledgement."""
+
+    window_records: int
+    window_bytes: int
+    ack_interval_records: int
+    quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
+    repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
+
+    def __post_init__(self) -> None:
+        assert 0 < self.ack_interval_records <= self.window_records
+
+
+@dataclass(slots=True)
+class _Span:
+    """Records sent between two ack requests."""
+
+    seq: int = 0  #: Records sent in all, up to the end of the span.
+    bytes_total: int = 0  #: Bytes sent in all, up to the end of the span.
+    oldest_ms: int = MAX_MS  #: Oldest event time within the span.
+
+
+@dataclass(slots=True)
+class _Target:
+    """What one downstream task was sent and has acknowledged."""
+
+    acked: int = 0
+    acked_bytes: int = 0
+    open: _Span = field(default_factory=_Span)  #: Sent since the last ack request.
+    asked: deque[_Span] = field(default_factory=deque)  #: Asked about, oldest first.
+    oldest_ms: int = MAX_MS  #: Oldest event time not yet acknowledged.
+    last_sent_ms: int = 0
+    last_asked_ms: int = 0
+
+    def has_unasked(self) -> bool:
+        return self.open.seq > (self.asked[-1].seq if self.asked else self.acked)
+
+    def oldest(self) -> int:
+        return min((span.oldest_ms for span in self.asked), default=MAX_MS)
+
+
+class Subscription:
+    """Credit window between one task and the tasks of one downstream processor.
+
+    Counts what was sent and acknowledged for each target and says when to stop and when to
+    ask. Owned by one `TaskRunner`, hence no lock. Gearpump: `Subscription`.
+
+    Invariant: ``0 <= pending(t) <= window_records`` for every target ``t`` as long as the
+    owner sends no more than `credit`.
+    """
+
+    def __init__(self, *, targets: int, limits: FlowLimits) -> None:
+        self._limits = limits
+        self._targets = [_Target() for _ in range(targets)]
+
+    def credit(self, target: int) -> int:
+        """Return how many records may be sent to ``target`` now."""
+        state = self._targets[target]
+        if state.open.bytes_total - state.acked_bytes >= self._limits.window_bytes:
+            return 0
+        return self._limits.window_records - (state.open.seq - state.acked)
+
+    def pending(self, target: int) -> int:
+        """Return how many records were sent to ``target`` and not acknowledged."""
+        return self._targets[target].open.seq - self._targets[target].acked
+
+    def on_sent(
+        self, target: int, *, records: int, size_bytes: int, oldest_ms: int, now_ms: int
+    ) -> int | None:
+        """Count what was sent; return the count to ask about if an ack request is due.
+
+        Gearpump: `Subscription.sendMessage`, which asks each `ack-once-every-message-count`.
+        """
+        assert 0 < records <= self.credit(target), "send no more than credit()"
+        state = self._targets[target]
+        span = state.open
+        span.seq += records
+        span.bytes_total += size_bytes
+        span.oldest_ms = min(span.oldest_ms, oldest_ms)
+        state.oldest_ms = min(state.oldest_ms, oldest_ms)
+        state.last_sent_ms = now_ms
+        asked_seq = state.asked[-1].seq if state.asked else state.acked
+        due = span.seq - asked_seq >= self._limits.ack_interval_records
+        return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
+
+    def on_ack(self, target: int, *, seq: int, received: int) -> None:
+        """Free the credit of what was acknowledged.
+
+        Raises:
+            MessageLost: the target did not get as many records as were sent.
+                Gearpump: `Subscription.receiveAck` throws `MsgLostException`.
+        """
+        if received != seq:
+            raise MessageLost(f"target {target} has {received} of {seq} records")
+        state = self._targets[target]
+        while state.asked and state.asked[0].seq <= seq:
+            span = state.asked.popleft()
+            state.acked, state.acked_bytes = span.seq, span.bytes_total
+        state.oldest_ms = min(state.oldest(), state.open.oldest_ms)
+
+    def on_tick(self, now_ms: int) -> list[tuple[int, int]]:
+        """Return ``(target, seq)`` of the ack requests that time has made due.
+
+        A link that has gone quiet asks for its rest; a request without an answer is asked
+        again, so that a lost tail is found. Gearpump: `Subscription.onStallingTime`.
+        """
+        due = []
+        for index, state in enumerate(self._targets):
+            is_quiet = now_ms - state.last_sent_ms >= self._limits.quiet_ack_ms
+            is_overdue = now_ms - state.last_asked_ms >= self._limits.repeat_ack_ms
+            if (is_quiet and state.has_unasked()) or (is_overdue and state.asked):
+                due.append((index, self._ask(state, now_ms)))
+        return due
+
+    @property
+    def oldest_unacked_ms(self) -> int:
+        """Oldest event time that some target has not acknowledged; `MAX_MS` if none."""
+        return min(state.oldest_ms for state in self._targets)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything sent was acknowledged."""
+        return all(state.acked == state.open.seq for state in self._targets)
+
+    def _ask(self, state: _Target, now_ms: int) -> int:
+        span = state.open
+        if state.has_unasked():
+            state.asked.append(span)
+            state.open = _Span(seq=span.seq, bytes_total=span.bytes_total)
+        state.last_asked_ms = now_ms
+        return span.seq
+
+
+#: ``stale``: of another session, ``duplicate``: seen before. Both are dropped and counted.
+Verdict: TypeAlias = Literal["accept", "stale", "duplicate"]
+
+
+@dataclass(slots=True)
+class _Inbound:
+    """What one upstream task has sent in its current session."""
+
+    session: SessionId
+    seq: int = 0
+    processed: int = 0
+
+
+class ReceiverCounts:
+    """Counts what arrived on each input link and finds gaps.
+
+    Invariant: an accepted data message is the successor of the one accepted before it on the
+    same link and session. Gearpump: `TaskActor.SecurityChecker`.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[TaskId, _Inbound] = {}
+        self.stale = 0
+        self.duplicates = 0
+
+    def on_open(self, source: TaskId, session: SessionId) -> bool:
+        """Start to count a link at zero; False if this or a later session is open already."""
+        known = self._links.get(source)
+        if known is not None and known.session >= session:
+            self.stale += known.session > session
+            return False
+        self._links[source] = _Inbound(session)
+        return True
+
+    def on_data(self, source: TaskId, session: SessionId, seq: int) -> Verdict:
+        """Judge a data message by its session and sequence number.
+
+        Raises:
+            MessageLost: messages before this one are missing.
+        """
+        link = self._links.get(source)
+        if link is None or link.session != session:
+            self.stale += 1
+            return "stale"
+        if seq <= link.seq:
+            self.duplicates += 1
+            return "duplicate"
+        if seq != link.seq + 1:
+            raise MessageLost(f"from task {source}: message {seq} came after {link.seq}")
+        link.seq = seq
+        return "accept"
+
+    def on_processed(self, source: TaskId, session: SessionId, records: int) -> None:
+        """Count records whose processing is complete."""
+        link = self._links.get(source)
+        if link is not None and link.session == session:
+            link.processed += records
+
+    def processed(self, source: TaskId, session: SessionId) -> int | None:
+        """Return the number to acknowledge; None for a session that is over.
+
+        A session that was never opened has lost its opening, and all that came after it was
+        dropped: it is answered with 0, so that its sender fails instead of waiting for ever.
+        """
+        link = self._links.get(source)
+        if link is None or link.session < session:
+            return 0
+        return link.processed if link.session == session else None

@@ -1,0 +1,150 @@
+"""The master's applications and the states they go through. Gearpump: `AppManager`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias
+
+from gearpy.errors import SubmitRefused
+from gearpy.ids import AppId
+from gearpy.messages.cluster import (
+    ApplicationProgress,
+    ApplicationStatus,
+    ApplicationSummary,
+    ErrorCard,
+    SubmitApplication,
+)
+
+__all__ = ["TERMINAL", "TRANSITIONS", "ApplicationEvent", "Registry", "is_legal"]
+
+ApplicationEvent: TypeAlias = Literal["ready", "ended", "failed", "shut-down", "app-master-lost"]
+
+#: The whole life of an application. Gearpump: `ApplicationStatus.canTransitTo`.
+TRANSITIONS: Final[Mapping[tuple[ApplicationStatus, ApplicationEvent], ApplicationStatus]] = {
+    ("pending", "ready"): "active",
+    ("pending", "ended"): "succeeded",
+    ("pending", "failed"): "failed",
+    ("pending", "shut-down"): "terminated",
+    ("pending", "app-master-lost"): "pending",
+    ("active", "ended"): "succeeded",
+    ("active", "failed"): "failed",
+    ("active", "shut-down"): "terminated",
+    ("active", "app-master-lost"): "pending",
+}
+
+#: States that no event leads out of.
+TERMINAL: Final[frozenset[ApplicationStatus]] = frozenset({"succeeded", "failed", "terminated"})
+
+_EVENT_OF: Final[Mapping[ApplicationStatus, ApplicationEvent]] = {
+    "pending": "app-master-lost",
+    "active": "ready",
+    "succeeded": "ended",
+    "failed": "failed",
+    "terminated": "shut-down",
+}
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+_NAME_CHARS_MAX: Final = 128
+
+
+def is_legal(old: ApplicationStatus, new: ApplicationStatus) -> bool:
+    """Return whether an application may go from one state to another."""
+    return TRANSITIONS.get((old, _EVENT_OF[new])) == new
+
+
+class Registry:
+    """Every application that the master knows, from submission to long after its end.
+
+    Invariant: ids count up and are never used again; among the living (pending or active)
+    no two have one name; a terminal state, its time and its cause never change.
+    """
+
+    def __init__(self, *, next_id: int = 1) -> None:
+        self._next_id = next_id
+        self._applications: dict[AppId, ApplicationSummary] = {}
+
+    def submit(self, request: SubmitApplication, now_ms: int) -> AppId:
+        """Register an application as pending and return its id.
+
+        Raises:
+            SubmitRefused: the name is malformed or taken; nothing has changed.
+        """
+        if refusal := self._refusal_of(request):
+            raise SubmitRefused(refusal)
+        app_id = AppId(self._next_id)
+        self._next_id += 1
+        self._applications[app_id] = ApplicationSummary(
+            app_id=app_id,
+            name=request.name,
+            status="pending",
+            user=request.user,
+            submitted_ms=now_ms,
+        )
+        return app_id
+
+    def on_status(
+        self,
+        app_id: AppId,
+        status: ApplicationStatus,
+        *,
+        progress: ApplicationProgress | None = None,
+        cause: ErrorCard | None = None,
+        now_ms: int,
+    ) -> bool:
+        """Take what an app master reports; return whether the state has changed.
+
+        ``pending`` means that the app master is lost and will be started again. A report
+        that repeats the state only brings progress; one that may not follow is ignored.
+        """
+        old = self._applications.get(app_id)
+        if old is None or old.status in TERMINAL:
+            return False
+        reported = progress or old.progress
+        if not is_legal(old.status, status) or old.status == status:
+            self._applications[app_id] = replace(old, progress=reported)
+            return False
+        is_first_start = status == "active" and not old.started_ms
+        self._applications[app_id] = replace(
+            old,
+            status=status,
+            progress=reported,
+            cause=cause if status == "failed" else None,
+            started_ms=now_ms if is_first_start else old.started_ms,
+            finished_ms=now_ms if status in TERMINAL else 0,
+        )
+        return True
+
+    def shutdown(self, app_id: AppId, now_ms: int) -> bool:
+        """End an application as ``terminated``; return False if it is unknown or over."""
+        return self.on_status(app_id, "terminated", now_ms=now_ms)
+
+    def get(self, app_id: AppId) -> ApplicationSummary | None:
+        """Return one application, or None if there was never one of this id."""
+        return self._applications.get(app_id)
+
+    def living(self, name: str) -> ApplicationSummary | None:
+        """Return the application of this name that is pending or active, if there is one."""
+        return next((each for each in self._alive() if each.name == name), None)
+
+    def summaries(self) -> tuple[ApplicationSummary, ...]:
+        """Return all applications, oldest first."""
+        return tuple(self._applications.values())
+
+    def _alive(self) -> list[ApplicationSummary]:
+        return [each for each in self._applications.values() if each.status not in TERMINAL]
+
+    def _refusal_of(self, request: SubmitApplication) -> str | None:
+        name = request.name
+        if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS_MAX:
+            return (
+                f"application name {name[:_NAME_CHARS_MAX]!r} is not allowed: begin with a letter "
+                "or underscore, go on with letters, digits, underscores, dashes or dots, "
+                f"{_NAME_CHARS_MAX} characters at most"
+            )
+        if request.executors < 1:
+            return f"application {name!r} asks for {request.executors} executors: ask for 1 or more"
+        if other := self.living(name):
+            return (
+                f"application {name!r} is already {other.status} with id {other.app_id}: "
+                "stop it first or choose another name"
+            )
+        return None

@@ -1,0 +1,119 @@
+"""How often, and after what pause, something that failed may start again."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gearpy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "NO_RESTART",
+    "GiveUp",
+    "RestartAfter",
+    "RestartBudget",
+    "RestartDecision",
+    "RestartPolicy",
+]
+
+#: Failures remembered without a limit on restarts; the pause has long reached its maximum then.
+_REMEMBERED_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """At most ``max_restarts`` in any ``window_ms``, with growing pauses between them.
+
+    A negative ``max_restarts`` is no limit. The pause starts at ``backoff_ms``, grows by
+    ``factor`` with each restart in the window up to ``backoff_max_ms``, and is spread by
+    plus or minus ``jitter`` of itself. Gearpump: `RestartPolicy`, which counts over the whole
+    life and does not pause.
+    """
+
+    max_restarts: int
+    window_ms: int = 60_000
+    backoff_ms: int = 100
+    backoff_max_ms: int = 5_000
+    factor: float = 2.0
+    jitter: float = 0.2
+
+    def __post_init__(self) -> None:
+        mistakes = tuple(self._mistakes())
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    def _mistakes(self) -> Iterator[str]:
+        if self.window_ms <= 0:
+            yield f"restart policy: window_ms is {self.window_ms}, must be above 0"
+        if not 0 <= self.backoff_ms <= self.backoff_max_ms:
+            yield (
+                f"restart policy: backoff_ms is {self.backoff_ms}, "
+                f"must be between 0 and backoff_max_ms, {self.backoff_max_ms}"
+            )
+        if self.factor < 1:
+            yield f"restart policy: factor is {self.factor}, must be at least 1"
+        if not 0 <= self.jitter <= 1:
+            yield f"restart policy: jitter is {self.jitter}, must be between 0 and 1"
+
+
+#: What is spawned without a policy: the first failure is the last.
+NO_RESTART: Final = RestartPolicy(max_restarts=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartAfter:
+    """Start again, ``delay_ms`` from now."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The budget is spent: stop and tell the parent."""
+
+
+RestartDecision: TypeAlias = RestartAfter | GiveUp
+
+
+class RestartBudget:
+    """Counts the restarts of one thing and says after each failure what to do.
+
+    Forgets restarts that are older than the window; a quiet window thus restores the whole
+    budget and the first pause. Gearpump: `RestartPolicy.allowRestart`.
+
+    Invariant: any window of ``window_ms`` holds at most ``max_restarts`` restarts, and each
+    pause is between 0 and ``backoff_max_ms``.
+    """
+
+    def __init__(self, policy: RestartPolicy) -> None:
+        self._policy = policy
+        self._restarts: deque[int] = deque(maxlen=max(policy.max_restarts, _REMEMBERED_MAX))
+
+    def on_failure(self, now_ms: int, rng: "Random") -> RestartDecision:
+        """Count a failure at ``now_ms``; times must not go backwards."""
+        self._forget_before(now_ms - self._policy.window_ms)
+        if 0 <= self._policy.max_restarts <= len(self._restarts):
+            return GiveUp()
+        self._restarts.append(now_ms)
+        return RestartAfter(self._jittered(self._backoff_ms(), rng))
+
+    def _forget_before(self, start_ms: int) -> None:
+        while self._restarts and self._restarts[0] <= start_ms:
+            self._restarts.popleft()
+
+    def _backoff_ms(self) -> float:
+        delay_ms = float(self._policy.backoff_ms)
+        for _ in range(len(self._restarts) - 1):
+            if delay_ms >= self._policy.backoff_max_ms:
+                break
+            delay_ms *= self._policy.factor
+        return delay_ms
+
+    def _jittered(self, delay_ms: float, rng: "Random") -> int:
+        spread = 1 + self._policy.jitter * (2 * rng.random() - 1)
+        return min(
+            round(min(delay_ms, self._policy.backoff_max_ms) * spread), self._policy.backoff_max_ms
+        )

@@ -1,0 +1,94 @@
+"""Durations and event times as people write them, turned into whole milliseconds."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final, SupportsIndex, TypeAlias
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["Duration", "EventTime", "duration_ms", "event_time_ms"]
+
+#: "10s", "1.5h", a timedelta, or whole milliseconds.
+Duration: TypeAlias = str | timedelta | int
+#: Whole milliseconds since the epoch, or a datetime that knows its time zone.
+EventTime: TypeAlias = int | datetime
+
+_UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS: Final = ", ".join(_UNIT_MS)
+_TEXT: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)\s*")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def duration_ms(value: Duration) -> int:
+    """Return a duration in milliseconds.
+
+    Args:
+        value: a number with one of the units ms, s, m, h, d; a timedelta; or milliseconds.
+
+    Raises:
+        ConfigError: it is none of these, negative, or not a whole number of milliseconds.
+
+    Example:
+        >>> duration_ms("1.5h")
+        5400000
+        >>> duration_ms(timedelta(seconds=2))
+        2000
+    """
+    exact = _exact_ms(value)
+    if exact < 0:
+        raise ConfigError(f"duration {value!r} is negative")
+    if exact.denominator != 1:
+        raise ConfigError(f"duration {value!r} is not a whole number of milliseconds")
+    if exact > MAX_MS:
+        raise ConfigError(f"duration {value!r} is more than {MAX_MS} ms")
+    return int(exact)
+
+
+def event_time_ms(value: EventTime) -> int:
+    """Return an event time in milliseconds since the epoch.
+
+    Raises:
+        ConfigError: it is a datetime without a time zone, no time at all, or outside of int64.
+
+    Example:
+        >>> event_time_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+        1000
+    """
+    time_ms = _from_datetime(value) if isinstance(value, datetime) else _from_whole(value)
+    if not MIN_MS < time_ms < MAX_MS:
+        raise ConfigError(f"event time {value!r} does not fit 64-bit milliseconds")
+    return time_ms
+
+
+def _exact_ms(value: Any) -> Fraction:
+    if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
+        return Fraction(match[1]) * _UNIT_MS[match[2]]
+    if isinstance(value, timedelta):
+        return Fraction(value // timedelta.resolution, 1000)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Fraction(value)
+    raise ConfigError(
+        f"duration {value!r} is not understood: "
+        f"write a number and a unit ({_UNITS}) such as '10s', a timedelta, or an int of ms"
+    )
+
+
+def _from_datetime(value: datetime) -> int:
+    if value.utcoffset() is None:
+        raise ConfigError(
+            f"event time {value!r} has no time zone: "
+            "say which, for example time.replace(tzinfo=datetime.UTC)"
+        )
+    return (value - _EPOCH) // _MILLISECOND
+
+
+def _from_whole(value: Any) -> int:
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return value.__index__()
+    fix = "give int ms since the epoch or a datetime with a time zone"
+    if isinstance(value, float):
+        fix = "give an int, for seconds int(seconds * 1000)"
+    raise ConfigError(f"event time {value!r} is a {type(value).__name__}: {fix}")

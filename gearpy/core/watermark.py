@@ -1,0 +1,80 @@
+"""Event-time progress of one task: from its input links, or from the records of a source.
+
+Gearpump asks a central clock service for the upstream clock; here the watermark travels in
+band with the records, and a link that is idle holds nothing back.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
+
+__all__ = ["BoundedOutOfOrder", "WatermarkTracker"]
+
+
+class WatermarkTracker:
+    """The minimum over a task's input links that are not idle.
+
+    A link counts from the start, before its first message, so that a source that is slow to
+    start is waited for. A link that has ended holds nothing back. When all other links are idle
+    the watermark stays and the task is idle: the end comes only when every link has ended, for
+    an idle link may give again.
+
+    Invariant: `watermark_ms` never moves backwards, is at most the watermark of every link that
+    was not idle when it last moved, and is `MAX_MS` only if all links are there.
+    """
+
+    def __init__(self, links: Iterable[TaskId]) -> None:
+        self._watermarks = dict.fromkeys(links, MIN_MS)
+        self._active = dict(self._watermarks)  # Neither idle nor ended.
+        self._open = set(self._watermarks)  # Not ended.
+        self.watermark_ms = MIN_MS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are links that have not ended and all of those are idle."""
+        return bool(self._open) and not self._active
+
+    def on_link(self, link: TaskId, watermark_ms: int, *, idle: bool) -> bool:
+        """Take what a link promises; return whether the task's watermark moved."""
+        before = self._watermarks[link]
+        known = max(before, watermark_ms)
+        self._watermarks[link] = known
+        if known == MAX_MS:
+            self._open.discard(link)
+            self._active.pop(link, None)
+            holds = before < known
+        elif idle:
+            holds = self._active.pop(link, None) is not None
+        else:
+            holds = before <= self.watermark_ms or link not in self._active
+            self._active[link] = known
+        return holds and self._advance()
+
+    def holders(self) -> list[TaskId]:
+        """Return the links that hold the watermark where it is."""
+        low = min(self._active.values(), default=None)
+        return [link for link, at_ms in self._active.items() if at_ms == low]
+
+    def _advance(self) -> bool:
+        if self._open and not self._active:
+            return False
+        low = min(self._active.values(), default=MAX_MS)
+        moved = low > self.watermark_ms
+        self.watermark_ms = max(self.watermark_ms, low)
+        return moved
+
+
+class BoundedOutOfOrder:
+    """Watermark of a partition whose records are at most ``bound_ms`` out of order.
+
+    A pure function of the partition's prefix, so that a replay promises the same again.
+    """
+
+    def __init__(self, bound_ms: int = 0) -> None:
+        self._bound_ms = bound_ms
+        self.watermark_ms = MIN_MS
+
+    def on_records(self, timestamps: Sequence[int]) -> None:
+        """Take the event times of the next records."""
+        if timestamps:
+            self.watermark_ms = max(self.watermark_ms, max(timestamps) - self._bound_ms)

@@ -1,0 +1,124 @@
+"""Every exception of gearpy.
+
+    GearpyError                     the base; catch this to catch all of ours
+    ├── ConfigError                 wrong use, found when built or submitted; lists all mistakes
+    │   └── GraphError              the graph cannot run: cycle, duplicate edge, unknown processor
+    ├── SubmitRefused               the master said no, as the name is taken; nothing was started
+    ├── ApplicationFailed           the application ended without success; carries its cause
+    ├── OperatorError               user code raised; names operator, line, record, event time
+    ├── ProtocolError               a peer spoke nonsense: bad frame, wrong version, over a limit
+    │   └── AuthenticationFailed    a peer could not prove that it knows the cluster secret
+    ├── ConnectionLost              a peer or the network went away
+    ├── MessageLost                 counts or sequence numbers of a link do not match
+    ├── MailboxFull                 a bounded mailbox refused a message
+    ├── ActorStopped                asked an actor that has stopped, or stopped before it answered
+    └── AskTimeout                  no answer in time; the question may still be handled
+
+Texts are lower case without a full stop and hold the values; fields hold them for programs.
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "ActorStopped",
+    "ApplicationFailed",
+    "AskTimeout",
+    "AuthenticationFailed",
+    "ConfigError",
+    "ConnectionLost",
+    "GearpyError",
+    "GraphError",
+    "MailboxFull",
+    "MessageLost",
+    "OperatorError",
+    "ProtocolError",
+    "SubmitRefused",
+]
+
+
+class GearpyError(Exception):
+    """Base of every exception that gearpy raises on purpose."""
+
+
+class ConfigError(GearpyError):
+    """Wrong use, found when something is built, loaded or submitted.
+
+    ``mistakes`` holds one text for each mistake; all are reported together.
+    """
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes: Sequence[str] = mistakes
+
+
+class GraphError(ConfigError):
+    """The graph cannot run: a cycle, a duplicate edge, an unknown processor."""
+
+
+class SubmitRefused(GearpyError):
+    """The master refused an application; nothing was started."""
+
+
+class ApplicationFailed(GearpyError):
+    """The application ended without success. ``cause`` is the text to show."""
+
+    def __init__(self, name: str, cause: str) -> None:
+        super().__init__(f"application {name!r} failed: {cause}")
+        self.name = name
+        self.cause = cause
+
+
+class OperatorError(GearpyError):
+    """User code raised. The fields are what an error card shows.
+
+    ``source`` is ``file:line`` in the user's code, or empty where there is none (a builtin).
+    ``event_time_ms`` is None where no single record is to blame.
+    """
+
+    def __init__(
+        self,
+        *,
+        operator: str,
+        cause: str,
+        source: str = "",
+        source_line: str = "",
+        record: str = "",
+        event_time_ms: int | None = None,
+        traceback: str = "",
+    ) -> None:
+        super().__init__(f"operator {operator!r}: {cause}")
+        self.operator = operator
+        self.cause = cause
+        self.source = source
+        self.source_line = source_line
+        self.record = record
+        self.event_time_ms = event_time_ms
+        self.traceback = traceback
+
+
+class ProtocolError(GearpyError):
+    """A peer spoke nonsense: a malformed frame, a wrong version, a size over a limit."""
+
+
+class AuthenticationFailed(ProtocolError):
+    """A peer could not prove that it knows the cluster secret."""
+
+
+class ConnectionLost(GearpyError):
+    """A peer or the network went away."""
+
+
+class MessageLost(GearpyError):
+    """Counts or sequence numbers of a link do not match. Gearpump: `MsgLostException`."""
+
+
+class MailboxFull(GearpyError):
+    """A bounded mailbox refused a message."""
+
+
+class ActorStopped(GearpyError):
+    """The actor has stopped, or stopped before it answered."""
+
+
+class AskTimeout(GearpyError):
+    """No answer in time; the question may still be handled."""

@@ -1,0 +1,74 @@
+"""Identifiers and the two ends of event time.
+
+The lowest layer: imports nothing of gearpy. Everything here is a number or a tuple of
+plain values, so that any of it can be written into a control message.
+"""
+
+from typing import Final, NamedTuple, NewType
+
+__all__ = [
+    "MASTER_EXECUTOR",
+    "MAX_MS",
+    "MIN_MS",
+    "ActorPath",
+    "AppId",
+    "ExecutorId",
+    "ProcessorId",
+    "SessionId",
+    "TaskId",
+    "WorkerId",
+]
+
+AppId = NewType("AppId", int)
+ExecutorId = NewType("ExecutorId", int)
+ProcessorId = NewType("ProcessorId", int)
+SessionId = NewType("SessionId", int)
+WorkerId = NewType("WorkerId", int)
+
+#: Executor id of the process that hosts an AppMaster. Gearpump: `APPMASTER_DEFAULT_EXECUTOR_ID`.
+MASTER_EXECUTOR: Final = ExecutorId(-1)
+
+#: Event time before everything: nothing is known yet. Milliseconds, int64.
+MIN_MS: Final = -(2**63)
+#: Event time after everything: the stream has ended. Milliseconds, int64.
+MAX_MS: Final = 2**63 - 1
+
+_INDEX_BITS: Final = 32
+_INDEX_MASK: Final = (1 << _INDEX_BITS) - 1
+
+
+class TaskId(NamedTuple):
+    """One of the parallel instances of a processor.
+
+    Both numbers fit 32 bits, so that a task id is 64 bits on the wire.
+    Gearpump: `TaskId`.
+    """
+
+    processor: int
+    task_index: int
+
+    def packed(self) -> int:
+        """Return the 64-bit form, ``processor << 32 | task_index``."""
+        return self.processor << _INDEX_BITS | self.task_index
+
+    @classmethod
+    def unpack(cls, packed: int) -> "TaskId":
+        """Return the task id of a 64-bit form made by `packed`."""
+        return cls(packed >> _INDEX_BITS, packed & _INDEX_MASK)
+
+    def __str__(self) -> str:
+        return f"{self.processor}.{self.task_index}"
+
+
+class ActorPath(NamedTuple):
+    """Where an actor lives, in a form that can cross a process boundary.
+
+    ``node`` is ``""`` for the process at hand, else ``host:port`` of its control listener.
+    ``name`` is unique in its actor system and stays the same over restarts.
+    """
+
+    node: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.name}"

@@ -1,0 +1,209 @@
+"""A task as an actor: its mailbox, its thread, its way to the network, around a `TaskRunner`."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, TypeAlias
+
+from gearpy.actor.api import BatchActor, Cancellable
+from gearpy.errors import GearpyError, OperatorError
+from gearpy.ids import TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    DataMessage,
+    InitialAckRequest,
+    LatencyProbe,
+    LinkMessage,
+    Unmanaged,
+)
+from gearpy.task.failure import card_of
+from gearpy.task.runner import TaskRunner
+from gearpy.transport.api import Transport
+
+__all__ = ["ClockBoard", "StartTask", "StopTask", "TaskActor", "TaskEvents", "TaskMessage"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Open at this event time and run."""
+
+    start_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """Stop the user's task and do nothing more."""
+
+    completed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """There may be work."""
+
+
+TaskMessage: TypeAlias = LinkMessage | StartTask | StopTask | _Turn
+_TURN = _Turn()
+_LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
+
+
+class TaskEvents(Protocol):
+    """What a task actor tells the executor that hosts it. Called on the task's thread."""
+
+    def on_task_started(self, task_id: TaskId) -> None:
+        """The task runs."""
+        ...
+
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
+        """The task raised or lost messages, and does nothing more."""
+        ...
+
+    def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
+        """The task was stopped; ``error`` is what its `on_stop` raised."""
+        ...
+
+
+class ClockBoard:
+    """The latest clock of each task of an executor, posted by tasks and collected on a timer.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._posted: dict[TaskId, TaskClock] = {}
+
+    def post(self, clock: TaskClock) -> None:
+        """Replace the task's clock."""
+        with self._lock:
+            self._posted[clock.task_id] = clock
+
+    def collect(self) -> tuple[TaskClock, ...]:
+        """Take what was posted since the last time."""
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        return tuple(posted.values())
+
+
+class TaskActor(BatchActor[TaskMessage]):
+    """Feeds a runner from a mailbox, gives it turns, sends what it puts out.
+
+    Runs on: the executor's shared dispatcher, or a thread of its own if its processor asks.
+    Restart: none; a task that fails is reported and started anew by the app master.
+    Gearpump: `TaskActor`.
+    """
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        transport: Transport,
+        events: TaskEvents,
+        board: ClockBoard,
+        *,
+        clock_ms: Callable[[], int],
+        report_interval_ms: int,
+    ) -> None:
+        self._runner = runner
+        self._transport = transport
+        self._events = events
+        self._board = board
+        self._clock_ms = clock_ms
+        self._report_interval_ms = report_interval_ms
+        self._report_at_ms = 0
+        self._task_id = runner.info.task_id
+        self._running = False
+        self._stopped = False
+        self._wake: Cancellable | None = None
+        self._wake_at_ms: int | None = None
+        self._turn_queued = False
+
+    def receive_batch(self, messages: list[TaskMessage]) -> None:
+        """Take everything that came, then work for one turn."""
+        if self._stopped:
+            self._answer_stop(messages)
+            return
+        try:
+            for message in messages:
+                self._take(message)
+            if self._running:
+                self._turn()
+        except GearpyError as error:
+            self._fail(error)
+
+    def on_stop(self) -> None:
+        """Stop the user's task if nobody did before."""
+        self._stop(completed=False)
+
+    def _take(self, message: TaskMessage) -> None:
+        if isinstance(message, _LINK_MESSAGES):
+            self._runner.receive(message)
+        elif isinstance(message, StartTask):
+            self._start(message.start_time_ms)
+        elif isinstance(message, StopTask):
+            error = self._stop(completed=message.completed)
+            self._events.on_task_stopped(self._task_id, error)
+        else:
+            self._turn_queued = False
+
+    def _start(self, start_time_ms: int) -> None:
+        self._runner.open(start_time_ms)
+        self._running = True
+        self._events.on_task_started(self._task_id)
+
+    def _turn(self) -> None:
+        wake_ms = self._runner.turn()
+        if self._runner.outbox:
+            self._transport.send(self._runner.outbox)
+            self._runner.outbox.clear()
+        now_ms = self._clock_ms()
+        if wake_ms != 0 or now_ms >= self._report_at_ms:
+            self._report_at_ms = now_ms + self._report_interval_ms
+            self._board.post(self._runner.clock())
+        self._plan_turn(wake_ms, now_ms)
+
+    def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
+        if wake_ms is None:
+            return
+        if wake_ms <= now_ms:
+            if not self._turn_queued:
+                self._turn_queued = True
+                self.context.schedule_self(_TURN)
+        elif self._wake_at_ms is None or not now_ms < self._wake_at_ms <= wake_ms:
+            if self._wake is not None:
+                self._wake.cancel()
+            self._wake_at_ms = wake_ms
+            self._wake = self.context.schedule_once(wake_ms - now_ms, _TURN)
+
+    def _answer_stop(self, messages: list[TaskMessage]) -> None:
+        """A task that has failed has stopped; say so to whoever asks."""
+        if any(isinstance(message, StopTask) for message in messages):
+            self._events.on_task_stopped(self._task_id, None)
+
+    def _fail(self, error: GearpyError) -> None:
+        self._running = False
+        self._stopped = True
+        self._board.post(self._runner.clock())
+        where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
+        card = card_of(error, operator=where, task=str(self._task_id))
+        self._events.on_task_failed(self._task_id, card)
+        try:
+            self._runner.stop(completed=False)
+        except OperatorError as second:
+            _log.warning("task %s failed, and then its stop: %s", self._task_id, second)
+
+    def _stop(self, *, completed: bool) -> ErrorCard | None:
+        if self._stopped:
+            return None
+        self._stopped, self._running = True, False
+        self._board.post(self._runner.clock())
+        try:
+            self._runner.stop(completed=completed)
+        except OperatorError as error:
+            return card_of(error, task=str(self._task_id))
+        return None

@@ -1,0 +1,233 @@
+"""What users subclass: tasks, sources and sinks.
+
+A task is driven by one `TaskRunner` and never called by two threads at once. It sends by
+`TaskContext.output`, or by returning what it has to send, lazily: what is returned as an
+iterator is pulled only while the tasks downstream can take it, so even an endless answer to
+one record stays within the flow-control window.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
+from gearpy.messages.data import Batch, Message
+
+__all__ = [
+    "FINISHED",
+    "Batch",
+    "Message",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
+    "Task",
+    "TaskContext",
+    "TaskCounters",
+    "TaskLimits",
+]
+
+#: `Task.produce` returns this when it will never produce again.
+FINISHED: Final = -1
+
+
+@dataclass(slots=True)
+class TaskCounters:
+    """What a task has handled since it started; reported with its clock."""
+
+    records_in: int = 0
+    records_out: int = 0
+    late_records: int = 0
+    done: int = 0  #: A source's progress in its own units ...
+    total: int = 0  #: ... out of this many; 0 when it cannot know.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """How much a task takes or hands on at a time."""
+
+    batch_records: int = 1024  #: Records of one output batch.
+    read_batch_records: int = 1024  #: Records read from a source at a time.
+    idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
+
+
+@dataclass(slots=True)
+class TaskContext:
+    """What a task knows and may do. Gearpump: `TaskContext`.
+
+    Belongs to the task's own thread of work: use it only inside the task's methods.
+    """
+
+    task_id: TaskId
+    parallelism: int  #: Number of tasks of this task's processor.
+    operator: str  #: Name of the processor, for messages to people.
+    app_id: AppId
+    app_name: str
+    executor_id: ExecutorId
+    output: Callable[[Message], None]
+    """Send one message to every downstream processor. Gearpump: `TaskContext.output`."""
+    schedule: Callable[[int, object], None]
+    """``schedule(delay_ms, payload)``: call `Task.on_timer` with the payload after the delay."""
+    update_watermark: Callable[[int], None]
+    """Promise of a task without inputs: no later message is older than this (ms). `MAX_MS`
+    ends its stream. Gearpump: `TaskContext.updateWatermark`."""
+    set_idle: Callable[[bool], None]
+    """A task without inputs says that it has nothing to give and holds no clock back."""
+    send_unmanaged: Callable[[TaskId, Any], None]
+    """Send a value outside of flow control: not counted, not replayed."""
+    upstream_min_clock: Callable[[], int]
+    """The watermark of the task's inputs, ms. Gearpump: `TaskContext.upstreamMinClock`."""
+    now_ms: Callable[[], int]
+    """Wall time in ms since the epoch (virtual in tests)."""
+    log: logging.Logger
+    limits: TaskLimits
+    config: Mapping[str, Any] = field(default_factory=dict)
+    counters: TaskCounters = field(default_factory=TaskCounters)
+
+
+class Task:
+    """An operator: gets records of its inputs in order, sends records downstream.
+
+    Override `on_next` (a message at a time) or `on_batch` (all at once, faster), or `produce`
+    for a task without inputs. Made on the executor, at the start: the constructor may open
+    nothing, `on_start` may. Gearpump: `Task`.
+    """
+
+    def __init__(self, context: TaskContext) -> None:
+        self.context = context
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Start; sources go to ``start_time_ms`` (`MIN_MS` on a first start)."""
+
+    def on_next(self, message: Message) -> Iterable[Message] | None:
+        """Take one message. What is returned is sent, pulled as fast as downstream allows."""
+        raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
+
+    def on_batch(self, batch: Batch) -> Iterator[Batch] | None:
+        """Take many messages. Not called for tasks that only have `on_next`."""
+        raise NotImplementedError
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch] | None:
+        """Learn that no older record will come (late ones excepted); `MAX_MS` is the end.
+
+        What is returned is sent before the watermark is passed on.
+        Gearpump: `Task.onWatermarkProgress`.
+        """
+        return None
+
+    def produce(self) -> int | Generator[Batch, None, int]:
+        """Send some messages on one's own; called while downstream has room.
+
+        A task without inputs ends its stream when this returned `FINISHED` and no timer is left.
+
+        Returns:
+            0 to be called again at once, a number of ms to wait first, or `FINISHED`; or a
+            generator that yields batches to send and returns such a number.
+        """
+        return FINISHED
+
+    def on_timer(self, payload: object) -> None:
+        """Take what `TaskContext.schedule` was given, when its time has come."""
+
+    def on_unmanaged(self, value: Any) -> None:
+        """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Release what `on_start` took; ``completed`` when the stream has ended well."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time of what this task keeps and has not sent yet; `MAX_MS` if nothing."""
+        return MAX_MS
+
+
+class SourceReader(ABC):
+    """Reads one partition of a source, from where it was opened.
+
+    Calls come in this order: `read_batch` and the questions after it, over and over, then
+    `close`. All in one thread.
+    """
+
+    #: Nothing will ever come again; `read_batch` is not called any more.
+    finished: bool = False
+    #: Nothing comes at present; the partition holds no clock back until it gives again.
+    idle: bool = False
+
+    @abstractmethod
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return up to ``max_records`` records, or None if there are none now. Never waits."""
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Return where to resume: plain data, given to `Source.open` after a restart."""
+
+    @property
+    def watermark_ms(self) -> int:
+        """No later record is older than this. A function of what was read so far only."""
+        return MIN_MS
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How much was read of how much, in any unit; (0, 0) if unknown."""
+        return (0, 0)
+
+    def close(self) -> None:  # noqa: B027 - optional
+        """Release what `Source.open` took."""
+
+
+class Source(ABC):
+    """Where records come from: a number of partitions, each read by one task.
+
+    The object is built with the graph, in every process: it must not open anything before
+    `open`. Gearpump: `DataSource`.
+    """
+
+    replayable: bool = False  #: A partition opened at a snapshot gives the same records again.
+    bounded: bool = False  #: Every partition finishes.
+
+    @abstractmethod
+    def partitions(self) -> Sequence[str]:
+        """Return the names of the partitions, stable over restarts."""
+
+    @abstractmethod
+    def open(self, partition: str, resume: Any | None) -> SourceReader:
+        """Open a partition at the start, or where a snapshot of it was taken."""
+
+    @property
+    def description(self) -> str:
+        """Short text for plans and messages."""
+        return type(self).__name__
+
+
+class SinkWriter(ABC):
+    """Writes what one task gets."""
+
+    @abstractmethod
+    def write_batch(self, batch: Batch) -> None:
+        """Write the records; may block, which slows the stream down."""
+
+    def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027 - optional
+        """Learn how far event time has come."""
+
+    def close(self, *, completed: bool) -> None:  # noqa: B027 - optional
+        """Flush and release; ``completed`` when the stream has ended well."""
+
+
+class Sink(ABC):
+    """Where records go. Built with the graph, opened once for each of its tasks.
+
+    Gearpump: `DataSink`.
+    """
+
+    idempotent: bool = False  #: Writing a record twice is the same as writing it once.
+
+    @abstractmethod
+    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+        """Open the writer of one task."""
+
+    @property
+    def description(self) -> str:
+        """Short text for plans and messages."""
+        return type(self).__name__

@@ -1,0 +1,186 @@
+"""The low-level graph: processors, edges, and the application made of them.
+
+Holds the user's code; the cluster itself passes only the `Dag` made from it around.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.partition import HashPartitioner, Partitioner
+from gearpy.errors import ConfigError, GraphError
+from gearpy.ids import ProcessorId
+from gearpy.task.api import Source, Task, TaskContext
+
+__all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"]
+
+TaskFactory: TypeAlias = Callable[[TaskContext], Task]
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+@dataclass(eq=False, slots=True)
+class Processor:
+    """An operator: a `Task` class (or a function that makes one) and how many of them run.
+
+    Two processors are the same only if they are the same object. Gearpump: `Processor`.
+
+    Args:
+        task: called with the `TaskContext` on the executor, once for each task.
+        parallelism: number of tasks.
+        name: for people; derived from the class if not given.
+        config: plain values the task finds in `TaskContext.config`.
+        dispatcher: "pinned" gives each task a thread of its own, for code that blocks.
+        source: what it reads, if it reads something; checked when the application is built.
+    """
+
+    task: TaskFactory
+    parallelism: int = 1
+    name: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    dispatcher: Literal["default", "shared", "pinned"] = "default"
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
+
+
+class Graph:
+    """Processors and the edges between them. Gearpump: `Graph`."""
+
+    def __init__(self) -> None:
+        self._processors: list[Processor] = []
+        self._edges: list[tuple[Processor, Processor, Partitioner]] = []
+
+    def add(self, processor: Processor) -> "Graph":
+        """Add a processor; adding it again changes nothing."""
+        if not any(known is processor for known in self._processors):
+            self._processors.append(processor)
+        return self
+
+    def connect(
+        self, source: Processor, target: Processor, partitioner: Partitioner | None = None
+    ) -> "Graph":
+        """Send the output of one processor to another, spread by ``partitioner`` (hash)."""
+        self.add(source).add(target)
+        self._edges.append((source, target, partitioner or HashPartitioner()))
+        return self
+
+    @property
+    def processors(self) -> list[Processor]:
+        """The processors in the order they were added."""
+        return list(self._processors)
+
+    @property
+    def edges(self) -> list[tuple[Processor, Processor, Partitioner]]:
+        """The edges in the order they were added."""
+        return list(self._edges)
+
+
+class Buildable(Protocol):
+    """Whatever makes a `StreamApplication`; the stream language has one, too."""
+
+    def build(self) -> "StreamApplication":
+        """Return the application, checked.
+
+        Raises:
+            ConfigError: it cannot run; all mistakes at once.
+        """
+        ...
+
+
+class StreamApplication:
+    """A named graph, ready to run. Gearpump: `StreamApplication`.
+
+    Attributes:
+        dag: the graph without code; processors are numbered in topological order.
+        processors: the processor of each number.
+        partitioners: the partitioner of each edge (source number, target number).
+
+    Raises:
+        ConfigError: name, graph or a source is wrong; all mistakes at once.
+    """
+
+    def __init__(self, name: str, graph: Graph) -> None:
+        self.name = name
+        mistakes = [] if _NAME.fullmatch(name) else [_bad_name(name)]
+        if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
+            raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
+        mistakes += [m for p in graph.processors for m in _source_mistakes(p)]
+        mistakes += [m for edge in graph.edges for m in _edge_mistakes(*edge)]
+        try:
+            self._number(graph)
+        except GraphError as error:
+            raise GraphError(*mistakes, *error.mistakes) from None
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    def build(self) -> "StreamApplication":
+        """Return itself, so that it stands wherever a `Buildable` does."""
+        return self
+
+    def _number(self, graph: Graph) -> None:
+        given = graph.processors
+        number = {id(processor): ProcessorId(i) for i, processor in enumerate(given)}
+        specs = {
+            number[id(p)]: ProcessorSpec(
+                id=number[id(p)], name=p.name, parallelism=p.parallelism, kind=_kind(p)
+            )
+            for p in given
+        }
+        edges = [
+            EdgeSpec(source=number[id(a)], target=number[id(b)], partitioner=partitioner.name)
+            for a, b, partitioner in graph.edges
+        ]
+        provisional = Dag(0, specs, tuple(edges))
+        place = provisional.renumbering
+        self.dag = provisional.renumbered()
+        self.processors = {place[number[id(p)]]: p for p in given}
+        self.partitioners = {
+            (place[number[id(a)]], place[number[id(b)]]): partitioner
+            for a, b, partitioner in graph.edges
+        }
+
+
+def _kind(processor: Processor) -> str:
+    task = processor.task
+    return f"{getattr(task, '__module__', '')}.{getattr(task, '__qualname__', type(task).__name__)}"
+
+
+def _bad_name(name: str) -> str:
+    return (
+        f"application name {name!r}: start with a letter or underscore, "
+        "go on with letters, digits, '_', '-' or '.'"
+    )
+
+
+def _number_mistakes(processor: Processor) -> list[str]:
+    given = processor.parallelism
+    if type(given) is int:
+        return []
+    return [f"processor {processor.name!r} has parallelism {given!r}: give a whole number from 1"]
+
+
+def _source_mistakes(processor: Processor) -> list[str]:
+    if processor.source is None:
+        return []
+    try:
+        found = len(processor.source.partitions())
+    except ConfigError as error:
+        return list(error.mistakes)
+    if processor.parallelism > found > 0:
+        return [
+            (
+                f"processor {processor.name!r} has parallelism {processor.parallelism} "
+                f"but its source has {found} partitions: lower the parallelism"
+            )
+        ]
+    return []
+
+
+def _edge_mistakes(source: Processor, target: Processor, partitioner: Partitioner) -> list[str]:
+    reason = partitioner.check(
+        source_parallelism=source.parallelism, target_parallelism=target.parallelism
+    )
+    return [f"edge {source.name} -> {target.name}: {reason}"] if reason else []

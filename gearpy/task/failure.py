@@ -1,0 +1,103 @@
+"""From an exception in user code to an `OperatorError` that names what, where, which record."""
+
+import linecache
+import os
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from gearpy.errors import OperatorError
+from gearpy.messages.cluster import ErrorCard
+
+__all__ = ["card_of", "complete", "operator_error", "raised_by_user", "source_of"]
+
+_GEARPY: Final = str(Path(__file__).resolve().parent.parent) + os.sep
+_RECORD_CHARS_MAX: Final = 500
+_TRACEBACK_CHARS_MAX: Final = 8000
+_NOTHING: Final = object()
+
+
+def operator_error(
+    operator: str,
+    error: BaseException,
+    *,
+    record: Any = _NOTHING,
+    event_time_ms: int | None = None,
+) -> OperatorError:
+    """Describe what user code raised. An `OperatorError` is returned as it is."""
+    if isinstance(error, OperatorError):
+        return error
+    error = raised_by_user(error)
+    source, line = source_of(error.__traceback__)
+    return OperatorError(
+        operator=operator,
+        cause=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        source=source,
+        source_line=line,
+        record="" if record is _NOTHING else _shown(record),
+        event_time_ms=event_time_ms,
+        traceback=_trace_of(error),
+    )
+
+
+def source_of(trace: TracebackType | None) -> tuple[str, str]:
+    """Return ``file:line`` and text of the innermost line that is not gearpy's own.
+
+    Standard-library lines are passed over for the user's line that called them, if there is one.
+    """
+    found = ("", "")
+    for frame, number in traceback.walk_tb(trace):
+        name = frame.f_code.co_filename
+        if name.startswith((_GEARPY, "<")):
+            continue
+        if found[0] and _is_library(name):
+            break
+        found = (f"{name}:{number}", linecache.getline(name, number).strip())
+    return found
+
+
+def complete(error: OperatorError) -> None:
+    """Add what a core that blamed user code cannot find out: where in the code it was."""
+    if error.__cause__ is not None and not error.traceback:
+        error.source, error.source_line = source_of(error.__cause__.__traceback__)
+        error.traceback = _trace_of(error.__cause__)
+
+
+def raised_by_user(error: BaseException) -> BaseException:
+    """Return what user code raised; a generator of ours turns `StopIteration` into another."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        return error.__cause__
+    return error
+
+
+def card_of(error: BaseException, *, operator: str = "", task: str = "") -> ErrorCard:
+    """Make the card of any exception that ended a task or an actor."""
+    if not isinstance(error, OperatorError):
+        error = operator_error(operator, error)
+    return ErrorCard(
+        cause=error.cause,
+        operator=error.operator,
+        task=task,
+        source=error.source,
+        source_line=error.source_line,
+        record=error.record,
+        event_time_ms=error.event_time_ms,
+        traceback=error.traceback,
+    )
+
+
+def _trace_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS_MAX:]
+
+
+def _is_library(filename: str) -> bool:
+    return "site-packages" in filename or "/lib/python" in filename
+
+
+def _shown(record: Any) -> str:
+    try:
+        text = repr(record)
+    except Exception as error:  # noqa: BLE001 - user code in __repr__
+        text = f"<{type(record).__name__} whose repr raised {type(error).__name__}>"
+    return text if len(text) <= _RECORD_CHARS_MAX else text[:_RECORD_CHARS_MAX] + "..."

@@ -1,0 +1,264 @@
+"""The output side of a task: partitioning, credit, sequence numbers, watermarks per link."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+from gearpy.core.flow import FlowLimits, Subscription
+from gearpy.core.partition import Partitioner
+from gearpy.core.sizing import estimate_bytes
+from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
+from gearpy.messages.data import Ack, AckRequest, Batch, DataMessage, InitialAckRequest, LinkMessage
+
+__all__ = ["Outlet", "OutputEdge", "OutputLimits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEdge:
+    """An edge of the graph as one of its sending tasks sees it."""
+
+    processor: int
+    parallelism: int
+    partitioner: Partitioner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputLimits:
+    """How much goes into one data message, and how often a bare watermark is sent."""
+
+    flow: FlowLimits
+    batch_records: int
+    batch_bytes: int
+    watermark_interval_ms: int
+
+
+@dataclass(slots=True)
+class _Link:
+    """One target task."""
+
+    target: TaskId
+    seq: int = 0
+    watermark_ms: int = MIN_MS  #: Last watermark told.
+    idle: bool = False  #: Last flag told.
+    held: deque["_Held"] = field(default_factory=deque)  #: Waits for credit.
+
+
+class _Held(NamedTuple):
+    """A batch and its oldest event time, so that finding the oldest of many stays cheap."""
+
+    batch: Batch
+    oldest_ms: int
+
+
+class Outlet:
+    """Sends what a task puts out, as far as the targets have room; holds the rest.
+
+    Messages to send are appended to ``outbox`` in the order of each link. The task must not
+    go on while `is_blocked`; then what is held is at most what it put out in one step.
+    Gearpump: the output side of `TaskActor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_id: TaskId,
+        session: SessionId,
+        edges: Sequence[OutputEdge],
+        limits: OutputLimits,
+        outbox: list[LinkMessage],
+    ) -> None:
+        self._task_id = task_id
+        self._session = session
+        self._limits = limits
+        self._outbox = outbox
+        self._edges = [_EdgeOutput(edge, limits) for edge in edges]
+        self._by_target = {
+            link.target: (edge, index)
+            for edge in self._edges
+            for index, link in enumerate(edge.links)
+        }
+        self.watermark_ms = MIN_MS
+        self.idle = False
+        self.is_blocked = False
+        self._told_ms = 0
+        self._dirty = False
+
+    def open(self) -> None:
+        """Open every link."""
+        for target in self._by_target:
+            self._outbox.append(InitialAckRequest(self._session, self._task_id, target))
+
+    def emit(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
+        """Send records to every downstream processor."""
+        for edge in self._edges:
+            for index, part, times in edge.partition(values, timestamps, self._task_id.task_index):
+                for batch in self._portions(part, times):
+                    self._offer(edge, index, batch, now_ms)
+
+    def on_ack(self, ack: Ack, now_ms: int) -> None:
+        """Take an acknowledgement and send what was held for want of credit.
+
+        Raises:
+            MessageLost: the target did not get all records.
+        """
+        found = self._by_target.get(ack.source)
+        if found is None or ack.session != self._session:
+            return
+        edge, index = found
+        edge.subscription.on_ack(index, seq=ack.seq, received=ack.received)
+        if edge.links[index].held:
+            self._release(edge, index, now_ms)
+            self.is_blocked = any(link.held for _, link in self._links())
+
+    def announce(self, watermark_ms: int, *, idle: bool) -> None:
+        """Promise that everything put out from now on is not older than the watermark.
+
+        Told with the next data, or bare after a while; the end and idleness are told at once.
+        What has ended is not idle.
+        """
+        idle = idle and max(watermark_ms, self.watermark_ms) < MAX_MS
+        if watermark_ms > self.watermark_ms or idle != self.idle:
+            self._dirty = True
+        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        self.idle = idle
+
+    def on_tick(self, now_ms: int) -> None:
+        """Send the watermarks and ack requests that are due."""
+        if self._dirty and (self._is_urgent() or now_ms - self._told_ms >= self._interval):
+            self._tell_watermark(now_ms)
+        for edge in self._edges:
+            for index, seq in edge.subscription.on_tick(now_ms):
+                self._request_ack(edge.links[index].target, seq)
+
+    def wake_ms(self, now_ms: int) -> int | None:
+        """Return when `on_tick` has something to do, if nothing else happens."""
+        if self._dirty and not self.is_blocked:
+            return self._told_ms + self._interval
+        return None if self.is_settled else now_ms + self._limits.flow.quiet_ack_ms
+
+    @property
+    def oldest_ms(self) -> int:
+        """Oldest event time that was put out and is not acknowledged; `MAX_MS` if none."""
+        return min(
+            chain(
+                (edge.subscription.oldest_unacked_ms for edge in self._edges),
+                (held.oldest_ms for _, link in self._links() for held in link.held),
+            ),
+            default=MAX_MS,
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything put out was acknowledged."""
+        return not self.is_blocked and all(e.subscription.is_settled for e in self._edges)
+
+    @property
+    def is_settled_and_told(self) -> bool:
+        """Whether the latest watermark was told, too."""
+        return self.is_settled and not self._dirty
+
+    @property
+    def _interval(self) -> int:
+        return self._limits.watermark_interval_ms
+
+    def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
+        return ((edge, link) for edge in self._edges for link in edge.links)
+
+    def _is_urgent(self) -> bool:
+        return self.watermark_ms == MAX_MS or any(
+            link.idle != self.idle for _, link in self._links()
+        )
+
+    def _tell_watermark(self, now_ms: int) -> None:
+        self._dirty = False
+        self._told_ms = now_ms
+        for _, link in self._links():
+            if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
+                continue
+            if link.held:  # Told with what is held, once there is credit for it.
+                self._dirty = True
+            else:
+                self._send(link, Batch([], []), 0)
+
+    def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[Batch]:
+        size = estimate_bytes(values)
+        count = len(values)
+        fits = max(1, self._limits.batch_bytes * count // max(size, 1))
+        step = min(self._limits.batch_records, fits)
+        if count <= step:
+            return (Batch(values, timestamps),)
+        return (
+            Batch(values[i : i + step], timestamps[i : i + step]) for i in range(0, count, step)
+        )
+
+    def _offer(self, edge: "_EdgeOutput", index: int, batch: Batch, now_ms: int) -> None:
+        link = edge.links[index]
+        oldest_ms = min(batch.timestamps)
+        if link.held or edge.subscription.credit(index) < len(batch):
+            link.held.append(_Held(batch, oldest_ms))
+            self.is_blocked = True
+            self._release(edge, index, now_ms)
+        else:
+            self._dispatch(edge, index, batch, oldest_ms, now_ms)
+
+    def _release(self, edge: "_EdgeOutput", index: int, now_ms: int) -> None:
+        link = edge.links[index]
+        while link.held and (room := edge.subscription.credit(index)) > 0:
+            batch, oldest_ms = link.held.popleft()
+            if len(batch) > room:
+                rest = Batch(batch.values[room:], batch.timestamps[room:])
+                link.held.appendleft(_Held(rest, min(rest.timestamps)))
+                batch = Batch(batch.values[:room], batch.timestamps[:room])
+                oldest_ms = min(batch.timestamps)
+            self._dispatch(edge, index, batch, oldest_ms, now_ms)
+
+    def _dispatch(
+        self, edge: "_EdgeOutput", index: int, batch: Batch, oldest_ms: int, now_ms: int
+    ) -> None:
+        link = edge.links[index]
+        size = estimate_bytes(batch.values)
+        self._send(link, batch, size)
+        due = edge.subscription.on_sent(
+            index, records=len(batch), size_bytes=size, oldest_ms=oldest_ms, now_ms=now_ms
+        )
+        if due is not None:
+            self._request_ack(link.target, due)
+
+    def _send(self, link: _Link, batch: Batch, size_bytes: int) -> None:
+        link.seq += 1
+        if not link.held:  # What is still held was put out before the latest promise.
+            link.watermark_ms, link.idle = self.watermark_ms, self.idle
+        self._outbox.append(
+            DataMessage(
+                session=self._session,
+                source=self._task_id,
+                target=link.target,
+                seq=link.seq,
+                batch=batch,
+                watermark_ms=link.watermark_ms,
+                idle=link.idle,
+                size_bytes=size_bytes,
+            )
+        )
+
+    def _request_ack(self, target: TaskId, seq: int) -> None:
+        self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
+
+
+class _EdgeOutput:
+    """An edge with its own partitioner, credit and links."""
+
+    def __init__(self, edge: OutputEdge, limits: OutputLimits) -> None:
+        self._parallelism = edge.parallelism
+        self._partitioner = edge.partitioner
+        self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
+        self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
+
+    def partition(
+        self, values: list[Any], timestamps: list[int], sender: int
+    ) -> list[tuple[int, list[Any], list[int]]]:
+        return self._partitioner.partition(
+            values, timestamps, parallelism=self._parallelism, sender=sender
+        )

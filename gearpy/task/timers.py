@@ -1,0 +1,33 @@
+"""The timers of one task."""
+
+import heapq
+from itertools import count
+
+__all__ = ["Timers"]
+
+
+class Timers:
+    """Payloads and the times at which they are due.
+
+    Invariant: they come in the order of their times, of equal ones in the order they were set.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, object]] = []
+        self._ids = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def add(self, at_ms: int, payload: object) -> None:
+        """Set a timer."""
+        heapq.heappush(self._heap, (at_ms, next(self._ids), payload))
+
+    def pop(self) -> object:
+        """Take the payload that is due first."""
+        return heapq.heappop(self._heap)[2]
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the first one is due; None where there is none."""
+        return self._heap[0][0] if self._heap else None

@@ -1,0 +1,63 @@
+"""From an application and a task id to the runner of that task."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.task.api import TaskLimits
+from gearpy.task.application import StreamApplication
+from gearpy.task.outlet import OutputEdge, OutputLimits
+from gearpy.task.runner import TaskInfo, TaskRunner
+
+__all__ = ["RunnerFactory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerFactory:
+    """Makes the runners of one application's tasks, all with the same limits and clocks."""
+
+    application: StreamApplication
+    output: OutputLimits
+    limits: TaskLimits
+    turn_ms: int
+    clock_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
+    rng: random.Random
+    app_id: AppId = AppId(0)
+    executor_id: ExecutorId = ExecutorId(0)
+
+    def make(self, task_id: TaskId, session: SessionId) -> TaskRunner:
+        """Return the runner of a task, not opened yet."""
+        processor = self.application.processors[ProcessorId(task_id.processor)]
+        info = TaskInfo(
+            task_id=task_id,
+            session=session,
+            parallelism=processor.parallelism,
+            operator=processor.name,
+            upstream=self.application.dag.upstream_tasks(task_id),
+            edges=self._edges(ProcessorId(task_id.processor)),
+            app_id=self.app_id,
+            app_name=self.application.name,
+            executor_id=self.executor_id,
+            config=processor.config,
+        )
+        return TaskRunner(
+            info,
+            processor.task,
+            limits=self.output,
+            task_limits=self.limits,
+            turn_ms=self.turn_ms,
+            clock_ms=self.clock_ms,
+            wall_ms=self.wall_ms,
+        )
+
+    def _edges(self, source: ProcessorId) -> list[OutputEdge]:
+        return [
+            OutputEdge(
+                processor=target,
+                parallelism=self.application.processors[target].parallelism,
+                partitioner=self.application.partitioners[source, target].fork(self.rng),
+            )
+            for target in self.application.dag.downstream(source)
+        ]

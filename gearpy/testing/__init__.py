@@ -1,0 +1,37 @@
+"""For tests of programs that run on gearpy, and for gearpy's own.
+
+- `driver`: `TaskDriver`, one task fed by hand; `FlowDriver`, an application fed by hand.
+- `manual_source`: `ManualSource`, through which a `FlowDriver` feeds an application.
+- `simulation`: `Simulation`, a whole application in one thread and virtual time, with messages
+  that take a random time; a seed gives the same run again.
+
+Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gearpy.testing.driver import FlowDriver, TaskDriver
+    from gearpy.testing.manual_source import ManualSource
+    from gearpy.testing.simulation import Simulation
+
+__all__ = ["FlowDriver", "ManualSource", "Simulation", "TaskDriver"]
+
+_HOME_OF = {
+    "FlowDriver": "gearpy.testing.driver",
+    "ManualSource": "gearpy.testing.manual_source",
+    "Simulation": "gearpy.testing.simulation",
+    "TaskDriver": "gearpy.testing.driver",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'gearpy.testing' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,226 @@
+"""A whole application in one thread, in virtual time, in an order that a seed decides.
+
+Real task runners, with a network whose links keep their order but overtake each other. A run
+takes no wall time to wait, and the same seed gives the same run.
+"""
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Final
+
+from gearpy.core.flow import FlowLimits
+from gearpy.errors import ApplicationFailed
+from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.data import LinkMessage
+from gearpy.task.api import TaskLimits
+from gearpy.task.application import Buildable
+from gearpy.task.outlet import OutputLimits
+from gearpy.task.runner import TaskRunner
+from gearpy.task.wiring import RunnerFactory
+
+__all__ = ["SMALL_LIMITS", "Simulation"]
+
+#: Small windows and batches, so that a short run meets every limit.
+SMALL_LIMITS: Final = OutputLimits(
+    flow=FlowLimits(
+        window_records=50,
+        window_bytes=100_000,
+        ack_interval_records=10,
+        quiet_ack_ms=5,
+        repeat_ack_ms=1000,
+    ),
+    batch_records=16,
+    batch_bytes=50_000,
+    watermark_interval_ms=3,
+)
+_START_MS: Final = 1_000_000
+
+
+class Simulation:
+    """Runs an application to its end, or as far as it is told to.
+
+    Args:
+        app: what to run.
+        seed: decides the order of everything.
+        delay_ms: a message takes between 0 and this long; later ones of a link never overtake.
+        limits: flow control of the tasks.
+        idle_poll_ms: how long a source with nothing to give is left alone.
+        readings_per_ms: time goes on by a ms when tasks have looked at the clock so often.
+
+    Raises:
+        ConfigError: the application cannot run.
+    """
+
+    def __init__(
+        self,
+        app: Buildable,
+        *,
+        seed: int = 0,
+        delay_ms: int = 20,
+        limits: OutputLimits = SMALL_LIMITS,
+        idle_poll_ms: int = 10,
+        readings_per_ms: int = 8,
+    ) -> None:
+        self.application = app.build()
+        self.seed = seed
+        self.now_ms = _START_MS
+        self.delivered = 0
+        self.records_queued_max = 0
+        self._rng = random.Random(seed)
+        self._delay_ms = delay_ms
+        self._readings_per_ms = readings_per_ms
+        self._events: list[tuple[int, float, int, TaskId | tuple[TaskId, TaskId]]] = []
+        self._event_ids = count()
+        self._readings = count()
+        self._links: dict[tuple[TaskId, TaskId], deque[LinkMessage]] = {}
+        self._link_at_ms: dict[tuple[TaskId, TaskId], int] = {}
+        self._turn_at_ms: dict[TaskId, int] = {}
+        factory = RunnerFactory(
+            application=self.application,
+            output=limits,
+            limits=TaskLimits(
+                batch_records=limits.batch_records, read_batch_records=16, idle_poll_ms=idle_poll_ms
+            ),
+            turn_ms=2,
+            clock_ms=self._read_clock,
+            wall_ms=lambda: self.now_ms,
+            rng=self._rng,
+        )
+        self.runners: dict[TaskId, TaskRunner] = {
+            task: factory.make(task, SessionId(session))
+            for session, task in enumerate(self.application.dag.tasks(), start=1)
+        }
+        self._unfinished = set(self.runners)
+        with self._naming_seed():
+            self._open_all()
+
+    def run(self, *, steps_max: int = 1_000_000) -> "Simulation":
+        """Run until every task has finished, then stop the tasks.
+
+        What is raised has the seed in its text or in a note.
+
+        Raises:
+            OperatorError: user code raised.
+            MessageLost: a link lost messages.
+            ApplicationFailed: it did not end within that many steps.
+        """
+        with self._naming_seed():
+            for _ in range(steps_max):
+                if self.is_finished:
+                    self.stop(completed=True)
+                    return self
+                if not self.step():
+                    break
+        stuck = [str(self.runners[task].clock()) for task in sorted(self._unfinished)]
+        raise ApplicationFailed(
+            self.application.name, f"seed {self.seed}: not finished: {'; '.join(stuck)}"
+        )
+
+    def stop(self, *, completed: bool) -> None:
+        """Stop all tasks, whether or not they have finished; called once, at the end."""
+        for runner in self.runners.values():
+            runner.stop(completed=completed)
+
+    def advance(self, duration_ms: int) -> None:
+        """Let virtual time pass, with all that happens in it."""
+        until_ms = self.now_ms + duration_ms
+        while self._events and self._events[0][0] <= until_ms:
+            self.step()
+        self.now_ms = max(self.now_ms, until_ms)
+
+    def step(self) -> bool:
+        """Let the next thing happen; False if nothing ever will."""
+        if not self._events:
+            return False
+        at_ms, _, _, what = heapq.heappop(self._events)
+        self.now_ms = max(self.now_ms, at_ms)
+        if isinstance(what, TaskId):
+            if self._turn_at_ms.get(what) == at_ms:
+                del self._turn_at_ms[what]
+                self._turn(what)
+        else:
+            self._deliver(what)
+        return True
+
+    def wake(self, task: TaskId) -> None:
+        """Give a task a turn now; if it is a source, let it look for something to give."""
+        self.runners[task].poke()
+        self._schedule_turn(task, self.now_ms)
+
+    def clocks(self) -> list[TaskClock]:
+        """Return the report of every task."""
+        return [runner.clock() for runner in self.runners.values()]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every task has ended its stream and all is acknowledged."""
+        return not self._unfinished
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether no message is under way and no task has anything left to do with what it got."""
+        return not any(self._links.values()) and all(
+            runner.is_settled for runner in self.runners.values()
+        )
+
+    def _open_all(self) -> None:
+        tasks = list(self.runners)
+        self._rng.shuffle(tasks)
+        for task in tasks:
+            self.runners[task].open(MIN_MS)
+            self._send_all(task)
+            self._schedule_turn(task, self.now_ms + self._rng.randrange(self._delay_ms + 1))
+
+    def _turn(self, task: TaskId) -> None:
+        runner = self.runners[task]
+        wake_ms = runner.turn()
+        self._send_all(task)
+        if task in self._unfinished and runner.clock().clock_ms == MAX_MS:
+            self._unfinished.discard(task)
+        if wake_ms is not None:
+            self._schedule_turn(task, max(wake_ms, self.now_ms))
+
+    def _send_all(self, task: TaskId) -> None:
+        outbox = self.runners[task].outbox
+        for message in outbox:
+            link = (task, message.target)
+            self._links.setdefault(link, deque()).append(message)
+            at_ms = self.now_ms + self._rng.randrange(self._delay_ms + 1)
+            at_ms = self._link_at_ms[link] = max(at_ms, self._link_at_ms.get(link, 0))
+            self._push(at_ms, link)
+        outbox.clear()
+
+    def _deliver(self, link: tuple[TaskId, TaskId]) -> None:
+        message = self._links[link].popleft()
+        runner = self.runners[link[1]]
+        runner.receive(message)
+        self.delivered += 1
+        self.records_queued_max = max(self.records_queued_max, runner.records_queued)
+        self._schedule_turn(link[1], self.now_ms)
+
+    def _schedule_turn(self, task: TaskId, at_ms: int) -> None:
+        if self._turn_at_ms.get(task, at_ms + 1) > at_ms:
+            self._turn_at_ms[task] = at_ms
+            self._push(at_ms, task)
+
+    def _push(self, at_ms: int, what: TaskId | tuple[TaskId, TaskId]) -> None:
+        heapq.heappush(self._events, (at_ms, self._rng.random(), next(self._event_ids), what))
+
+    @contextmanager
+    def _naming_seed(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"simulation of {self.application.name!r} with seed {self.seed}")
+            raise
+
+    def _read_clock(self) -> int:
+        """Let time pass with the work of tasks, too, so that a turn comes to its end."""
+        if next(self._readings) % self._readings_per_ms == 0:
+            self.now_ms += 1
+        return self.now_ms

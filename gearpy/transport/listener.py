@@ -1,0 +1,110 @@
+"""Accepts connections and passes on what authenticated peers send."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from gearpy.errors import ConnectionLost, ProtocolError
+from gearpy.transport.api import Counters, TransportLimits
+from gearpy.transport.control_server import ControlServer
+from gearpy.transport.protocol import WireProtocol, new_connection
+from gearpy.wire.auth import Purpose, Role
+from gearpy.wire.frames import Frame
+
+__all__ = ["Listener"]
+
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """One listening socket for links and control connections.
+
+    Invariant: at most ``unauthenticated_max`` connections have not proved themselves; further
+    ones are closed at once.
+
+    Runs on: the loop thread.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        *,
+        limits: TransportLimits,
+        counters: Counters,
+        on_frames: Callable[[list[Frame]], None],
+    ) -> None:
+        self.control: ControlServer | None = None
+        self._secret = secret
+        self._limits = limits
+        self._counters = counters
+        self._on_link_frames = on_frames
+        self._server: asyncio.Server | None = None
+        self._protocols: set[WireProtocol] = set()
+        self._unproved: set[WireProtocol] = set()
+        self._closing = False
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; return host and port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_protocol, host, port)
+        bound: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return bound
+
+    async def close(self) -> None:
+        """Accept no more and close all connections, at once where a peer does not read."""
+        self._closing = True
+        if self._server is not None:
+            self._server.close()
+        if self.control is not None:
+            self.control.close()
+        for protocol in self._protocols:
+            protocol.close()
+        await self._wait_closed()
+        for protocol in self._protocols:
+            protocol.abort()
+        await self._wait_closed()
+
+    async def _wait_closed(self) -> None:
+        if self._protocols:
+            closed = [protocol.closed for protocol in self._protocols]
+            await asyncio.wait(closed, timeout=self._limits.close_timeout_ms / 1000)
+
+    def _new_protocol(self) -> WireProtocol:
+        connection = new_connection(Role.SERVER, self._secret, self._limits)
+        return WireProtocol(connection, self, self._limits)
+
+    # -- what sockets tell -----------------------------------------------------------------
+
+    def on_connected(self, protocol: WireProtocol) -> None:
+        """Give it the time of a handshake, if there is room."""
+        self._protocols.add(protocol)
+        self._unproved.add(protocol)
+        # A connection may have been accepted just before the listener was closed.
+        if self._closing or len(self._unproved) > self._limits.unauthenticated_max:
+            protocol.abort()
+
+    def on_authenticated(self, protocol: WireProtocol) -> None:
+        """Listen to it."""
+        self._unproved.discard(protocol)
+
+    def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        """Pass on what it sends."""
+        if protocol.connection.purpose is Purpose.LINK:
+            self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
+            self._on_link_frames(frames)
+        elif self.control is not None:
+            self.control.on_frames(protocol, frames)
+        else:
+            raise ProtocolError("this process answers no control messages")
+
+    def on_writable(self, protocol: WireProtocol) -> None:
+        """Nothing waits: answers are written as they come."""
+
+    def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
+        """Forget it."""
+        self._protocols.discard(protocol)
+        if protocol in self._unproved:
+            self._unproved.discard(protocol)
+            self._counters.add(refused=1)
+        if isinstance(error, ProtocolError):
+            _log.warning("connection closed: %s", error)

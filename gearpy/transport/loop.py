@@ -1,0 +1,101 @@
+"""The thread that runs the event loop, and the only way into it."""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["LoopThread"]
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own: uvloop where it is installed, else asyncio's.
+
+    The loop thread never blocks. Transports of one process may share one.
+
+    Runs on: any thread, except `call` and `stop`, which wait for the loop thread.
+    """
+
+    def __init__(self, name: str = "gearpy-loop") -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def running(self) -> bool:
+        """Tell whether the loop takes calls."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Start the thread; once."""
+        self._loop = _new_loop()
+        self._loop.set_exception_handler(_log_exception)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the loop, cancel what it still does, and wait for the thread."""
+        assert not self._is_current(), "the loop thread cannot wait for itself"
+        if self._thread.is_alive():
+            assert self._loop is not None
+            self.call_soon(self._loop.stop)
+            self._thread.join()
+
+    def call(self, coroutine: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
+        """Run a coroutine on the loop and wait for its result; raises what it raises."""
+        assert not self._is_current(), "the loop thread cannot wait for itself"
+        assert self._loop is not None, "start the loop thread first"
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(timeout_s)
+        except concurrent.futures.TimeoutError:
+            future.cancel()
+            raise
+
+    def call_soon(self, function: Callable[..., object], *args: object) -> bool:
+        """Run a function on the loop soon; return False if the loop does not run."""
+        if self._loop is None:
+            return False
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:  # The loop is closed; there is no way to ask without a race.
+            return False
+        return True
+
+    def _is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        loop = self._loop
+        assert loop is not None, "made by start"
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+            loop.run_until_complete(_cancel_all())
+        finally:
+            loop.close()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # Sockets that were aborted on the way are closed one turn later.
+
+
+def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody awaited; the loop goes on."""
+    error = context.get("exception")
+    _log.error("in the loop thread: %s", context.get("message"), exc_info=error)

@@ -1,0 +1,192 @@
+"""One connection of `gearpy.wire` on one asyncio socket. Runs on: the loop thread."""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+from gearpy.errors import ConnectionLost, ProtocolError
+from gearpy.transport.api import TransportLimits
+from gearpy.wire.auth import NONCE_BYTES, Purpose, Role
+from gearpy.wire.connection import Authenticated, Connection, ConnectionClosed, ConnectionEvent
+from gearpy.wire.frames import Frame
+
+__all__ = ["SocketOwner", "WireProtocol", "monotonic_ms", "new_connection"]
+
+
+def monotonic_ms() -> int:
+    """Return a time in ms that never goes backwards."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def new_connection(
+    role: Role, secret: bytes, limits: TransportLimits, purpose: Purpose = Purpose.LINK
+) -> Connection:
+    """Return a connection that begins now, with a fresh nonce."""
+    return Connection(
+        role=role,
+        secret=secret,
+        nonce=secrets.token_bytes(NONCE_BYTES),
+        now_ms=monotonic_ms(),
+        purpose=purpose,
+        frames=limits.frames,
+        handshake=limits.handshake,
+    )
+
+
+class SocketOwner(Protocol):
+    """What a `WireProtocol` tells. All on the loop thread; `on_closed` comes once and last."""
+
+    def on_connected(self, protocol: "WireProtocol") -> None:
+        """The socket is connected; nothing is proved yet."""
+        ...
+
+    def on_authenticated(self, protocol: "WireProtocol") -> None:
+        """Frames may be sent."""
+        ...
+
+    def on_frames(self, protocol: "WireProtocol", frames: list[Frame]) -> None:
+        """Frames have arrived; a `ProtocolError` raised here closes the connection."""
+        ...
+
+    def on_writable(self, protocol: "WireProtocol") -> None:
+        """What was written has drained far enough to go on."""
+        ...
+
+    def on_closed(self, protocol: "WireProtocol", error: ProtocolError | ConnectionLost) -> None:
+        """The socket is closed."""
+        ...
+
+
+class WireProtocol(asyncio.Protocol):
+    """Moves bytes between a socket and a `Connection`; tells its owner what happens."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        owner: SocketOwner,
+        limits: TransportLimits,
+    ) -> None:
+        self.connection = connection
+        self.paused = False
+        self._bytes_in = 0  # Since the owner last took them.
+        self.closed = asyncio.get_running_loop().create_future()
+        self._owner = owner
+        self._limits = limits
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._error: ProtocolError | ConnectionLost | None = None
+
+    def write(self, buffers: Iterable[bytes | memoryview]) -> None:
+        """Send buffers one after the other; does nothing once the socket is closing."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(buffers)
+
+    def take_bytes_in(self) -> int:
+        """Return how many bytes arrived since this was last asked."""
+        taken, self._bytes_in = self._bytes_in, 0
+        return taken
+
+    def close(self, error: ProtocolError | ConnectionLost | None = None) -> None:
+        """Close the socket when what was written is sent."""
+        self._error = self._error or error
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the socket now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- asyncio calls these ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
+        # By cast: uvloop's transports are of another class.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+        _tune(transport.get_extra_info("socket"))
+        timeout_s = self._limits.handshake_timeout_ms / 1000
+        self._deadline = asyncio.get_running_loop().call_later(timeout_s, self._on_deadline)
+        self._owner.on_connected(self)
+        self._after_input()
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the connection."""
+        self._bytes_in += len(data)
+        self.connection.receive_data(data, monotonic_ms())
+        self._after_input()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report the end, with its first cause."""
+        if exc is not None:
+            self._error = self._error or ConnectionLost(str(exc))
+        self.connection.receive_eof()
+        self._after_input()
+        self._cancel_deadline()
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._owner.on_closed(self, self._error or ConnectionLost("the connection was closed"))
+
+    def pause_writing(self) -> None:
+        """Note that the peer or the network is slower than we are."""
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self.paused = False
+        self._owner.on_writable(self)
+
+    # --------------------------------------------------------------------------------------
+
+    def _on_deadline(self) -> None:
+        # The loop's clock may be a little behind the one we read: the deadline has passed.
+        self.connection.on_tick(self.connection.deadline_ms or 0)
+        self._after_input()
+        if not self.connection.authenticated:
+            self.abort()
+
+    def _after_input(self) -> None:
+        """Send and tell what the last input led to."""
+        data = self.connection.data_to_send()
+        if data:
+            self.write([data])
+        try:
+            self._tell(self.connection.events())
+        except ProtocolError as error:
+            self.close(error)
+            if self.paused:
+                self.abort()  # It does not read, so it would never be closed in order.
+
+    def _tell(self, events: list[ConnectionEvent]) -> None:
+        frames: list[Frame] = []
+        for event in events:
+            if isinstance(event, Frame):
+                frames.append(event)
+            elif isinstance(event, Authenticated):
+                self._cancel_deadline()
+                self._owner.on_authenticated(self)
+            elif isinstance(event, ConnectionClosed):
+                self.close(event.error)
+        if frames and not self._is_closing():
+            self._owner.on_frames(self, frames)
+
+    def _is_closing(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+
+def _tune(sock: socket.socket | None) -> None:
+    """Send small frames at once; notice in half a minute that an idle peer's machine is gone."""
+    if sock is None or sock.family not in {socket.AF_INET, socket.AF_INET6}:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,76 @@
+"""Where tasks are: handlers of those that run here, addresses of the others."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from gearpy.ids import TaskId
+from gearpy.messages.data import LinkMessage
+from gearpy.transport.api import LinkHandler
+
+__all__ = ["Delivery", "Elsewhere", "Routes"]
+
+#: A handler and the messages for it.
+Delivery: TypeAlias = tuple[LinkHandler, list[LinkMessage]]
+#: Messages by the address of the transport they belong to.
+Elsewhere: TypeAlias = dict[str | None, list[LinkMessage]]
+
+_log = logging.getLogger(__name__)
+_LOGGED_MAX: Final = 1000  # Targets; further ones are only counted.
+
+
+class Routes:
+    """The tables of one transport. Reads take no lock: tables are replaced, not changed.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handlers: dict[TaskId, LinkHandler] = {}
+        self._addresses: dict[TaskId, str] = {}
+        self._logged: set[TaskId] = set()
+
+    def register(self, task: TaskId, handler: LinkHandler) -> None:
+        """Deliver messages for ``task`` here."""
+        with self._lock:
+            self._handlers = {**self._handlers, task: handler}
+
+    def unregister(self, task: TaskId) -> None:
+        """Deliver messages for ``task`` here no more."""
+        with self._lock:
+            self._handlers = {t: h for t, h in self._handlers.items() if t != task}
+
+    def locate(self, routes: Mapping[TaskId, str]) -> None:
+        """Add addresses of tasks, or replace them."""
+        with self._lock:
+            self._addresses = {**self._addresses, **routes}
+
+    def split(self, messages: Sequence[LinkMessage]) -> tuple[list[Delivery], Elsewhere]:
+        """Return messages for tasks that run here with their handlers, and the others by address.
+
+        The address is None where it is not known.
+        """
+        handlers, addresses = self._handlers, self._addresses
+        here: dict[TaskId, Delivery] = {}
+        elsewhere: Elsewhere = {}
+        for message in messages:
+            target = message.target
+            delivery = here.get(target)
+            if delivery is not None:
+                delivery[1].append(message)
+            elif target in handlers:
+                here[target] = (handlers[target], [message])
+            else:
+                elsewhere.setdefault(addresses.get(target), []).append(message)
+        return list(here.values()), elsewhere
+
+    def log_unknown(self, messages: Sequence[LinkMessage]) -> int:
+        """Log, once for each target, that messages were dropped; return how many."""
+        for message in messages:
+            target = message.target
+            if target not in self._logged and len(self._logged) < _LOGGED_MAX:
+                self._logged.add(target)
+                _log.warning("messages for task %s dropped: it does not run here", target)
+        return len(messages)

@@ -1,0 +1,215 @@
+"""The transport between processes: TCP with proof of a shared secret."""
+
+import asyncio
+import ipaddress
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from gearpy.errors import ConfigError
+from gearpy.ids import TaskId
+from gearpy.messages.data import LinkMessage
+from gearpy.transport.api import (
+    Counters,
+    LinkHandler,
+    LinkLost,
+    TransportLimits,
+    TransportStats,
+)
+from gearpy.transport.control_server import ControlHandler, ControlServer
+from gearpy.transport.listener import Listener
+from gearpy.transport.loop import LoopThread
+from gearpy.transport.peer import Peer
+from gearpy.transport.routes import Routes
+from gearpy.wire.frames import Frame
+from gearpy.wire.link_codec import LinkCodec
+from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
+
+__all__ = ["TcpTransport"]
+
+_log = logging.getLogger(__name__)
+
+
+class TcpTransport:
+    """A `Transport` with one listener, and one connection to each peer it sends to.
+
+    Senders encode on their own threads; the loop thread writes what they have queued. Tasks of
+    this transport hand messages to each other by reference, on the sender's thread.
+
+    Runs on: any thread, except `start` and `stop`, which wait for the loop thread.
+    Restart: none; make a new one.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
+        registry: RecordRegistry = DEFAULT_REGISTRY,
+        loop: LoopThread | None = None,
+        on_link_lost: LinkLost | None = None,
+        plaintext_beyond_loopback: bool = False,
+    ) -> None:
+        """Prepare a transport; port 0 lets the system choose.
+
+        ``loop`` may be shared with others and is then not stopped. The secret proves who
+        speaks but hides nothing, so an address that other machines reach must be asked for.
+
+        Raises:
+            ConfigError: ``host`` is not a loopback address, and that was not asked for.
+        """
+        _check_host(host, allowed=plaintext_beyond_loopback)
+        self._host, self._port = host, port
+        self._secret = secret
+        self._limits = limits
+        self._codec = LinkCodec(registry, limits.frames)
+        self._owns_loop = loop is None
+        self._loop = loop or LoopThread()
+        self._on_link_lost = on_link_lost
+        self._routes = Routes()
+        self._counters = Counters()
+        self._listener = Listener(
+            secret, limits=limits, counters=self._counters, on_frames=self._on_frames
+        )
+        self._lock = threading.Lock()  # Of `_peers`, `_running` and `_stopped`.
+        self._peers: dict[str, Peer] = {}
+        self._running = False
+        self._stopped = False
+
+    @property
+    def address(self) -> str:
+        """``host:port``; the port is known once the transport was started."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{host}:{self._port}"
+
+    @property
+    def stats(self) -> TransportStats:
+        """What the transport has done so far."""
+        return self._counters.snapshot()
+
+    def start(self) -> str:
+        """Listen; return the address.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+        """
+        if self._owns_loop:
+            self._loop.start()
+        try:
+            _, self._port = self._loop.call(self._listener.start(self._host, self._port))
+        except OSError as error:
+            if self._owns_loop:
+                self._loop.stop()
+            raise ConfigError(f"cannot listen on {self.address}: {error}") from error
+        with self._lock:
+            self._running = not self._stopped
+        return self.address
+
+    def stop(self) -> None:
+        """Close all connections and the listener; may be called twice."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped, self._running = True, False
+            peers = list(self._peers.values())
+        if self._loop.running:
+            self._loop.call(self._close(peers))
+        if self._owns_loop:
+            self._loop.stop()
+
+    def register(self, task: TaskId, handler: LinkHandler) -> None:
+        """Deliver messages for ``task`` to ``handler`` from now on."""
+        self._routes.register(task, handler)
+
+    def unregister(self, task: TaskId) -> None:
+        """Drop and count messages for ``task`` from now on."""
+        self._routes.unregister(task)
+
+    def locate(self, routes: Mapping[TaskId, str]) -> None:
+        """Learn the addresses of the transports where tasks are registered."""
+        self._routes.locate(routes)
+
+    def send(self, messages: Sequence[LinkMessage]) -> None:
+        """Hand messages to handlers or to the connections that lead to their targets.
+
+        Raises:
+            ConfigError: a value in a message for another process cannot travel.
+        """
+        here, elsewhere = self._routes.split(messages)
+        for handler, batch in here:
+            handler(batch)
+        for address, batch in elsewhere.items():
+            self._send_to(address, batch)
+
+    def serve_control(self, handler: ControlHandler) -> None:
+        """Answer control messages on the same listener with what ``handler`` returns.
+
+        It is called on worker threads, by several at once.
+        """
+        assert self._listener.control is None, "one handler for control messages"
+        self._listener.control = ControlServer(handler, self._loop, self._limits)
+
+    def _send_to(self, address: str | None, messages: list[LinkMessage]) -> None:
+        if address is None or address == self.address:
+            self._counters.add(dropped_unknown=self._routes.log_unknown(messages))
+            return
+        peer = self._peers.get(address) or self._new_peer(address)
+        if peer is None:
+            self._counters.add(dropped_lost=len(messages))
+            return
+        for message in messages:
+            peer.enqueue(self._codec.encode(message))
+
+    def _new_peer(self, address: str) -> Peer | None:
+        """Return the peer with an address, made if need be; None unless this transport runs."""
+        with self._lock:
+            if self._running and address not in self._peers:
+                self._peers[address] = Peer(
+                    address,
+                    self._secret,
+                    loop=self._loop,
+                    limits=self._limits,
+                    counters=self._counters,
+                    on_lost=self._on_lost,
+                )
+            return self._peers.get(address)
+
+    # -- on the loop thread ----------------------------------------------------------------
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        here, elsewhere = self._routes.split([self._codec.decode(frame) for frame in frames])
+        for handler, batch in here:
+            try:
+                handler(batch)
+            except Exception:  # noqa: BLE001 - one handler must not end what others use
+                _log.exception("a handler refused %d messages", len(batch))
+        for unknown in elsewhere.values():
+            self._counters.add(dropped_unknown=self._routes.log_unknown(unknown))
+
+    def _on_lost(self, address: str, reason: str) -> None:
+        if self._on_link_lost is not None:
+            self._on_link_lost(address, reason)
+
+    async def _close(self, peers: list[Peer]) -> None:
+        await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())
+
+
+def _check_host(host: str, *, allowed: bool) -> None:
+    if host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback):
+        return
+    if not allowed:
+        raise ConfigError(
+            f"refused to listen on {host}: connections are authenticated but not encrypted; "
+            "listen on 127.0.0.1, or allow plain text on a network that you trust"
+        )
+    _log.warning("listening on %s without encryption: only for a network that you trust", host)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,14 @@
+"""The wire: messages <-> bytes, without a socket, clock or thread.
+
+- `payload`: the records of a batch <-> bytes; `records` and `extensions` say what can travel.
+- `frames`: length-prefixed, checksummed frames with hard size limits.
+- `link_codec`: what tasks say to each other <-> frames.
+- `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.
+- `auth` and `connection`: proof of the cluster secret, then frames: bytes and ``now_ms`` in,
+  events and bytes out.
+
+Start at `connection`. Pure: a shell (`gearpy.transport`) owns sockets, timers and randomness.
+Any layer above may import this; it imports `messages`, `errors` and `ids` only.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,123 @@
+"""Control messages <-> bytes: ``[protocol version, class name, fields]`` in msgpack.
+
+Only the dataclasses of `messages.app` and `messages.cluster` can travel, and a message is
+accepted only in exactly the form that `encode_control` gives it: every field present, none
+beside them, every value of the declared type.
+"""
+
+import dataclasses
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+from gearpy.errors import ProtocolError
+from gearpy.messages import app, cluster
+from gearpy.wire.frames import PROTOCOL_VERSION
+
+__all__ = ["CONTROL_CLASSES", "decode_control", "encode_control"]
+
+
+def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
+    """Return the public dataclasses of some modules by name."""
+    classes: dict[str, type] = {}
+    for module in modules:
+        for name in module.__all__:
+            cls = getattr(module, name)
+            if dataclasses.is_dataclass(cls) and isinstance(cls, type):
+                assert name not in classes, f"two control messages are called {name}"
+                classes[name] = cls
+    return classes
+
+
+#: Every class that may cross a control connection, by its name on the wire.
+CONTROL_CLASSES: Final = _dataclasses_of(app, cluster)
+
+_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
+    name: msgspec.msgpack.Decoder(cls) for name, cls in CONTROL_CLASSES.items()
+}
+
+
+def encode_control(message: object) -> bytes:
+    """Return a control message as bytes."""
+    name = type(message).__name__
+    assert CONTROL_CLASSES.get(name) is type(message), f"{name} is no control message"
+    try:
+        return msgspec.msgpack.encode((PROTOCOL_VERSION, name, message))
+    except UnicodeEncodeError:
+        # Text of users' errors may hold lone surrogates; escaped text beats a lost message.
+        plain = _escaped(msgspec.to_builtins(message))
+        return msgspec.msgpack.encode((PROTOCOL_VERSION, name, plain))
+
+
+def decode_control(data: bytes | memoryview) -> object:
+    """Return the control message that `encode_control` made into ``data``.
+
+    Raises:
+        ProtocolError: wrong version, unknown class, or a field that is missing, unknown or of
+            the wrong type; the text names class and field.
+    """
+    name, fields = _opened(data)
+    decoder = _DECODERS.get(name)
+    if decoder is None:
+        raise ProtocolError(f"unknown control message {name!r}")
+    try:
+        message: object = decoder.decode(fields)
+    except (msgspec.DecodeError, RecursionError, OverflowError, ValueError) as error:
+        raise ProtocolError(f"control message {name}: {error}") from error
+    if msgspec.msgpack.encode(message) != bytes(fields):
+        raise ProtocolError(f"control message {name}: {_surplus(message, fields)}")
+    return message
+
+
+def _opened(data: bytes | memoryview) -> tuple[str, msgspec.Raw]:
+    """Return class name and fields of an envelope of our version."""
+    try:
+        version, name, fields = _ENVELOPE.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise ProtocolError(f"malformed control message: {error}") from error
+    if version != PROTOCOL_VERSION:
+        raise ProtocolError(
+            f"control message {name!r} of protocol version {version}, expected {PROTOCOL_VERSION}"
+        )
+    return name, fields
+
+
+def _surplus(message: object, fields: msgspec.Raw) -> str:
+    """Say how the received fields differ from those of the message that was decoded.
+
+    msgspec fills in defaults and skips unknown fields of dataclasses; the first difference of
+    the two forms is one of those.
+    """
+    try:
+        received = msgspec.msgpack.decode(fields)
+    except (msgspec.DecodeError, RecursionError, ValueError, TypeError) as error:
+        return f"malformed value in a field that was skipped: {error}"
+    return _difference(msgspec.to_builtins(message), received, "$") or "not in canonical form"
+
+
+def _difference(expected: Any, received: Any, path: str) -> str:
+    if isinstance(expected, dict) and isinstance(received, dict):
+        for name in sorted(received.keys() - expected.keys(), key=str):
+            return f"unknown field {name!r} - at `{path}`"
+        for name in sorted(expected.keys() - received.keys(), key=str):
+            return f"missing field {name!r} - at `{path}`"
+        children = ((expected[name], received[name], f"{path}.{name}") for name in expected)
+    elif isinstance(expected, list | tuple) and isinstance(received, list):
+        pairs = enumerate(zip(expected, received, strict=True))
+        children = ((one, other, f"{path}[{at}]") for at, (one, other) in pairs)
+    else:
+        return ""
+    return next(filter(None, (_difference(*child) for child in children)), "")
+
+
+def _escaped(value: Any) -> Any:
+    """Return plain data with lone surrogates in its text written as escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(item) for item in value]
+    return value

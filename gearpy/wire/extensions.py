@@ -1,0 +1,304 @@
+"""Values beyond plain msgpack: tuples, sets, times, decimals, big ints, records, numpy scalars.
+
+`ValueEncoder` and `ValueDecoder` turn one value of any depth into bytes and back, keeping
+its type exactly. Plain are None, bool, int, float, str, bytes, list and dict; bytearray and
+memoryview arrive as bytes. There is no pickle: a class travels only when it was registered.
+"""
+
+import datetime as dt
+import re
+import struct
+import sys
+import uuid
+import zoneinfo
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import msgpack
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.wire.records import RecordRegistry
+
+__all__ = ["MALFORMED", "ValueDecoder", "ValueEncoder"]
+
+#: How deep extension values (a tuple in a set in a record) may nest, both ways.
+NESTING_MAX: Final = 64
+
+#: What decoding nonsense can raise; callers turn it into `ProtocolError`.
+MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    OSError,  # A time zone name that is a folder of the time zone database.
+    struct.error,
+    msgpack.UnpackException,
+)
+
+_TUPLE: Final = 1
+_SET: Final = 2
+_FROZENSET: Final = 3
+_DATETIME: Final = 4
+_DATE: Final = 5
+_TIME: Final = 6
+_TIMEDELTA: Final = 7
+_DECIMAL: Final = 8
+_UUID: Final = 9
+_BIG_INT: Final = 10
+_RECORD: Final = 11
+_NUMPY: Final = 12
+_COMPLEX: Final = 13
+
+_DATETIME_FIELDS: Final = struct.Struct("<HBBBBBIB")
+_DATE_FIELDS: Final = struct.Struct("<HBB")
+_TIME_FIELDS: Final = struct.Struct("<BBBIB")
+_TIMEDELTA_FIELDS: Final = struct.Struct("<iii")
+_COMPLEX_FIELDS: Final = struct.Struct("<dd")
+_OFFSET: Final = struct.Struct("<cq")
+_NUMPY_TYPE: Final = re.compile(r"[<>|][biufcmMSU]\d{1,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
+# First size of a packer's buffer, which doubles as needed; batches are packed at depth 0.
+_BATCH_PACKER_BYTES: Final = 65_536
+_VALUE_PACKER_BYTES: Final = 1024
+
+
+class ValueEncoder:
+    """Turns values into bytes. Cheap to make, not shared between threads.
+
+    Raises `ConfigError` for what cannot travel, naming the class and what to do.
+    """
+
+    def __init__(self, registry: RecordRegistry) -> None:
+        self._registry = registry
+        # None means "strict" and is the only value that takes msgpack's fast path.
+        self._unicode_errors: str | None = None
+        self._packers: list[msgpack.Packer] = []
+        self._depth = 0
+
+    def pack(self, value: Any) -> bytes:
+        """Return a value as msgpack."""
+        try:
+            return self._pack_any_text(value)
+        except (ValueError, OverflowError, AttributeError) as error:
+            raise ConfigError(f"a record cannot be sent to another process: {error}") from error
+
+    def pack_nested(self, value: Any) -> bytes:
+        """Return a value that is part of another one as msgpack."""
+        if self._depth >= NESTING_MAX:
+            raise ConfigError(f"a record is nested deeper than {NESTING_MAX} levels")
+        if self._depth == len(self._packers):
+            self._packers.append(self._new_packer())
+        packer = self._packers[self._depth]
+        self._depth += 1
+        packed: bytes = packer.pack(value)
+        self._depth -= 1
+        return packed
+
+    def _pack_any_text(self, value: Any) -> bytes:
+        """Pack again, slower, where text holds lone surrogates (file names with odd bytes)."""
+        try:
+            return self.pack_nested(value)
+        except UnicodeEncodeError:
+            self._unicode_errors, self._packers, self._depth = "surrogatepass", [], 0
+            return self.pack_nested(value)
+
+    def _new_packer(self) -> msgpack.Packer:
+        return msgpack.Packer(
+            default=self._extension,
+            strict_types=True,
+            buf_size=_VALUE_PACKER_BYTES if self._packers else _BATCH_PACKER_BYTES,
+            unicode_errors=self._unicode_errors,
+        )
+
+    def _extension(self, value: Any) -> msgpack.ExtType:
+        """Encode what msgpack does not know; msgpack calls this."""
+        encode = _ENCODERS.get(type(value))
+        if encode is not None:
+            return encode(self, value)
+        if self._registry.of_class(type(value)) is not None:
+            return self._record(value)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.generic):
+            return _encode_numpy(self, value)
+        raise ConfigError(_cannot_travel(type(value)))
+
+    def _record(self, value: Any) -> msgpack.ExtType:
+        record = self._registry.of_class(type(value))
+        assert record is not None, "checked by the caller"
+        fields = [column[0] for column in record.columns([value])]
+        packed = self.pack_nested([record.name, record.fingerprint, fields])
+        return msgpack.ExtType(_RECORD, packed)
+
+
+class ValueDecoder:
+    """Turns bytes back into values. Cheap to make, not shared between threads.
+
+    Raises one of `MALFORMED` or `ProtocolError` for bytes that no encoder makes.
+    """
+
+    def __init__(self, registry: RecordRegistry) -> None:
+        self.registry = registry
+        self._depth = 0
+
+    def unpack(self, data: bytes | memoryview) -> Any:
+        """Return the value that was packed; msgpack bounds its elements by the size of ``data``."""
+        if self._depth >= NESTING_MAX:
+            raise ProtocolError(f"a record is nested deeper than {NESTING_MAX} levels")
+        self._depth += 1
+        value = msgpack.unpackb(
+            data,
+            ext_hook=self._extension,
+            raw=False,
+            strict_map_key=False,
+            unicode_errors="surrogatepass",
+        )
+        self._depth -= 1
+        return value
+
+    def _extension(self, code: int, data: bytes) -> Any:
+        """Decode an extension value; msgpack calls this."""
+        decode = _DECODERS.get(code)
+        if decode is None:
+            raise ProtocolError(f"unknown extension type {code} in a record")
+        return decode(self, data)
+
+
+def _cannot_travel(cls: type) -> str:
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return (
+        f"a value of class {name} cannot be sent to another process: if it is a dataclass or "
+        f"NamedTuple, register it with gearpy.register({cls.__name__}), else turn it into plain "
+        "values first"
+    )
+
+
+# -- one pair of functions for each extension type -----------------------------------------
+
+
+def _nested(code: int) -> Callable[[ValueEncoder, Any], msgpack.ExtType]:
+    """Return an encoder for a collection that travels as a list."""
+    return lambda encoder, value: msgpack.ExtType(code, encoder.pack_nested(list(value)))
+
+
+def _list_of(decoder: ValueDecoder, data: bytes) -> list[Any]:
+    items = decoder.unpack(data)
+    if type(items) is not list:
+        raise ProtocolError(f"expected a list in a record, got {type(items).__name__}")
+    return items
+
+
+def _encode_zone(zone: dt.tzinfo | None) -> bytes:
+    if zone is None:
+        return b""
+    if type(zone) is dt.timezone:
+        return _OFFSET.pack(b"o", zone.utcoffset(None) // dt.timedelta(microseconds=1))
+    if type(zone) is zoneinfo.ZoneInfo and zone.key:
+        return b"z" + zone.key.encode()
+    raise ConfigError(
+        f"a time with the time zone {zone!r} cannot be sent to another process: "
+        "use datetime.timezone or zoneinfo.ZoneInfo"
+    )
+
+
+def _decode_zone(data: bytes) -> dt.tzinfo | None:
+    if not data:
+        return None
+    if data[:1] == b"o":
+        return dt.timezone(dt.timedelta(microseconds=_OFFSET.unpack(data)[1]))
+    return zoneinfo.ZoneInfo(data[1:].decode())
+
+
+def _encode_datetime(_: ValueEncoder, v: dt.datetime) -> msgpack.ExtType:
+    fields = _DATETIME_FIELDS.pack(
+        v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.fold
+    )
+    return msgpack.ExtType(_DATETIME, fields + _encode_zone(v.tzinfo))
+
+
+def _decode_datetime(_: ValueDecoder, data: bytes) -> dt.datetime:
+    year, month, day, *clock, fold = _DATETIME_FIELDS.unpack_from(data)
+    hour, minute, second, micro = clock
+    zone = _decode_zone(data[_DATETIME_FIELDS.size :])
+    return dt.datetime(year, month, day, hour, minute, second, micro, zone, fold=fold)
+
+
+def _encode_date(_: ValueEncoder, value: dt.date) -> msgpack.ExtType:
+    return msgpack.ExtType(_DATE, _DATE_FIELDS.pack(value.year, value.month, value.day))
+
+
+def _encode_time(_: ValueEncoder, v: dt.time) -> msgpack.ExtType:
+    fields = _TIME_FIELDS.pack(v.hour, v.minute, v.second, v.microsecond, v.fold)
+    return msgpack.ExtType(_TIME, fields + _encode_zone(v.tzinfo))
+
+
+def _decode_time(_: ValueDecoder, data: bytes) -> dt.time:
+    hour, minute, second, micro, fold = _TIME_FIELDS.unpack_from(data)
+    return dt.time(hour, minute, second, micro, _decode_zone(data[_TIME_FIELDS.size :]), fold=fold)
+
+
+def _encode_timedelta(_: ValueEncoder, v: dt.timedelta) -> msgpack.ExtType:
+    return msgpack.ExtType(_TIMEDELTA, _TIMEDELTA_FIELDS.pack(v.days, v.seconds, v.microseconds))
+
+
+def _encode_big_int(_: ValueEncoder, value: int) -> msgpack.ExtType:
+    size = value.bit_length() // 8 + 1
+    return msgpack.ExtType(_BIG_INT, value.to_bytes(size, "little", signed=True))
+
+
+def _encode_complex(_: ValueEncoder, value: complex) -> msgpack.ExtType:
+    return msgpack.ExtType(_COMPLEX, _COMPLEX_FIELDS.pack(value.real, value.imag))
+
+
+def _decode_record(decoder: ValueDecoder, data: bytes) -> Any:
+    name, fingerprint, fields = _list_of(decoder, data)
+    record = decoder.registry.find(name, fingerprint)
+    return record.build([[field] for field in fields], 1)[0]
+
+
+def _encode_numpy(_: ValueEncoder, value: Any) -> msgpack.ExtType:
+    name = value.dtype.str
+    if not _NUMPY_TYPE.fullmatch(name):
+        raise ConfigError(_cannot_travel(type(value)))
+    return msgpack.ExtType(_NUMPY, bytes([len(name)]) + name.encode() + value.tobytes())
+
+
+def _decode_numpy(_: ValueDecoder, data: bytes) -> Any:
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        raise ProtocolError("a record holds a numpy value; import numpy where it is received")
+    name, raw = data[1 : 1 + data[0]].decode(), data[1 + data[0] :]
+    if not _NUMPY_TYPE.fullmatch(name) or numpy.dtype(name).itemsize != len(raw):
+        raise ProtocolError(f"malformed numpy value of type {name!r} in a record")
+    return numpy.ndarray((), name, buffer=raw)[()]
+
+
+_ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType]]] = {
+    tuple: _nested(_TUPLE),
+    set: _nested(_SET),
+    frozenset: _nested(_FROZENSET),
+    dt.datetime: _encode_datetime,
+    dt.date: _encode_date,
+    dt.time: _encode_time,
+    dt.timedelta: _encode_timedelta,
+    Decimal: lambda _, value: msgpack.ExtType(_DECIMAL, str(value).encode()),
+    uuid.UUID: lambda _, value: msgpack.ExtType(_UUID, value.bytes),
+    int: _encode_big_int,
+    complex: _encode_complex,
+}
+_DECODERS: Final[dict[int, Callable[[ValueDecoder, bytes], Any]]] = {
+    _TUPLE: lambda decoder, data: tuple(_list_of(decoder, data)),
+    _SET: lambda decoder, data: set(_list_of(decoder, data)),
+    _FROZENSET: lambda decoder, data: frozenset(_list_of(decoder, data)),
+    _DATETIME: _decode_datetime,
+    _DATE: lambda _, data: dt.date(*_DATE_FIELDS.unpack(data)),
+    _TIME: _decode_time,
+    _TIMEDELTA: lambda _, data: dt.timedelta(*_TIMEDELTA_FIELDS.unpack(data)),
+    _DECIMAL: lambda _, data: Decimal(data.decode()),
+    _UUID: lambda _, data: uuid.UUID(bytes=data),
+    _BIG_INT: lambda _, data: int.from_bytes(data, "little", signed=True),
+    _RECORD: _decode_record,
+    _NUMPY: _decode_numpy,
+    _COMPLEX: lambda _, data: complex(*_COMPLEX_FIELDS.unpack(data)),
+}

@@ -1,0 +1,195 @@
+"""What tasks say to each other <-> frames.
+
+Every body begins with ``u64 session | u64 source task | u64 target task``. The records of a
+batch stay encoded: the task that gets them decodes them in its own thread.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from gearpy.errors import ProtocolError
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    EncodedBatch,
+    InitialAckRequest,
+    LatencyProbe,
+    LinkMessage,
+    Unmanaged,
+)
+from gearpy.wire.frames import Frame, FrameKind, FrameLimits, encode_frame
+from gearpy.wire.payload import decode_batch, decode_value, encode_batch, encode_value
+from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
+
+__all__ = ["LinkCodec"]
+
+_LINK: Final = struct.Struct("<QQQ")  # Session, source, target.
+_ONE: Final = struct.Struct("<QQQQ")  # The same and a sequence number or time.
+_ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.
+#: The link, then: sequence number, epoch, watermark, flags, records, size for flow control.
+_DATA: Final = struct.Struct("<QQQQQqBIQ")
+
+_IDLE: Final = 1  # The only flag.
+
+#: Smaller bodies are copied, lest a few bytes keep a whole receive buffer alive.
+_COPY_BELOW_BYTES: Final = 4096
+
+_Buffers = list[bytes | memoryview]
+
+
+class LinkCodec:
+    """Encodes and decodes link messages with one set of record classes and limits.
+
+    Has no state of its own: any thread may use it.
+    """
+
+    def __init__(
+        self,
+        registry: RecordRegistry = DEFAULT_REGISTRY,
+        limits: FrameLimits = FrameLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        self._registry = registry
+        self._limits = limits
+
+    def encode(self, message: LinkMessage) -> _Buffers:
+        """Return the buffers of one frame, to be sent one after the other.
+
+        Raises:
+            ConfigError: a value is of a class that cannot travel, or the frame is too large.
+        """
+        kind, body = _ENCODERS[type(message)](message, self._registry)
+        return encode_frame(kind, body, self._limits)
+
+    def decode(self, frame: Frame) -> LinkMessage:
+        """Return the message of a frame; records of a `DataMessage` stay encoded.
+
+        Raises:
+            ProtocolError: the frame is malformed or is no link frame.
+        """
+        decode = _DECODERS.get(frame.kind)
+        if decode is None:
+            raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a link")
+        try:
+            return decode(frame.body, self._registry)
+        except struct.error as error:
+            raise ProtocolError(f"malformed {frame.kind.name} frame: {error}") from error
+
+    def decode_batch(self, batch: Batch | EncodedBatch) -> Batch:
+        """Return the records of a batch, decoded if it came off the wire.
+
+        Raises:
+            ProtocolError: the records are malformed.
+        """
+        if isinstance(batch, Batch):
+            return batch
+        return decode_batch(batch.body, batch.count, self._registry)
+
+
+def _encode_data(m: DataMessage, registry: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    head = _DATA.pack(
+        m.session,
+        m.source.packed(),
+        m.target.packed(),
+        m.seq,
+        m.epoch,
+        m.watermark_ms,
+        _IDLE if m.idle else 0,
+        len(m.batch),
+        m.size_bytes,
+    )
+    if isinstance(m.batch, EncodedBatch):
+        return FrameKind.DATA, [head, m.batch.body]
+    return FrameKind.DATA, [head, *encode_batch(m.batch.values, m.batch.timestamps, registry)]
+
+
+def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
+    *link, seq, epoch, watermark_ms, flags, records, size = _DATA.unpack_from(body)
+    session, source, target = _ids(*link)
+    if flags & ~_IDLE:
+        raise ProtocolError(f"unknown flags {flags:#x} in a DATA frame")
+    rest = body[_DATA.size :]
+    return DataMessage(
+        session=session,
+        source=source,
+        target=target,
+        seq=seq,
+        batch=EncodedBatch(records, bytes(rest) if len(rest) < _COPY_BELOW_BYTES else rest),
+        watermark_ms=watermark_ms,
+        idle=bool(flags & _IDLE),
+        epoch=epoch,
+        size_bytes=size,
+    )
+
+
+def _link_of(m: LinkMessage) -> tuple[int, int, int]:
+    return m.session, m.source.packed(), m.target.packed()
+
+
+def _ids(session: int, source: int, target: int) -> tuple[SessionId, TaskId, TaskId]:
+    return SessionId(session), TaskId.unpack(source), TaskId.unpack(target)
+
+
+def _encode_initial(m: InitialAckRequest, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.INITIAL_ACK_REQUEST, [_LINK.pack(*_link_of(m))]
+
+
+def _decode_initial(body: memoryview, _: RecordRegistry) -> InitialAckRequest:
+    return InitialAckRequest(*_ids(*_LINK.unpack(body)))
+
+
+def _encode_ack_request(m: AckRequest, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.ACK_REQUEST, [_ONE.pack(*_link_of(m), m.seq)]
+
+
+def _decode_ack_request(body: memoryview, _: RecordRegistry) -> AckRequest:
+    *link, seq = _ONE.unpack(body)
+    return AckRequest(*_ids(*link), seq)
+
+
+def _encode_ack(m: Ack, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.ACK, [_ACK.pack(*_link_of(m), m.seq, m.received)]
+
+
+def _decode_ack(body: memoryview, _: RecordRegistry) -> Ack:
+    *link, seq, received = _ACK.unpack(body)
+    return Ack(*_ids(*link), seq, received)
+
+
+def _encode_probe(m: LatencyProbe, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.LATENCY_PROBE, [_ONE.pack(*_link_of(m), m.sent_ns)]
+
+
+def _decode_probe(body: memoryview, _: RecordRegistry) -> LatencyProbe:
+    *link, sent_ns = _ONE.unpack(body)
+    return LatencyProbe(*_ids(*link), sent_ns)
+
+
+def _encode_unmanaged(m: Unmanaged, registry: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.UNMANAGED, [_LINK.pack(*_link_of(m)), encode_value(m.value, registry)]
+
+
+def _decode_unmanaged(body: memoryview, registry: RecordRegistry) -> Unmanaged:
+    link = _ids(*_LINK.unpack_from(body))
+    return Unmanaged(*link, decode_value(body[_LINK.size :], registry))
+
+
+_ENCODERS: Final[dict[type, Callable[[Any, RecordRegistry], tuple[FrameKind, _Buffers]]]] = {
+    DataMessage: _encode_data,
+    InitialAckRequest: _encode_initial,
+    AckRequest: _encode_ack_request,
+    Ack: _encode_ack,
+    LatencyProbe: _encode_probe,
+    Unmanaged: _encode_unmanaged,
+}
+_DECODERS: Final[dict[FrameKind, Callable[[memoryview, RecordRegistry], LinkMessage]]] = {
+    FrameKind.DATA: _decode_data,
+    FrameKind.INITIAL_ACK_REQUEST: _decode_initial,
+    FrameKind.ACK_REQUEST: _decode_ack_request,
+    FrameKind.ACK: _decode_ack,
+    FrameKind.LATENCY_PROBE: _decode_probe,
+    FrameKind.UNMANAGED: _decode_unmanaged,
+}

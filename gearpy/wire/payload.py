@@ -1,0 +1,222 @@
+"""The records of a whole batch <-> bytes.
+
+A batch body is ``u32 size of the values | values | timestamps``. Values are stored by the shape
+they share, which the first byte names: a plain list; tuples of one length, turned into one
+column for each position; instances of one registered class, turned into one column for each
+field. Columns are stored the same way. So the cost of a class or tuple is paid once a batch.
+"""
+
+import struct
+import sys
+from array import array
+from typing import Any, Final
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import MAX_MS
+from gearpy.messages.data import Batch
+from gearpy.wire.extensions import MALFORMED, ValueDecoder, ValueEncoder
+from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry, RecordType
+
+__all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value"]
+
+#: How deep columns may nest; deeper tuples and records are stored one by one.
+COLUMN_DEPTH_MAX: Final = 8
+
+_PLAIN: Final = 0
+_TUPLES: Final = 1
+_RECORDS: Final = 2
+
+_CONSTANT: Final = 0  # Timestamps: all the same; else the number of bytes of each.
+_ARRAY_CODES: Final = {1: "B", 2: "H", 4: "I"}
+_RAW_BYTES: Final = 8
+
+_U32: Final = struct.Struct("<I")
+_TIMES: Final = struct.Struct("<Bq")  # Bytes for each timestamp; the base they are added to.
+
+
+def encode_batch(
+    values: list[Any], timestamps: list[int], registry: RecordRegistry = DEFAULT_REGISTRY
+) -> list[bytes]:
+    """Return the records of a batch as buffers to join; their number travels beside them.
+
+    Raises:
+        ConfigError: a value is of a class that cannot travel, or a timestamp is no int64.
+    """
+    assert len(values) == len(timestamps), "one timestamp for each value"
+    if not values:
+        return []
+    column = _Encoder(registry).column(values, 0)
+    return [_U32.pack(sum(map(len, column))), *column, _encode_times(timestamps)]
+
+
+def decode_batch(
+    body: bytes | memoryview, count: int, registry: RecordRegistry = DEFAULT_REGISTRY
+) -> Batch:
+    """Return the ``count`` records that `encode_batch` made into ``body``.
+
+    Raises:
+        ProtocolError: ``body`` is malformed or holds another number of records.
+    """
+    if not count:
+        return _empty(body)
+    try:
+        size = 4 + _U32.unpack_from(body)[0]
+        view = memoryview(body)
+        # Values first: they bound the count by the size of the body, timestamps do not.
+        values = _Decoder(registry, count).column(view[4:size], 0)
+        return Batch(values, _decode_times(view[size:], count))
+    except MALFORMED as error:
+        raise ProtocolError(f"malformed batch of {count} records: {error}") from error
+
+
+def encode_value(value: Any, registry: RecordRegistry = DEFAULT_REGISTRY) -> bytes:
+    """Return one value as bytes; raises `ConfigError` as `encode_batch` does."""
+    return ValueEncoder(registry).pack(value)
+
+
+def decode_value(body: bytes | memoryview, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
+    """Return the value that `encode_value` made into ``body``, or raise `ProtocolError`."""
+    try:
+        return ValueDecoder(registry).unpack(body)
+    except MALFORMED as error:
+        raise ProtocolError(f"malformed value: {error}") from error
+
+
+def _empty(body: bytes | memoryview) -> Batch:
+    if len(body):
+        raise ProtocolError(f"a batch without records has a body of {len(body)} bytes")
+    return Batch([], [])
+
+
+class _Encoder:
+    """Encodes the columns of one batch."""
+
+    def __init__(self, registry: RecordRegistry) -> None:
+        self._registry = registry
+        self._values = ValueEncoder(registry)
+
+    def column(self, values: list[Any], depth: int) -> list[bytes]:
+        """Return the buffers of values in the cheapest shape that fits them all."""
+        classes = set(map(type, values))
+        if len(classes) == 1 and depth < COLUMN_DEPTH_MAX:
+            cls = classes.pop()
+            record = self._registry.of_class(cls)
+            if record is not None and record.fields:
+                return self._records(record, values, depth)
+            # Without a column nothing would bound the count, so () is stored one by one.
+            if cls is tuple and values[0] and len(set(map(len, values))) == 1:
+                return self._tuples(values, depth)
+        return [bytes((_PLAIN,)), self._values.pack(values)]
+
+    def _tuples(self, values: list[Any], depth: int) -> list[bytes]:
+        columns = list(map(list, zip(*values, strict=True)))
+        return [bytes((_TUPLES,)), *self._columns(columns, depth)]
+
+    def _records(self, record: RecordType, values: list[Any], depth: int) -> list[bytes]:
+        try:
+            columns = record.columns(values)
+        except AttributeError as error:
+            raise ConfigError(f"a record {record.name!r} lacks a field: {error}") from error
+        name = record.name.encode()
+        head = bytes((_RECORDS,)) + _U32.pack(len(name)) + name + _U32.pack(record.fingerprint)
+        return [head, *self._columns(columns, depth)]
+
+    def _columns(self, columns: list[list[Any]], depth: int) -> list[bytes]:
+        buffers = [_U32.pack(len(columns))]
+        for values in columns:
+            column = self.column(values, depth + 1)
+            buffers += [_U32.pack(sum(map(len, column))), *column]
+        return buffers
+
+
+class _Decoder:
+    """Decodes the columns of one batch, each of ``count`` values."""
+
+    def __init__(self, registry: RecordRegistry, count: int) -> None:
+        self._registry = registry
+        self._count = count
+        self._values = ValueDecoder(registry)
+
+    def column(self, view: memoryview, depth: int) -> list[Any]:
+        """Return the values of one column."""
+        if depth > COLUMN_DEPTH_MAX:
+            raise ProtocolError(f"columns nested deeper than {COLUMN_DEPTH_MAX} levels")
+        kind, rest = view[0], view[1:]
+        if kind == _PLAIN:
+            return self._plain(rest)
+        if kind == _TUPLES:
+            return list(zip(*self._columns(rest, depth), strict=True))
+        if kind == _RECORDS:
+            return self._records(rest, depth)
+        raise ProtocolError(f"unknown column kind {kind} in a batch")
+
+    def _plain(self, view: memoryview) -> list[Any]:
+        values = self._values.unpack(view)
+        if type(values) is not list or len(values) != self._count:
+            raise ProtocolError(f"a column does not hold {self._count} values")
+        return values
+
+    def _records(self, view: memoryview, depth: int) -> list[Any]:
+        size = 4 + _U32.unpack_from(view)[0]
+        name = str(view[4:size], "utf-8")
+        record = self._registry.find(name, _U32.unpack_from(view, size)[0])
+        return record.build(self._columns(view[size + 4 :], depth), self._count)
+
+    def _columns(self, view: memoryview, depth: int) -> list[list[Any]]:
+        width, start = _U32.unpack_from(view)[0], 4
+        if not 0 < width <= len(view):
+            raise ProtocolError(f"{width} columns in {len(view)} bytes")
+        columns = []
+        for _ in range(width):
+            end = start + 4 + _U32.unpack_from(view, start)[0]
+            columns.append(self.column(view[start + 4 : end], depth + 1))
+            start = end
+        if start != len(view):
+            raise ProtocolError(f"columns end at byte {start} of {len(view)}")
+        return columns
+
+
+# -- timestamps ----------------------------------------------------------------------------
+
+
+def _encode_times(timestamps: list[int]) -> bytes:
+    """Store one time where all are the same, else the smallest differences that fit."""
+    first = timestamps[0]
+    try:
+        if timestamps.count(first) == len(timestamps):
+            return _TIMES.pack(_CONSTANT, first)
+        base = min(timestamps)
+        width = _bytes_for(max(timestamps) - base)
+        if width == _RAW_BYTES:
+            return _TIMES.pack(width, 0) + _little(array("q", timestamps)).tobytes()
+        differences = array(_ARRAY_CODES[width], [time - base for time in timestamps])
+        return _TIMES.pack(width, base) + _little(differences).tobytes()
+    except (TypeError, OverflowError, struct.error) as error:
+        raise ConfigError(f"timestamps must be int64 milliseconds: {error}") from error
+
+
+def _bytes_for(span: int) -> int:
+    return next((width for width in _ARRAY_CODES if span < 1 << 8 * width), _RAW_BYTES)
+
+
+def _decode_times(view: memoryview, count: int) -> list[int]:
+    width, base = _TIMES.unpack_from(view)
+    packed = view[_TIMES.size :]
+    if width not in {_CONSTANT, *_ARRAY_CODES, _RAW_BYTES} or len(packed) != width * count:
+        raise ProtocolError(f"{len(packed)} bytes of timestamps for {count} records of {width}")
+    if width == _CONSTANT:
+        return [base] * count
+    times: array[int] = array(_ARRAY_CODES.get(width, "q"))
+    times.frombytes(packed)
+    if width == _RAW_BYTES:
+        return _little(times).tolist()
+    if base + max(_little(times)) > MAX_MS:
+        raise ProtocolError(f"timestamps after the end of time: base {base}")
+    return [base + difference for difference in times]
+
+
+def _little(numbers: "array[int]") -> "array[int]":
+    """Swap native to little-endian or back, in place, where the machine is big-endian."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

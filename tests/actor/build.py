@@ -1,0 +1,90 @@
+"""Actors and waits that the tests of this package share."""
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+from gearpy.actor.api import Actor, Exited, Ref
+from gearpy.core.restart import RestartPolicy
+
+WAIT_S = 10.0  #: How long a test waits for what must happen.
+
+Order: TypeAlias = Callable[["Obedient"], object]
+Log: TypeAlias = SimpleQueue[Any]
+
+
+class Obedient(Actor[Order]):
+    """Does what a message says, in its own turn, and writes a log of its life."""
+
+    def __init__(self, log: Log | None = None) -> None:
+        self.log: Log = SimpleQueue() if log is None else log
+
+    def on_start(self) -> None:
+        """Log it."""
+        self.log.put("start")
+
+    def receive(self, message: Order) -> object:
+        """Do it."""
+        return message(self)
+
+    def on_exited(self, exited: Exited) -> None:
+        """Log it."""
+        self.log.put(exited)
+
+    def on_stop(self) -> None:
+        """Log it."""
+        self.log.put("stop")
+
+
+class Gate:
+    """Keeps an actor busy until opened."""
+
+    def __init__(self, ref: Ref[Order]) -> None:
+        self._is_busy = threading.Event()
+        self._is_open = threading.Event()
+        ref.tell(self._pass)
+        assert self._is_busy.wait(WAIT_S)
+
+    def _pass(self, _: Obedient) -> None:
+        self._is_busy.set()
+        self._is_open.wait(WAIT_S)
+
+    def open(self) -> None:
+        """Let the actor go on."""
+        self._is_open.set()
+
+
+def fail(_: Obedient) -> None:
+    """Order a failure."""
+    raise ValueError("as ordered")
+
+
+def say(text: str) -> Order:
+    """Order a line in the log."""
+    return lambda me: me.log.put(text)
+
+
+def restarts(max_restarts: int = 3, *, backoff_ms: int = 0) -> RestartPolicy:
+    """Return a policy that restarts at once, or after the same pause each time."""
+    return RestartPolicy(
+        max_restarts=max_restarts, backoff_ms=backoff_ms, factor=1, jitter=0, backoff_max_ms=60_000
+    )
+
+
+def exits_of(*refs: Ref[Any]) -> SimpleQueue[Exited]:
+    """Return where the exits of these actors will be put."""
+    exits: SimpleQueue[Exited] = SimpleQueue()
+    for ref in refs:
+        ref.add_watcher(object(), exits.put)
+    return exits
+
+
+def taken(log: Log, count: int) -> list[Any]:
+    """Wait for this many lines of a log."""
+    return [log.get(timeout=WAIT_S) for _ in range(count)]
+
+
+def drained(log: Log) -> list[Any]:
+    """Return the lines that a log holds now."""
+    return [log.get() for _ in range(log.qsize())]

@@ -1,0 +1,257 @@
+"""The life of one actor: order of messages, both ways to stop, restarts, batches."""
+
+import threading
+
+import pytest
+
+from gearpy.actor.api import BatchActor, Exited, Failed, Killed, Stopped
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.errors import ActorStopped
+from tests.actor.build import (
+    WAIT_S,
+    Gate,
+    Log,
+    Obedient,
+    drained,
+    exits_of,
+    fail,
+    restarts,
+    say,
+    taken,
+)
+from tests.actor.conftest import How
+
+
+def test_system_messages_overtake_user_messages(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """An exit is heard before the data that waits."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    other = system.spawn(Obedient, "other")
+    ref.ask(lambda me: me.context.watch(other), WAIT_S)
+    gate, exits = Gate(ref), exits_of(other)
+    ref.tell(say("data"))
+    system.stop(other)
+    exits.get(timeout=WAIT_S)
+    gate.open()
+
+    assert taken(log, 3) == ["start", Exited(other, Stopped()), "data"]
+
+
+def test_stop_drops_what_waits_into_the_dead_letters(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Stop is now: after the current message."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    gate, exits = Gate(ref), exits_of(ref)
+    ref.tell(say("waits"))
+
+    system.stop(ref)
+    ref.tell(say("too late"))
+    gate.open()
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
+    assert drained(log) == ["start", "stop"]
+    assert system.dead_letters.by_path() == {ref.path: 2}
+    assert not ref.is_alive
+
+
+def test_graceful_stop_handles_what_waits_and_takes_no_more(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Everything told before is handled, everything told after is a dead letter."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    gate, exits = Gate(ref), exits_of(ref)
+    ref.tell(say("waits"))
+
+    system.stop_gracefully(ref)
+    system.stop_gracefully(ref)
+    ref.tell(say("too late"))
+    with pytest.raises(ActorStopped):
+        ref.ask(say("too late"), WAIT_S)
+    gate.open()
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
+    assert drained(log) == ["start", "waits", "stop"]
+    assert system.dead_letters.total == 1
+
+
+def test_graceful_stop_survives_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """A failure on the way does not make the actor immortal."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
+    gate, exits = Gate(ref), exits_of(ref)
+    ref.tell(fail)
+    ref.tell(say("waits"))
+
+    system.stop_gracefully(ref)
+    gate.open()
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
+    assert drained(log) == ["start", "stop", "start", "waits", "stop"]
+
+
+def test_stop_self_ends_after_the_current_message(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """What the actor was doing is done."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    exits = exits_of(ref)
+
+    def stop(me: Obedient) -> str:
+        me.context.stop_self()
+        return "done"
+
+    assert ref.ask(stop, WAIT_S) == "done"
+
+    assert exits.get(timeout=WAIT_S).reason == Stopped()
+    assert drained(log) == ["start", "stop"]
+
+
+def test_failing_on_stop_changes_nothing(system: ThreadedActorSystem, how: How) -> None:
+    """It is called once and what it raises is contained, even `SystemExit`."""
+    calls: list[int] = []
+
+    class Stubborn(Obedient):
+        def on_stop(self) -> None:
+            calls.append(1)
+            raise SystemExit(1)
+
+    ref = system.spawn(Stubborn, "a", dispatcher=how)
+    exits = exits_of(ref)
+
+    system.stop(ref)
+    system.stop(ref)
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
+    assert calls == [1]
+
+
+def test_ref_and_mailbox_survive_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """A new object goes on with the next message; the failed one is not repeated."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
+    first = ref.ask(lambda me: me, WAIT_S)
+    gate = Gate(ref)
+    ref.tell(fail)
+    ref.tell(say("after"))
+    gate.open()
+
+    assert ref.ask(lambda me: me, WAIT_S) is not first
+    assert drained(log) == ["start", "stop", "start", "after"]
+    assert system.resolve("a") is ref
+    assert ref.is_alive
+    assert system.dead_letters.total == 0
+
+
+def test_messages_wait_during_back_off(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """The actor is alive, bounded, and comes back to what it was told meanwhile."""
+    policy = restarts(backoff_ms=30)
+    ref = system.spawn(
+        lambda: Obedient(log), "a", dispatcher=how, supervision=policy, mailbox_max=2
+    )
+    ref.tell(fail)
+    assert taken(log, 2) == ["start", "stop"]
+
+    ref.tell(say("waited"))
+
+    assert ref.is_alive
+    assert ref.ask(lambda _: "answered", WAIT_S) == "answered"
+    assert drained(log) == ["start", "waited"]
+
+
+def test_stop_during_back_off_ends_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """Nobody waits for the restart of what is to stop."""
+    policy = restarts(backoff_ms=60_000)
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=policy)
+    exits = exits_of(ref)
+    ref.tell(fail)
+    assert taken(log, 2) == ["start", "stop"]
+
+    system.stop(ref)
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
+    assert drained(log) == []
+
+
+def test_killed_actor_is_gone_for_all_others(system: ThreadedActorSystem, log: Log) -> None:
+    """Its code may go on, but it sends no exit twice, calls no `on_stop`, answers nobody."""
+    ref = system.spawn(lambda: Obedient(log), "a", supervision=restarts())
+    gate, exits = Gate(ref), exits_of(ref)
+
+    ref.cell.kill()  # type: ignore[attr-defined]
+
+    assert exits.get(timeout=WAIT_S) == Exited(ref, Killed())
+    assert system.resolve("a") is None
+    gate.open()
+    successor = system.spawn(lambda: Obedient(log), "a")
+    assert successor.ask(lambda _: 1, WAIT_S) == 1
+    assert drained(log) == ["start", "start"]
+    assert exits.empty()
+
+
+class Batched(BatchActor[str]):
+    """Logs its batches; the message "fail" fails."""
+
+    def __init__(self, log: Log, gate: threading.Event) -> None:
+        self._log = log
+        self._gate = gate
+
+    def receive_batch(self, messages: list[str]) -> None:
+        """Wait for the gate, log."""
+        self._log.put(messages)
+        self._gate.wait(WAIT_S)
+        if "fail" in messages:
+            raise ValueError("as ordered")
+
+
+def test_batch_actor_gets_all_that_waits_in_one_call(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """One turn drains the mailbox; asked messages keep their place."""
+    gate = threading.Event()
+    ref = system.spawn(lambda: Batched(log, gate), "a", dispatcher=how)
+    ref.tell("first")
+    assert taken(log, 1) == [["first"]]
+    for message in ("a", "b"):
+        ref.tell(message)
+    asker = threading.Thread(target=ref.ask, args=("asked", WAIT_S))
+    asker.start()
+    while len(ref.cell.mailbox.user) < 3:  # type: ignore[attr-defined]  # Until it has asked.
+        asker.join(0.001)
+    ref.tell("c")
+    gate.set()
+    asker.join()
+
+    assert taken(log, 3) == [["a", "b"], ["asked"], ["c"]]
+
+
+def test_failing_batch_is_not_repeated_but_the_question_behind_it_is_answered(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """A question taken along with the batch goes back to the mailbox for the next incarnation."""
+    gate = threading.Event()
+    ref = system.spawn(lambda: Batched(log, gate), "a", dispatcher=how, supervision=restarts())
+    ref.tell("first")
+    assert taken(log, 1) == [["first"]]
+    ref.tell("fail")
+    asker = threading.Thread(target=ref.ask, args=("asked", WAIT_S))
+    asker.start()
+    while len(ref.cell.mailbox.user) < 2:  # type: ignore[attr-defined]  # Until it has asked.
+        asker.join(0.001)
+    gate.set()
+    asker.join()
+
+    assert taken(log, 2) == [["fail"], ["asked"]]
+
+
+def test_failure_of_the_layer_itself_ends_the_actor_only(
+    system: ThreadedActorSystem, how: How
+) -> None:
+    """A bug of ours must not take the thread from the neighbours."""
+    ref, neighbour = (system.spawn(Obedient, name, dispatcher=how) for name in "ab")
+    ref.ask(lambda _: 1, WAIT_S)
+    exits = exits_of(ref)
+
+    ref.cell.mailbox.put_system("nonsense")  # type: ignore[attr-defined]
+
+    assert isinstance(exits.get(timeout=WAIT_S).reason, Failed)
+    assert neighbour.ask(lambda _: 1, WAIT_S) == 1

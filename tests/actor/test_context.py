@@ -1,0 +1,304 @@
+"""What an actor can do: watch, schedule, spawn; and that it ends with the incarnation."""
+
+import threading
+from queue import SimpleQueue
+
+import pytest
+
+from gearpy.actor.api import Cancellable, Exited, Failed, Stopped
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.errors import ActorStopped, ConfigError
+from tests.actor.build import WAIT_S, Log, Obedient, drained, exits_of, fail, restarts, say, taken
+from tests.actor.conftest import How
+
+
+def test_watcher_is_told_exactly_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """However often it watched."""
+    watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
+    watched = system.spawn(Obedient, "watched", dispatcher=how)
+    for _ in range(3):
+        watcher.ask(lambda me: me.context.watch(watched), WAIT_S)
+
+    watched.tell(fail)
+
+    start, exited = taken(log, 2)
+    assert start == "start"
+    assert exited.ref == watched
+    assert isinstance(exited.reason, Failed)
+    watcher.ask(lambda _: 1, WAIT_S)
+    assert drained(log) == []
+
+
+def test_restart_is_no_exit(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """A watcher need not know of it."""
+    watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
+    watched = system.spawn(Obedient, "watched", dispatcher=how, supervision=restarts())
+    watcher.ask(lambda me: me.context.watch(watched), WAIT_S)
+
+    watched.tell(fail)
+    watched.ask(lambda _: 1, WAIT_S)
+    watcher.ask(lambda _: 1, WAIT_S)
+
+    assert drained(log) == ["start"]
+
+
+def test_watching_the_dead_tells_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """So a watch never misses an exit; and a second watch tells a second time."""
+    watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
+    dead = system.spawn(Obedient, "dead")
+    exits = exits_of(dead)
+    system.stop(dead)
+    exited = exits.get(timeout=WAIT_S)
+
+    watcher.ask(lambda me: me.context.watch(dead), WAIT_S)
+    assert taken(log, 2) == ["start", exited]
+
+    watcher.ask(lambda me: me.context.watch(dead), WAIT_S)
+    assert taken(log, 1) == [exited]
+
+
+def test_unwatch_prevents_even_an_exit_that_waits(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """What matters is what the actor wants when it would hear of it."""
+    watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
+    watched = system.spawn(Obedient, "watched")
+    exits = exits_of(watched)
+
+    def watch_and_undo(me: Obedient) -> None:
+        me.context.watch(watched)
+        system.stop(watched)
+        exits.get(timeout=WAIT_S)
+        me.context.unwatch(watched)
+        me.context.unwatch(watched)
+
+    watcher.ask(watch_and_undo, WAIT_S)
+    watcher.ask(lambda _: 1, WAIT_S)
+
+    assert drained(log) == ["start"]
+
+
+def test_parent_that_also_watches_its_child_is_told_once(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Parents are always told, so the watch adds nothing."""
+    parent = system.spawn(lambda: Obedient(log), "parent", dispatcher=how)
+
+    def spawn_and_stop(me: Obedient) -> None:
+        child = me.context.spawn(Obedient, "child", dispatcher=how)
+        me.context.watch(child)
+        me.context.stop(child)
+
+    parent.ask(spawn_and_stop, WAIT_S)
+
+    start, exited = taken(log, 2)
+    assert (start, exited.reason) == ("start", Stopped())
+    parent.ask(lambda _: 1, WAIT_S)
+    assert drained(log) == []
+
+
+def test_successor_of_the_same_name_is_watched_apart(system: ThreadedActorSystem, log: Log) -> None:
+    """Refs are equal by path, yet each actor's exit is told."""
+    watcher = system.spawn(lambda: Obedient(log), "watcher")
+    old = system.spawn(Obedient, "name")
+    exits = exits_of(old)
+
+    def watch_both(me: Obedient) -> None:
+        me.context.watch(old)
+        system.stop(old)
+        exits.get(timeout=WAIT_S)
+        me.context.watch(system.spawn(Obedient, "name"))
+
+    watcher.ask(watch_both, WAIT_S)
+    assert taken(log, 2) == ["start", Exited(old, Stopped())]
+    new = system.resolve("name")
+    assert new is not None
+    system.stop(new)
+
+    assert taken(log, 1) == [Exited(new, Stopped())]
+
+
+def test_watches_and_timers_end_with_the_incarnation(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """A new incarnation hears only of what it asked for itself."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
+    watched = system.spawn(Obedient, "watched")
+    exits = exits_of(watched)
+
+    def prepare(me: Obedient) -> None:
+        me.context.watch(watched)
+        me.context.schedule_once(0, say("once"))
+        me.context.schedule(1, say("tick"))
+        raise ValueError("now restart")
+
+    ref.tell(prepare)
+    ref.ask(lambda _: 1, WAIT_S)
+    system.stop(watched)
+    exits.get(timeout=WAIT_S)
+    ref.ask(lambda me: me.context.schedule_once(5, say("own")), WAIT_S)
+
+    assert taken(log, 4) == ["start", "stop", "start", "own"]
+
+
+def test_no_timer_fires_after_stop(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """Neither queued nor running ones; later ticks are no dead letters either."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    exits, late = exits_of(ref), threading.Event()
+
+    def prepare(me: Obedient) -> None:
+        me.context.schedule(1, say("tick"))
+        system.timers.call_later(10, late.set)
+        late.wait(WAIT_S)  # The first tick is queued by now.
+        me.context.stop_self()
+
+    ref.tell(prepare)
+    exits.get(timeout=WAIT_S)
+
+    done = threading.Event()
+    system.timers.call_later(10, done.set)
+    assert done.wait(WAIT_S)
+    assert [line for line in drained(log) if line != "tick"] == ["start", "stop"]
+    assert system.dead_letters.total == 0
+
+
+def test_ticks_of_a_busy_actor_do_not_pile_up(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """One waits at most, whatever the interval."""
+    ref, late = system.spawn(lambda: Obedient(log), "a", dispatcher=how), threading.Event()
+
+    def prepare(me: Obedient) -> None:
+        timer = me.context.schedule(1, say("tick"))
+        system.timers.call_later(20, late.set)
+        late.wait(WAIT_S)
+        me.log.put(timer)
+
+    ref.tell(prepare)
+    start, timer, tick = taken(log, 3)
+    ref.ask(lambda _: timer.cancel(), WAIT_S)
+
+    assert (start, tick) == ("start", "tick")
+    assert drained(log).count("tick") <= 20
+
+
+def test_cancel_wins_over_a_timer_that_waits(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Cancelled is cancelled, even when the timer thread was faster."""
+    ref, late = system.spawn(lambda: Obedient(log), "a", dispatcher=how), threading.Event()
+
+    def prepare(me: Obedient) -> None:
+        timer: Cancellable = me.context.schedule_once(0, say("too late"))
+        system.timers.call_later(5, late.set)
+        late.wait(WAIT_S)
+        timer.cancel()
+
+    ref.ask(prepare, WAIT_S)
+    ref.ask(lambda _: 1, WAIT_S)
+
+    assert drained(log) == ["start"]
+
+
+def test_one_shot_and_repeated_timers_are_received(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Through `receive`, on the actor's own turns."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+
+    ref.ask(lambda me: me.context.schedule_once(1, say("once")), WAIT_S)
+    assert taken(log, 2) == ["start", "once"]
+
+    ref.ask(lambda me: me.context.schedule(1, say("tick")), WAIT_S)
+    assert taken(log, 3) == ["tick"] * 3
+
+
+def test_message_to_self_goes_to_the_back_even_of_a_full_mailbox(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Long work in pieces must not fail because others are eager."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, mailbox_max=1)
+
+    def work(me: Obedient) -> None:
+        ref.tell(say("other"))
+        me.context.schedule_self(say("piece"))
+
+    ref.tell(work)
+
+    assert taken(log, 3) == ["start", "other", "piece"]
+
+
+def test_message_to_a_stopping_self_is_a_dead_letter(system: ThreadedActorSystem, how: How) -> None:
+    """Counted like any other."""
+    ref = system.spawn(Obedient, "a", dispatcher=how)
+
+    def work(me: Obedient) -> None:
+        me.context.stop_self()
+        me.context.schedule_self(say("never"))
+
+    ref.ask(work, WAIT_S)
+
+    assert system.dead_letters.of(ref.path) == 1
+
+
+def test_yielding_lets_the_neighbour_go_first(system: ThreadedActorSystem, log: Log) -> None:
+    """Two actors on one thread, each with two messages: they alternate."""
+    gate = system.spawn(Obedient, "gate", dispatcher="shared")
+    is_open = threading.Event()
+    gate.tell(lambda _: is_open.wait(WAIT_S))
+    a, b = (system.spawn(Obedient, name, dispatcher="shared") for name in "ab")
+
+    def work(me: Obedient) -> None:
+        log.put(me.context.self_ref.path.name)
+        me.context.yield_turn()
+
+    for ref in (a, a, b, b):
+        ref.tell(work)
+    is_open.set()
+
+    assert taken(log, 4) == ["a", "b", "a", "b"]
+
+
+def test_context_tells_who_and_when(system: ThreadedActorSystem) -> None:
+    """Self, parent, system and both clocks."""
+    parent = system.spawn(Obedient, "parent")
+    child = parent.ask(lambda me: me.context.spawn(Obedient, "child"), WAIT_S)
+
+    assert child.ask(lambda me: me.context.parent, WAIT_S) == parent
+    assert parent.ask(lambda me: me.context.parent, WAIT_S) is None
+    assert child.ask(lambda me: me.context.self_ref, WAIT_S) is child
+    assert child.ask(lambda me: me.context.system, WAIT_S) is system
+    assert child.ask(lambda me: me.context.now_ms(), WAIT_S) <= system.now_ms()
+    assert child.ask(lambda me: me.context.wall_ms(), WAIT_S) <= system.wall_ms()
+
+
+def test_context_of_an_ended_incarnation_refuses(system: ThreadedActorSystem, how: How) -> None:
+    """A thread that still holds it cannot act for the actor."""
+    ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
+    old = ref.ask(lambda me: me.context, WAIT_S)
+    ref.tell(fail)
+    ref.ask(lambda _: 1, WAIT_S)
+
+    with pytest.raises(ActorStopped, match="restarted"):
+        old.watch(ref)
+    with pytest.raises(ActorStopped, match="restarted"):
+        old.spawn(Obedient, "b")
+    with pytest.raises(ActorStopped, match="restarted"):
+        old.schedule(1, say("x"))
+
+
+def test_taken_child_name_is_the_parents_mistake(system: ThreadedActorSystem, how: How) -> None:
+    """It is raised where the child was spawned, and leaves no trace."""
+    parent = system.spawn(Obedient, "parent", dispatcher=how, supervision=restarts())
+    outcome: SimpleQueue[str] = SimpleQueue()
+
+    def spawn_twin(me: Obedient) -> None:
+        try:
+            me.context.spawn(Obedient, "parent", dispatcher=how)
+        except ConfigError as error:
+            outcome.put(str(error))
+
+    parent.ask(spawn_twin, WAIT_S)
+
+    assert "'parent'" in outcome.get(timeout=WAIT_S)
+    assert system.resolve("parent") is parent

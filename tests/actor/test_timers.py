@@ -1,0 +1,109 @@
+"""The timer thread, without actors."""
+
+import threading
+import time
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+import pytest
+
+from gearpy.actor.timers import TimerThread
+from gearpy.errors import ConfigError
+from tests.actor.build import WAIT_S, Log, drained, taken
+
+
+@pytest.fixture
+def timers() -> Iterator[TimerThread]:
+    """Return a timer thread that ends with the test."""
+    timers = TimerThread()
+    yield timers
+    timers.close()
+
+
+def test_calls_come_in_order_of_time_not_of_scheduling(timers: TimerThread, log: Log) -> None:
+    """A later call that is due earlier overtakes, and wakes the thread."""
+    timers.call_later(30, lambda: log.put("late"))
+    timers.call_later(1, lambda: log.put("soon"))
+    timers.call_later(0, lambda: log.put("now"))
+
+    assert taken(log, 3) == ["now", "soon", "late"]
+
+
+def test_no_call_comes_early(timers: TimerThread, log: Log) -> None:
+    """A pause is at least as long as asked for."""
+    begin_s = time.monotonic()
+
+    timers.call_later(20, lambda: log.put(time.monotonic()))
+
+    assert taken(log, 1)[0] - begin_s >= 0.02
+
+
+def test_repeated_calls_go_on_until_cancelled(timers: TimerThread, log: Log) -> None:
+    """Cancelled in the call itself, there is no further one."""
+    ticks: SimpleQueue[int] = SimpleQueue()
+
+    def tick() -> None:
+        ticks.put(1)
+        if ticks.qsize() == 3:
+            timer.cancel()
+            timers.call_later(10, lambda: log.put("after"))
+
+    timer = timers.call_every(1, tick)
+
+    assert taken(log, 1) == ["after"]
+    assert ticks.qsize() == 3
+
+
+def test_cancelled_calls_are_not_made(timers: TimerThread, log: Log) -> None:
+    """Neither those at the top of the heap nor the many that are cleared from it."""
+    cancelled = [timers.call_later(5, lambda: log.put("no")) for _ in range(500)]
+    for timer in cancelled:
+        timer.cancel()
+        timer.cancel()
+    timers.call_later(10, lambda: log.put("yes"))
+
+    assert taken(log, 1) == ["yes"]
+    assert drained(log) == []
+
+
+def test_cancel_after_the_call_does_nothing(timers: TimerThread, log: Log) -> None:
+    """Who cancels need not know whether it is too late."""
+    timer = timers.call_later(0, lambda: log.put("done"))
+    taken(log, 1)
+
+    timer.cancel()
+
+    timers.call_later(0, lambda: log.put("next"))
+    assert taken(log, 1) == ["next"]
+
+
+def test_failing_call_does_not_end_the_others(timers: TimerThread, log: Log) -> None:
+    """One thread serves all."""
+
+    def fail() -> None:
+        raise SystemExit(1)
+
+    timers.call_later(0, fail)
+    timers.call_later(1, lambda: log.put("still here"))
+
+    assert taken(log, 1) == ["still here"]
+
+
+def test_closed_timers_call_no_more() -> None:
+    """The thread ends, and a late timer is not kept."""
+    timers, called = TimerThread("gearpy-test-timers"), threading.Event()
+    timers.call_later(60_000, called.set)
+    thread = next(t for t in threading.enumerate() if t.name == "gearpy-test-timers")
+
+    timers.close()
+    timers.call_later(0, called.set)
+    thread.join(WAIT_S)
+
+    assert not thread.is_alive()
+    assert not called.is_set()
+
+
+def test_interval_must_be_positive(timers: TimerThread) -> None:
+    """It would fill the mailbox as fast as it can."""
+    with pytest.raises(ConfigError, match="0 ms"):
+        timers.call_every(0, lambda: None)

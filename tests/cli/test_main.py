@@ -1,0 +1,213 @@
+"""Commands: what they take, what they print, and how they end."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gearpy.cli.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
+from gearpy.cli.main import app
+
+Program = Callable[[str], str]
+
+HEAD = "import gearpy as gp\n"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """Return a function that writes a program and returns its path."""
+
+    def _write(text: str) -> str:
+        path = tmp_path / "app.py"
+        path.write_text(HEAD + text, encoding="utf-8")
+        return str(path)
+
+    return _write
+
+
+def gear(*args: str) -> Any:
+    """Run a command in this process."""
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, args)
+
+
+def errors_of(*args: str, code: int = WRONG_USE) -> str:
+    """Run a command that must fail; return what it says about it."""
+    result = gear(*args)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return str(result.stderr)
+
+
+def test_version_is_one_line() -> None:
+    """The first thing to say in a report of a bug."""
+    result = gear("--version")
+
+    assert result.stdout.startswith("gearpy ")
+    assert result.exit_code == SUCCESS
+
+
+@pytest.mark.parametrize("command", [(), ("run",), ("app", "submit"), ("info",), ("local",)])
+def test_help_tells_the_exit_codes(command: tuple[str, ...]) -> None:
+    """Scripts depend on them."""
+    assert "3 no cluster" in gear(*command, "--help").stdout
+
+
+def test_an_unknown_option_is_wrong_use() -> None:
+    """A misspelt option must not be ignored."""
+    assert "--executor" in errors_of("run", "app.py", "--executor", "2")
+
+
+def test_run_keeps_its_own_words_out_of_the_output(program: Program) -> None:
+    """`gear run app.py > out` must leave nothing but the application's output in the file."""
+    path = program(
+        "app = gp.StreamApp('letters')\napp.read(gp.collection(['a', '[b]'])).write(gp.console())\n"
+    )
+
+    result = gear("run", path)
+
+    assert result.stdout == "a\n[b]\n"
+    assert result.stderr.startswith("letters succeeded: 2 records in, ")
+    assert result.exit_code == SUCCESS
+
+
+def test_quiet_says_nothing(program: Program) -> None:
+    """For scripts that want the output and the exit code."""
+    path = program("app = gp.StreamApp('q')\napp.read(gp.collection([1])).write(gp.memory([]))\n")
+
+    result = gear("run", path, "--quiet")
+
+    assert (result.stdout, result.stderr, result.exit_code) == ("", "", SUCCESS)
+
+
+def test_run_as_json_ends_with_the_summary_on_stderr(program: Program) -> None:
+    """Standard output belongs to the application."""
+    path = program("app = gp.StreamApp('j')\napp.read(gp.collection([1])).write(gp.console())\n")
+
+    result = gear("run", path, "--json")
+
+    summary = json.loads(result.stderr)
+    assert (summary["name"], summary["status"]) == ("j", "succeeded")
+    assert summary["progress"]["records_in"] == 1
+    assert result.stdout == "1\n"
+
+
+def test_words_behind_dashes_go_to_the_program(program: Program) -> None:
+    """Its options are not ours."""
+    path = program(
+        "def main(args):\n"
+        "    app = gp.StreamApp('args')\n"
+        "    app.read(gp.collection(args)).write(gp.console())\n"
+        "    return app\n"
+    )
+
+    result = gear("run", path, "--executors", "1", "--", "--json", "b")
+
+    assert result.stdout == "--json\nb\n"
+
+
+def test_an_attribute_picks_one_of_several(program: Program) -> None:
+    """`FILE:ATTR` as in every other launcher."""
+    path = program(
+        "one, two = gp.StreamApp('one'), gp.StreamApp('two')\n"
+        "for each in (one, two):\n"
+        "    each.read(gp.collection([each.name])).write(gp.console())\n"
+    )
+
+    assert "one, two" in errors_of("run", path)
+    assert "has no 'three'" in errors_of("run", f"{path}:three")
+    assert gear("run", f"{path}:two").stdout == "two\n"
+
+
+@pytest.mark.parametrize("command", [("run",), ("app", "submit")])
+def test_a_program_without_an_application_is_wrong_use(
+    command: tuple[str, ...], program: Program
+) -> None:
+    """Both commands load it here, and so find it at once."""
+    assert "no such file: nowhere.py" in errors_of(*command, "nowhere.py")
+    assert "no application in" in errors_of(*command, program("x = 1\n"))
+
+
+def test_a_cycle_is_wrong_use(program: Program) -> None:
+    """The graph is checked before anything starts."""
+    path = program(
+        "def main():\n"
+        "    a, b = (gp.Processor(gp.Task, name=name) for name in 'ab')\n"
+        "    graph = gp.Graph()\n"
+        "    graph.connect(a, b)\n"
+        "    graph.connect(b, a)\n"
+        "    return gp.StreamApplication('cyclic', graph)\n"
+    )
+
+    assert "cycle: a -> b -> a" in errors_of("run", path)
+
+
+def test_a_program_that_raises_is_shown_with_its_line(program: Program) -> None:
+    """Not with our frames around it."""
+    path = program("raise ValueError('[bold]no[/bold]')\n")
+
+    lines = errors_of("run", path, code=FAILED).splitlines()
+
+    assert lines[0] == "error: ValueError: [bold]no[/bold]"
+    assert lines[2:4] == [
+        f"  at      {path}:2",
+        "            raise ValueError('[bold]no[/bold]')",
+    ]
+
+
+def test_all_mistakes_of_a_configuration_come_at_once() -> None:
+    """The same for every command, before it does anything."""
+    shown = errors_of("info", "--set", "worker.slots=0", "--set", "nonsense=1", "--conf", "/none")
+
+    assert shown.startswith("error: there are 3 mistakes\n")
+
+
+def test_no_cluster_has_its_own_exit_code(tmp_path: Path) -> None:
+    """A script may start one and try again."""
+    shown = errors_of(
+        "info",
+        "--master",
+        "127.0.0.1:1",  # Reserved; nothing listens there.
+        "--set",
+        f"transport.secret-file={tmp_path / 'secret'}",
+        code=NO_CLUSTER,
+    )
+
+    assert "no cluster at 127.0.0.1:1" in shown
+    assert "bin/local" in shown
+
+
+def test_a_local_cluster_has_one_master() -> None:
+    """It would listen at one address only, and the others would be dead."""
+    shown = errors_of("local", "--set", "cluster.masters=127.0.0.1:1,127.0.0.1:2")
+
+    assert "a local cluster has one master" in shown
+
+
+def test_config_show_prints_a_file_that_can_be_read_again(tmp_path: Path) -> None:
+    """`gear config show > gear.toml` is how to begin one."""
+    file = tmp_path / "gear.toml"
+    file.write_text(gear("config", "show", "--set", "worker.slots=77").stdout, encoding="utf-8")
+
+    shown = json.loads(gear("config", "show", str(file), "--json").stdout)
+
+    assert shown["worker.slots"] == 77
+
+
+def test_config_check_tells_what_differs(tmp_path: Path) -> None:
+    """A key that was overridden elsewhere is found by looking at the result."""
+    file = tmp_path / "gear.toml"
+    file.write_text("[gearpy.worker]\nslots = 78\n")
+
+    assert "worker.slots = 78" in gear("config", "check", str(file)).stdout
+
+
+def test_config_check_finds_all_mistakes(tmp_path: Path) -> None:
+    """It is what it is for."""
+    file = tmp_path / "gear.toml"
+    file.write_text("[gearpy.worker]\nslots = 0\nslotz = 1\n")
+
+    assert "there are 2 mistakes" in errors_of("config", "check", str(file))

@@ -1,0 +1,245 @@
+"""Files, environment and flags become one configuration, or one list of mistakes."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.config.load import as_overrides, env_name, from_overrides, load
+from gearpy.config.schema import DEFAULTS, SETTINGS, config_of
+from gearpy.config.setting import Value
+from gearpy.errors import ConfigError
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return a function that writes a text into a new file and returns its path."""
+
+    def _write(text: str) -> Path:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return _write
+
+
+def mistakes_of(
+    *files: Path,
+    env: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return the mistakes that loading these finds, with paths cut to the file's name."""
+    with pytest.raises(ConfigError) as caught:
+        load(files, env=env or {}, overrides=overrides or {})
+    folders = {f"{path.parent}/" for path in files}
+    texts = list(caught.value.mistakes)
+    for folder in folders:
+        texts = [text.replace(folder, "") for text in texts]
+    return texts
+
+
+def test_nothing_given_makes_the_defaults() -> None:
+    """gearpy must run without any configuration."""
+    assert load(env={}) == DEFAULTS
+
+
+def test_what_comes_later_wins(write: Write) -> None:
+    """Flags win over the environment, that over later files, those over earlier ones."""
+    keys = ("batch-max-records", "turn-time-ms", "watermark-interval-ms", "quiet-ack-ms")
+    first, second = (
+        write("[gearpy.streaming]\n" + "".join(f"{key} = {number}\n" for key in keys[skip:]))
+        for skip, number in enumerate((1, 2))
+    )
+    env = {env_name(f"streaming.{key}"): "3" for key in keys[2:]}
+
+    streaming = load([first, second], env=env, overrides={"streaming.quiet-ack-ms": "4"}).streaming
+
+    assert streaming.batch_max_records == 1
+    assert streaming.turn_time_ms == 2
+    assert streaming.watermark_interval_ms == 3
+    assert streaming.quiet_ack_ms == 4
+
+
+def test_the_environment_can_name_a_file(write: Write) -> None:
+    """``GEARPY_CONFIG`` is read first, so that a file given by flag wins over it."""
+    named, given_file = write("[gearpy.worker]\nslots = 7\n"), write("[gearpy]\nhostname = 'a'\n")
+
+    config = load([given_file], env={"GEARPY_CONFIG": str(named)})
+
+    assert (config.worker.slots, config.hostname) == (7, "a")
+
+
+def test_a_list_is_a_list_in_files_and_commas_in_text(write: Write) -> None:
+    """Several masters can be named in every place."""
+    path = write('[gearpy.cluster]\nmasters = ["a:1", "b:2"]\n')
+
+    from_file = load([path], env={})
+    from_env = load(env={"GEARPY_CLUSTER_MASTERS": "a:1, b:2"})
+
+    assert from_file.cluster.masters == ("a:1", "b:2")
+    assert from_env == from_file
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    """Only names with our prefix can be mistakes."""
+    assert load(env={"HOME": "/home/me", "GEARPYTHON": "1"}) == DEFAULTS
+
+
+def test_all_mistakes_are_reported_together(write: Write) -> None:
+    """Nobody should fix one mistake to be told of the next."""
+    path = write("[gearpy.worker]\nslots = 0\nslot = 1\n")
+
+    mistakes = mistakes_of(
+        path, env={"GEARPY_ACTOR_MAILBOX_MAX": "many"}, overrides={"hostname": ""}
+    )
+
+    assert sorted(mistakes) == [
+        "0.toml: gearpy.worker.slot is not a known key, did you mean gearpy.worker.slots?",
+        "0.toml: gearpy.worker.slots is 0, must be a whole number from 1 to 1000000 (slots)",
+        (
+            "environment: GEARPY_ACTOR_MAILBOX_MAX is 'many', "
+            "must be a whole number from 1 to 100000000 (messages)"
+        ),
+        "override: hostname is '', must be a host name or address",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("[gearpy]\nhostname = 1\n", "gearpy.hostname is 1, must be a host name or address"),
+        (
+            "[gearpy.worker]\nslots = true\n",
+            "gearpy.worker.slots is True, must be a whole number from 1 to 1000000 (slots)",
+        ),
+        (
+            "[gearpy.worker]\nslots = 1.0\n",
+            "gearpy.worker.slots is 1.0, must be a whole number from 1 to 1000000 (slots)",
+        ),
+        (
+            "[gearpy]\ntask-dispatcher = 'both'\n",
+            "gearpy.task-dispatcher is 'both', must be 'shared' or 'pinned'",
+        ),
+        (
+            "[gearpy.cluster]\nmasters = 'a:1'\n",
+            "gearpy.cluster.masters is 'a:1', must be a list of host:port",
+        ),
+        (
+            "[gearpy.cluster]\nmasters = ['a:1', 'b']\n",
+            "gearpy.cluster.masters is ('a:1', 'b'), must be a list of host:port",
+        ),
+        (
+            "[gearpy.cluster]\nmasters = []\n",
+            "gearpy.cluster.masters is (), must be a list of host:port",
+        ),
+        ("[gearpy]\nworker = 5\n", "gearpy.worker is 5, must be a table"),
+        (
+            "[gearpy.worker.slots]\nmax = 5\n",
+            "gearpy.worker.slots is {'max': 5}, must be a whole number from 1 to 1000000 (slots)",
+        ),
+        (
+            "[gearpy.streming]\na = 1\nb = 2\n",
+            "gearpy.streming is not a known table, did you mean gearpy.streaming?",
+        ),
+        (
+            "[streaming]\na = 1\n",
+            "streaming is not a known table, did you mean gearpy.streaming?",
+        ),
+        (
+            "[gearpy]\nbatch_max_records = 1\n",
+            (
+                "gearpy.batch_max_records is not a known key, "
+                "did you mean gearpy.streaming.batch-max-records?"
+            ),
+        ),
+        ("[gearpy]\nzzz = 1\n", "gearpy.zzz is not a known key"),
+        ("[gearpy\n", "not valid TOML: expected ']' at the end of a table declaration (at line 1"),
+    ],
+)
+def test_a_mistake_in_a_file_names_place_value_and_cure(
+    text: str, mistake: str, write: Write
+) -> None:
+    """A mistake is to be understood without a look at our code."""
+    (found,) = mistakes_of(write(text))
+
+    assert found.startswith(f"0.toml: {mistake}")
+
+
+def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    """A name with a typing error must not mean the defaults."""
+    assert mistakes_of(tmp_path / "gear.toml") == [
+        "gear.toml: cannot be read: no such file or directory"
+    ]
+
+
+def test_a_misspelt_variable_is_a_mistake_with_a_hint() -> None:
+    """A setting that has no effect is worse than none."""
+    assert mistakes_of(env={"GEARPY_WORKER_SLOT": "5"}) == [
+        "environment: GEARPY_WORKER_SLOT is not a known variable, did you mean GEARPY_WORKER_SLOTS?"
+    ]
+
+
+def test_a_misspelt_override_is_a_mistake_with_a_hint() -> None:
+    """The same for flags."""
+    assert mistakes_of(overrides={"worker.slot": "5"}) == [
+        "override: worker.slot is not a known key, did you mean worker.slots?"
+    ]
+
+
+def test_keys_that_do_not_go_together_name_both_places(write: Write) -> None:
+    """The cure may be in either place."""
+    path = write("[gearpy.streaming]\nack-once-every-message-count = 30_000\n")
+
+    mistakes = mistakes_of(
+        path, env={env_name("streaming.max-pending-message-count-per-connection"): "25000"}
+    )
+
+    assert mistakes == [
+        (
+            "0.toml: gearpy.streaming.ack-once-every-message-count is 30000, must not be above "
+            "environment: GEARPY_STREAMING_MAX_PENDING_MESSAGE_COUNT_PER_CONNECTION, 25000: "
+            "else a sender would stop before it asks for an acknowledgement"
+        )
+    ]
+
+
+def test_no_two_keys_share_a_variable() -> None:
+    """Dots and dashes both become underscores."""
+    assert len({env_name(key) for key in SETTINGS}) == len(SETTINGS)
+
+
+def a_value(key: str) -> st.SearchStrategy[Value]:
+    """Return a strategy for values that a key allows."""
+    setting = SETTINGS[key]
+    if isinstance(setting.default, int):
+        return st.integers(setting.low, setting.high)
+    if setting.choices:
+        return st.sampled_from(setting.choices)
+    if isinstance(setting.default, tuple):
+        address = st.builds(
+            "{}:{}".format, st.from_regex(r"[a-z.]{1,9}", fullmatch=True), st.integers(0, 65535)
+        )
+        return st.lists(address, min_size=1, max_size=3).map(tuple)
+    return st.from_regex(r"[a-z0-9.]{1,9}", fullmatch=True)
+
+
+@given(st.fixed_dictionaries({}, optional={key: a_value(key) for key in SETTINGS}))
+def test_overrides_carry_every_configuration(values: dict[str, Value]) -> None:
+    """Control messages carry a configuration as text; none may change on the way."""
+    try:
+        config = config_of(values)
+    except ConfigError:
+        return  # Keys that do not go together; other tests cover them.
+
+    assert from_overrides(as_overrides(config)) == config
+
+
+def test_only_what_differs_becomes_an_override() -> None:
+    """Messages stay small, and a new default reaches old callers."""
+    config = load(env={}, overrides={"gearpy.worker.slots": "7", "hostname": "127.0.0.1"})
+
+    assert as_overrides(config) == {"worker.slots": "7"}

@@ -1,0 +1,97 @@
+"""The schema says of each key what it is, and refuses values that cannot work."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import pytest
+
+from gearpy.config.schema import (
+    DEFAULTS,
+    SETTINGS,
+    Config,
+    StreamingConfig,
+    config_of,
+    values_of,
+)
+from gearpy.config.setting import Setting
+from gearpy.errors import ConfigError
+
+#: How a field's name ends, by the unit of its key. Other units are counted things.
+SUFFIXES = {"ms": "_ms", "us": "_us", "seconds": "_s", "bytes": "_bytes", "records": "_records"}
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_every_key_has_a_unit_a_reason_and_bounds_that_hold_its_default(setting: Setting) -> None:
+    """A number without a reason is never changed by anybody."""
+    assert setting.unit
+    assert setting.doc.endswith(".")
+    assert setting.allows(setting.default)
+
+
+def test_field_names_end_in_their_unit() -> None:
+    """Style: units last, so that nobody adds seconds to milliseconds."""
+    names = dict(zip(SETTINGS, _field_names(), strict=True))
+
+    wrong = {
+        key: name
+        for key, name in names.items()
+        if not name.endswith(SUFFIXES.get(SETTINGS[key].unit, ""))
+    }
+
+    assert wrong == {}
+
+
+def _field_names() -> Iterator[str]:
+    for part in fields(Config):
+        if "section" in part.metadata:
+            yield from (inner.name for inner in fields(type(getattr(DEFAULTS, part.name))))
+        else:
+            yield part.name
+
+
+@pytest.mark.parametrize("key", [key for key in SETTINGS if SETTINGS[key].high])
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_a_number_outside_its_bounds_is_refused(key: str, side: str) -> None:
+    """Every limit is a limit."""
+    setting = SETTINGS[key]
+    value = setting.low - 1 if side == "below" else setting.high + 1
+
+    with pytest.raises(ConfigError, match=rf"^{key} is {value}, must be a whole number from"):
+        config_of({key: value})
+
+
+def test_a_window_smaller_than_the_ack_interval_is_refused() -> None:
+    """The sender would stop before it asks. Gearpump: `Subscription`."""
+    streaming = StreamingConfig(ack_interval_records=20_001)
+
+    with pytest.raises(ConfigError, match="would stop before it asks"):
+        Config(streaming=streaming)
+
+
+def test_a_batch_larger_than_the_window_is_refused() -> None:
+    """It could never be sent."""
+    streaming = replace(DEFAULTS.streaming, max_pending_records=2000, batch_max_records=2001)
+
+    with pytest.raises(ConfigError, match="a full batch would never be sent"):
+        Config(streaming=streaming)
+
+
+def test_all_mistakes_of_a_configuration_are_raised_together() -> None:
+    """Also where it is built by a program."""
+    with pytest.raises(ConfigError) as caught:
+        config_of({"worker.slots": 0, "hostname": "", "streaming.quiet-ack-ms": 1001})
+
+    assert len(caught.value.mistakes) == 3
+
+
+def test_values_and_configuration_are_two_forms_of_one_thing() -> None:
+    """`config_of` undoes `values_of`."""
+    config = Config(hostname="here", streaming=StreamingConfig(turn_time_ms=5))
+
+    assert config_of(values_of(config)) == config
+
+
+def test_a_configuration_cannot_change() -> None:
+    """Actors share one; a change would reach some of them."""
+    with pytest.raises(AttributeError):
+        DEFAULTS.hostname = "x"  # type: ignore[misc]

@@ -1,0 +1,173 @@
+"""Collections in, lists out."""
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.memory import collection, memory
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api import Source, SourceReader
+
+
+def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
+    """Read to the end."""
+    read: list[Message] = []
+    while not reader.finished:
+        read += (reader.read_batch(max_records) or Batch([], [])).messages()
+    return read
+
+
+def all_of(source: Source) -> list[Message]:
+    """Read one partition after the other."""
+    return [m for name in source.partitions() for m in rest_of(source.open(name, None))]
+
+
+def test_values_have_the_time_of_the_epoch() -> None:
+    """Gearpump's default for a message without a time."""
+    assert all_of(collection("abc")) == [Message("a", 0), Message("b", 0), Message("c", 0)]
+
+
+def test_messages_bring_their_times() -> None:
+    """They may stand beside plain values."""
+    read = all_of(collection([Message("a", 5), "b"]))
+
+    assert read == [Message("a", 5), Message("b", 0)]
+
+
+def test_times_come_from_the_values() -> None:
+    """An aware datetime will do."""
+    source = collection([1, 2], timestamp=lambda n: datetime(1970, 1, 1, 0, 0, n, tzinfo=UTC))
+
+    assert [message.timestamp for message in all_of(source)] == [1000, 2000]
+
+
+def test_the_watermark_stays_behind_by_the_bound() -> None:
+    """What is that late is not too late."""
+    source = collection([Message("a", 50), Message("b", 45)], out_of_order="10ms")
+    reader = source.open("00000", None)
+
+    before = reader.watermark_ms
+    reader.read_batch(1)
+
+    assert (before, reader.watermark_ms) == (MIN_MS, 40)
+
+
+def test_partitions_take_turns() -> None:
+    """So that all of them come through event time together."""
+    source = collection(range(5), partitions=2)
+
+    shares = [[m.value for m in rest_of(source.open(name, None))] for name in source.partitions()]
+
+    assert shares == [[0, 2, 4], [1, 3]]
+
+
+def test_more_partitions_than_values_end_at_once() -> None:
+    """An empty partition holds nothing back."""
+    reader = collection(["a"], partitions=2).open("00001", None)
+
+    assert reader.read_batch(5) is None
+    assert reader.finished
+
+
+def test_the_collection_is_copied() -> None:
+    """A replay gives what the first reading gave."""
+    values = [1]
+    source = collection(values)
+
+    values.append(2)
+
+    assert len(all_of(source)) == len(all_of(source)) == 1
+    assert source.description == "collection(1 values)"
+
+
+@given(
+    times=st.lists(st.integers(0, 50), max_size=12),
+    batches=st.lists(st.integers(1, 4), max_size=6),
+    as_messages=st.booleans(),
+)
+def test_a_reader_resumed_anywhere_goes_on_exactly(
+    times: list[int],
+    batches: list[int],
+    as_messages: bool,  # noqa: FBT001 - Hypothesis
+) -> None:
+    """Property: same values, same times, same watermark as without the restart."""
+    source = (
+        collection([Message(time, time) for time in times], partitions=2, out_of_order=5)
+        if as_messages
+        else collection(times, timestamp=lambda n: n, partitions=2, out_of_order=5)
+    )
+    reader = source.open("00001", None)
+
+    for size in batches:
+        reader.read_batch(size)
+    again = source.open("00001", reader.snapshot())
+
+    assert again.watermark_ms == reader.watermark_ms
+    assert again.progress == reader.progress
+    assert rest_of(again) == rest_of(reader)
+    assert again.watermark_ms == reader.watermark_ms
+
+
+def test_wrong_arguments_are_refused_when_they_are_written() -> None:
+    """A time given twice could be either."""
+    with pytest.raises(ConfigError, match="leave out timestamp="):
+        collection([Message("a", 5)], timestamp=lambda _: 1)
+    with pytest.raises(ConfigError, match="partitions is 0"):
+        collection([1], partitions=0)
+    with pytest.raises(ConfigError, match="is a str"):
+        collection([Message("a", "noon")])  # type: ignore[arg-type]
+
+
+def test_a_value_without_a_time_is_named() -> None:
+    """The function raised."""
+    reader = collection(["x"], timestamp=int).open("00000", None)
+
+    with pytest.raises(OperatorError) as failed:
+        reader.read_batch(1)
+
+    assert failed.value.operator == "collection(timestamp)"
+
+
+def test_a_list_gets_values_or_messages() -> None:
+    """With their times where they matter."""
+    values: list[int] = []
+    messages: list[Message] = []
+
+    for sink in (memory(values), memory(messages, messages=True)):
+        writer = sink.open(0, 1)
+        writer.write_batch(Batch([1, 2], [5, 6]))
+        writer.close(completed=True)
+
+    assert values == [1, 2]
+    assert messages == [Message(1, 5), Message(2, 6)]
+
+
+def test_tasks_share_the_list_and_keep_their_batches_whole() -> None:
+    """No record is lost when they write at the same time."""
+    results: list[tuple[int, int]] = []
+    sink = memory(results)
+
+    def write(task: int) -> None:
+        writer = sink.open(task, 4)
+        for number in range(50):
+            writer.write_batch(Batch([(task, number)] * 3, [0] * 3))
+
+    threads = [threading.Thread(target=write, args=(task,)) for task in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(results) == 600
+    assert all(len(set(results[at : at + 3])) == 1 for at in range(0, 600, 3))
+
+
+def test_only_a_list_can_be_appended_to() -> None:
+    """A tuple or a set would fail with the first record only."""
+    with pytest.raises(ConfigError, match="needs a list"):
+        memory(())  # type: ignore[arg-type]

@@ -1,0 +1,253 @@
+"""The command line as the shell sees it: processes, pipes, signals, a real cluster."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from gearpy.cli.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
+
+DEADLINE_S: Final = 20
+Process: TypeAlias = subprocess.Popen[str]
+Start: TypeAlias = Callable[..., Process]
+
+GEAR: Final = (sys.executable, "-m", "gearpy")
+
+ENDLESS: Final = """\
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("endless")
+app.read(gp.generate(itertools.count, rate=20_000)).map(str).write(gp.console())
+"""
+FAILING: Final = """\
+import gearpy as gp
+
+def divide(n):
+    return 10 // n
+
+app = gp.StreamApp("failing")
+app.read(gp.collection([2, 1, 0])).map(divide).write(gp.console())
+"""
+SHORT: Final = """\
+import gearpy as gp
+
+app = gp.StreamApp("short")
+numbers = app.read(gp.generate(lambda: iter(range(8_000)), rate=20_000))
+numbers.filter(lambda n: n % 4_000 == 0).map("[b]{}[/b]".format).write(gp.console())
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every test its own programs, its own secret and no configuration from outside."""
+    for name in [name for name in os.environ if name.startswith("GEARPY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GEARPY_TRANSPORT_SECRET_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("endless", ENDLESS), ("failing", FAILING), ("short", SHORT)):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def gear(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*GEAR, *args], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Return a function that starts a command; what still runs in the end is killed."""
+    started: list[Process] = []
+
+    def _start(*args: str) -> Process:
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen([*GEAR, *args], stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield _start
+    for process in started:
+        process.kill()
+        with process:
+            pass
+
+
+def first_line(process: Process) -> str:
+    """Wait for the first line on standard output."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def end(process: Process, number: int) -> tuple[int, str]:
+    """Send a signal and wait; return the exit code and what was said on standard error."""
+    process.send_signal(number)
+    _, said = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, said
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Ask again and again until it holds."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come true in time"
+        time.sleep(0.02)
+
+
+class Cluster:
+    """A local cluster in a process of its own, on a port that was free."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.address = json.loads(first_line(process))["address"]
+
+    def gear(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that talks to this cluster."""
+        return gear(*args, "--master", self.address)
+
+    def application(self, app_id: int) -> dict[str, Any]:
+        """Return how an application is."""
+        applications = json.loads(self.gear("info", "--json").stdout)["applications"]
+        found: dict[str, Any] = next(each for each in applications if each["app_id"] == app_id)
+        return found
+
+
+@pytest.fixture
+def cluster(start: Start) -> Cluster:
+    """Return a cluster that is ready."""
+    return Cluster(start("local", "--json", "--set", "cluster.masters=127.0.0.1:0"))
+
+
+def test_a_cluster_runs_what_is_submitted(cluster: Cluster) -> None:
+    """Submit, look, stop: the daily round."""
+    first = cluster.gear("app", "submit", "short.py")
+    second = cluster.gear("app", "submit", "endless.py", "--name", "mine", "--json")
+    wait_for(lambda: cluster.application(1)["status"] == "succeeded")
+    wait_for(lambda: cluster.application(2)["progress"]["records_in"] > 0)
+    table = cluster.gear("info").stdout
+    killed = cluster.gear("kill", "2")
+
+    assert first.stdout == "application 1 (short) submitted\n"
+    assert json.loads(second.stdout) == {"app_id": 2, "name": "mine"}
+    assert all(word in table for word in ("short", "succeeded", "mine", "active", "1000"))
+    assert killed.stdout == "application 2 (mine) terminated\n"
+    assert cluster.application(2)["status"] == "terminated"
+
+
+def test_a_name_that_is_taken_is_refused(cluster: Cluster) -> None:
+    """Names are unique among the living."""
+    cluster.gear("app", "submit", "endless.py")
+
+    again = cluster.gear("app", "submit", "endless.py")
+
+    assert again.returncode == WRONG_USE
+    assert again.stderr.startswith("error: application 'endless' is already ")
+
+
+def test_a_cluster_shows_why_an_application_failed(cluster: Cluster) -> None:
+    """The cause is kept; its first line is in the table."""
+    cluster.gear("app", "submit", "failing.py")
+    wait_for(lambda: cluster.application(1)["status"] == "failed")
+
+    assert "ZeroDivisionError" in cluster.gear("info").stdout
+
+
+def test_a_cluster_does_not_talk_to_strangers(cluster: Cluster, folder: Path) -> None:
+    """Who has another secret is told that, and where the secret is set."""
+    secret = f"transport.secret-file={folder / 'other'}"
+
+    stranger = cluster.gear("info", "--set", secret)
+
+    assert stranger.returncode == NO_CLUSTER
+    assert "secret" in stranger.stderr
+    assert "Traceback" not in stranger.stderr
+
+
+def test_a_port_that_is_taken_is_one_clear_line(cluster: Cluster) -> None:
+    """The usual cause is a cluster that runs already."""
+    second = gear("local", "--set", f"cluster.masters={cluster.address}")
+
+    assert second.returncode == WRONG_USE
+    assert cluster.address in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cluster_stops_when_it_is_told_to(cluster: Cluster, number: int) -> None:
+    """With an application on it, in time, and without a word."""
+    cluster.gear("app", "submit", "endless.py")
+
+    assert end(cluster.process, number) == (SUCCESS, "")
+
+
+def test_a_failing_application_shows_a_card() -> None:
+    """The user's line and record, nothing of ours, and soon."""
+    result = gear("run", "failing.py")
+
+    assert result.returncode == FAILED
+    assert "Traceback" not in result.stderr
+    for part in ("ZeroDivisionError", "failing.py:4", "return 10 // n", "record  0"):
+        assert part in result.stderr
+
+
+def test_a_reader_that_leaves_ends_the_run_in_silence(start: Start) -> None:
+    """`gear run app.py | head -1` is no error."""
+    process = start("run", "endless.py")
+    first_line(process)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+
+    said = process.stderr.read()
+
+    assert process.wait(DEADLINE_S) == NO_READER
+    assert "rror" not in said
+
+
+def test_ctrl_c_stops_a_run_and_sums_up(start: Start) -> None:
+    """What was done until then is worth a line; a traceback is not."""
+    process = start("run", "endless.py")
+    first_line(process)
+
+    code, said = end(process, signal.SIGINT)
+
+    assert code == INTERRUPTED
+    assert said.startswith("endless terminated: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_a_terminal_shows_a_bar_and_a_pipe_stays_clean() -> None:
+    """Progress is for eyes; output may be for programs."""
+    terminal, ours = pty.openpty()
+    with subprocess.Popen(
+        [*GEAR, "run", "short.py"], stdout=subprocess.PIPE, stderr=ours, text=True
+    ) as process:
+        os.close(ours)
+        shown = read_all(terminal)
+        assert process.stdout is not None
+        printed = process.stdout.read()
+
+    assert printed == "[b]0[/b]\n[b]4000[/b]\n"
+    assert "\x1b[" in shown
+    assert "records" in shown
+    assert "short succeeded: 8,000 records in" in shown
+
+
+def read_all(terminal: int) -> str:
+    """Read from our end of a terminal until the other side has closed its own."""
+    found = b""
+    with open(terminal, "rb", buffering=0) as reader, suppress(OSError):  # EIO is the end.
+        while data := reader.read(65_536):
+            found += data
+    return found.decode()

@@ -1,0 +1,338 @@
+"""A task runner on a bench: the test plays the tasks before and behind it."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from gearpy.core.flow import FlowLimits
+from gearpy.core.partition import BroadcastPartitioner, Partitioner
+from gearpy.ids import MIN_MS, SessionId, TaskId
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    InitialAckRequest,
+    LinkMessage,
+    Message,
+    Unmanaged,
+)
+from gearpy.task.api import Task, TaskContext, TaskLimits
+from gearpy.task.outlet import OutputEdge, OutputLimits
+from gearpy.task.runner import TaskInfo, TaskRunner
+
+__all__ = [
+    "SESSION",
+    "TARGET",
+    "TASK",
+    "UPSTREAM_SESSION",
+    "Bench",
+    "Echo",
+    "Recorder",
+    "TargetTask",
+    "a_context",
+    "on_next_of",
+    "some_limits",
+    "source_of",
+    "task_of",
+]
+
+SESSION = SessionId(7)
+UPSTREAM_SESSION = SessionId(3)
+#: The task on the bench; processor 0 is upstream of it, 2 and more are downstream.
+TASK = TaskId(1, 0)
+TARGET = TaskId(2, 0)
+
+
+def some_limits(
+    *,
+    window: int = 50,
+    interval: int = 10,
+    batch: int = 16,
+    window_bytes: int = 1_000_000,
+    batch_bytes: int = 100_000,
+) -> OutputLimits:
+    """Return small limits; bare watermarks go out every 3 ms."""
+    return OutputLimits(
+        flow=FlowLimits(
+            window_records=window,
+            window_bytes=window_bytes,
+            ack_interval_records=interval,
+            quiet_ack_ms=5,
+            repeat_ack_ms=1000,
+        ),
+        batch_records=batch,
+        batch_bytes=batch_bytes,
+        watermark_interval_ms=3,
+    )
+
+
+@dataclass
+class TargetTask:
+    """A downstream task: takes from its queue what the test tells it to, and checks the link."""
+
+    queue: deque[LinkMessage] = field(default_factory=deque)
+    messages: list[Message] = field(default_factory=list)
+    data: list[DataMessage] = field(default_factory=list)
+    watermark_ms: int = MIN_MS
+    idle: bool = False
+    #: Records taken that were older than what had been promised before.
+    late: list[Message] = field(default_factory=list)
+
+    def take(self, message: LinkMessage) -> Ack | None:
+        """Process one message; return the answer if it is a question."""
+        if isinstance(message, AckRequest):
+            return Ack(
+                session=message.session,
+                source=message.target,
+                target=message.source,
+                seq=message.seq,
+                received=len(self.messages),
+            )
+        if isinstance(message, DataMessage):
+            self._take_data(message)
+        return None
+
+    def _take_data(self, message: DataMessage) -> None:
+        assert isinstance(message.batch, Batch)
+        assert message.seq == len(self.data) + 1, "sequence numbers have no gap"
+        assert message.watermark_ms >= self.watermark_ms, "a watermark never goes backwards"
+        records = list(message.batch.messages())
+        self.late += [record for record in records if record.timestamp < self.watermark_ms]
+        self.messages += records
+        self.data.append(message)
+        self.watermark_ms, self.idle = message.watermark_ms, message.idle
+
+    @property
+    def values(self) -> list[Any]:
+        """The values taken so far."""
+        return [message.value for message in self.messages]
+
+
+class Bench:
+    """One task with everything around it, in virtual time.
+
+    Args:
+        make: makes the task on the bench.
+        upstream: number of tasks before it; 0 makes it a source.
+        targets: parallelism of each processor behind it.
+        partitioner: of all edges.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[TaskContext], Task],
+        *,
+        upstream: int = 1,
+        targets: Sequence[int] = (1,),
+        partitioner: Partitioner | None = None,
+        limits: OutputLimits | None = None,
+        task_limits: TaskLimits | None = None,
+        parallelism: int = 1,
+        turn_ms: int = 1_000_000,
+    ) -> None:
+        self.now_ms = 0
+        self.sources = [TaskId(0, index) for index in range(upstream)]
+        self.targets = {
+            TaskId(processor, index): TargetTask()
+            for processor, tasks in enumerate(targets, start=2)
+            for index in range(tasks)
+        }
+        self.answers: list[Ack] = []
+        self.unmanaged: list[Unmanaged] = []
+        self.opened: list[TaskId] = []
+        self._sent = dict.fromkeys(self.sources, 0)
+        self._records = dict.fromkeys(self.sources, 0)
+        split = partitioner or BroadcastPartitioner()
+        self.runner = TaskRunner(
+            TaskInfo(
+                task_id=TASK,
+                session=SESSION,
+                parallelism=parallelism,
+                operator="bench",
+                upstream=self.sources,
+                edges=[
+                    OutputEdge(
+                        processor=pid, parallelism=tasks, partitioner=split.fork(Random(pid))
+                    )
+                    for pid, tasks in enumerate(targets, start=2)
+                ],
+                app_name="test",
+            ),
+            make,
+            limits=limits or some_limits(),
+            task_limits=task_limits or TaskLimits(),
+            turn_ms=turn_ms,
+            clock_ms=lambda: self.now_ms,
+            wall_ms=lambda: 1_000_000 + self.now_ms,
+        )
+
+    def open(self) -> "Bench":
+        """Open the links on both sides and start the task."""
+        for source in self.sources:
+            self.runner.receive(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
+        self.runner.open(MIN_MS)
+        self._collect()
+        return self
+
+    @property
+    def target(self) -> TargetTask:
+        """The first task downstream."""
+        return next(iter(self.targets.values()))
+
+    # -- upstream --------------------------------------------------------------------------
+
+    def send(
+        self,
+        *messages: Message | int | str,
+        watermark_ms: int = MIN_MS,
+        idle: bool = False,
+        source: int = 0,
+    ) -> None:
+        """Put records into the task's queue; what is no `Message` has the time 0."""
+        batch = Batch.of(*(m if isinstance(m, Message) else Message(m) for m in messages))
+        task = self.sources[source]
+        self._sent[task] += 1
+        self._records[task] += len(batch)
+        self.runner.receive(
+            DataMessage(
+                session=UPSTREAM_SESSION,
+                source=task,
+                target=TASK,
+                seq=self._sent[task],
+                batch=batch,
+                watermark_ms=watermark_ms,
+                idle=idle,
+            )
+        )
+
+    def ask(self, *, source: int = 0) -> None:
+        """Ask whether everything sent was processed."""
+        task = self.sources[source]
+        self.runner.receive(AckRequest(UPSTREAM_SESSION, task, TASK, self._records[task]))
+
+    # -- the task --------------------------------------------------------------------------
+
+    def turn(self) -> int | None:
+        """Give the task one turn; what it sends goes into the queues."""
+        wake_ms = self.runner.turn()
+        self._collect()
+        return wake_ms
+
+    def pass_time(self, duration_ms: int) -> None:
+        """Let time pass at one go, then give a turn."""
+        self.now_ms += duration_ms
+        self.turn()
+
+    # -- downstream ------------------------------------------------------------------------
+
+    def consume(self, target: TaskId, messages: int = 1) -> None:
+        """Let a target process messages of its queue; acks go back at once."""
+        task = self.targets[target]
+        for _ in range(min(messages, len(task.queue))):
+            answer = task.take(task.queue.popleft())
+            if answer is not None:
+                self.runner.receive(answer)
+                self._collect()
+
+    def run(self, *, turns_max: int = 1000) -> "Bench":
+        """Give turns and let the targets process everything, until nothing is left to do now."""
+        for _ in range(turns_max):
+            wake_ms = self.turn()
+            for target, task in self.targets.items():
+                self.consume(target, len(task.queue))
+            waits = any(task.queue for task in self.targets.values())
+            if (
+                not waits
+                and not self.runner.is_blocked
+                and (wake_ms is None or wake_ms > self.now_ms)
+            ):
+                return self
+        raise AssertionError(f"the task is still busy after {turns_max} turns")
+
+    def _collect(self) -> None:
+        for message in self.runner.outbox:
+            if isinstance(message, Ack):
+                self.answers.append(message)
+            elif isinstance(message, Unmanaged):
+                self.unmanaged.append(message)
+            elif isinstance(message, InitialAckRequest):
+                self.opened.append(message.target)
+            else:
+                self.targets[message.target].queue.append(message)
+        self.runner.outbox.clear()
+
+
+def a_context(*, task_index: int = 0, parallelism: int = 1, batch: int = 4) -> TaskContext:
+    """Return a context of a task that sends nothing."""
+    bench = Bench(Task, upstream=0, task_limits=TaskLimits(batch_records=batch))
+    context = bench.runner.context
+    context.task_id, context.parallelism = TaskId(1, task_index), parallelism
+    return context
+
+
+class Echo(Task):
+    """Sends what it gets."""
+
+    def on_next(self, message: Message) -> None:
+        """Send it."""
+        self.context.output(message)
+
+
+class Recorder(Task):
+    """Notes what it is called with."""
+
+    def __init__(self, context: TaskContext) -> None:
+        super().__init__(context)
+        self.calls: list[Any] = []
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Note it."""
+        self.calls.append(("start", start_time_ms))
+
+    def on_next(self, message: Message) -> None:
+        """Note it."""
+        self.calls.append(message.value)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Note it."""
+        self.calls.append(("watermark", watermark_ms))
+
+    def on_timer(self, payload: object) -> None:
+        """Note it."""
+        self.calls.append(("timer", payload))
+
+    def on_unmanaged(self, value: Any) -> None:
+        """Note it."""
+        self.calls.append(("unmanaged", value))
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Note it."""
+        self.calls.append(("stop", completed))
+
+
+def task_of(bench: Bench) -> Any:
+    """Return the user's task."""
+    return bench.runner.task
+
+
+def source_of(produce: Callable[[Task], Any]) -> type[Task]:
+    """Return a task that produces by a function."""
+
+    class Producing(Task):
+        def produce(self) -> Any:
+            return produce(self)
+
+    return Producing
+
+
+def on_next_of(function: Callable[[Message], Any]) -> type[Task]:
+    """Return a task that answers a message by a function."""
+
+    class Answering(Task):
+        def on_next(self, message: Message) -> Any:
+            return function(message)
+
+    return Answering

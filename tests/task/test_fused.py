@@ -1,0 +1,179 @@
+"""The generated loop of map, filter and flat_map does what the functions one by one do."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS
+from gearpy.task.fused import FusedStage, RowOperator, fused_stages
+
+FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "add": ("map", lambda n: n + 1),
+    "negate": ("map", int.__neg__),
+    "even": ("filter", lambda n: n % 2 == 0),
+    "small": ("filter", lambda n: -100 < n < 100),
+    "truthy": ("filter", int),
+    "twice": ("flat_map", lambda n: [n, n]),
+    "below": ("flat_map", lambda n: range(n % 4)),
+    "lazily": ("flat_map", lambda n: (n * k for k in range(3))),
+    "nothing": ("flat_map", lambda _: ()),
+}
+
+
+def a_chain(*names: str) -> list[RowOperator]:
+    """Return operators by the names above."""
+    return [RowOperator(FUNCTIONS[name][0], name, FUNCTIONS[name][1]) for name in names]
+
+
+def an_operator(kind: Any, function: Callable[[Any], Any], name: str = "op") -> RowOperator:
+    """Return an operator of one function."""
+    return RowOperator(kind, name, function)
+
+
+def one_by_one(names: list[str], values: list[int], times: list[int]) -> list[tuple[int, int]]:
+    """Do the same without a generated loop."""
+    pairs = list(zip(values, times, strict=True))
+    for name in names:
+        kind, function = FUNCTIONS[name]
+        if kind == "map":
+            pairs = [(function(value), time) for value, time in pairs]
+        elif kind == "filter":
+            pairs = [(value, time) for value, time in pairs if function(value)]
+        else:
+            pairs = [(out, time) for value, time in pairs for out in function(value)]
+    return pairs
+
+
+@given(
+    st.lists(st.sampled_from(sorted(FUNCTIONS)), min_size=1, max_size=6),
+    st.lists(st.integers(-50, 50), max_size=20),
+    st.integers(1, 10),
+)
+def test_chain_gives_what_its_functions_give(
+    names: list[str], values: list[int], limit: int
+) -> None:
+    """Invariant: same records, times and order; a portion is as long as the limit, but the last."""
+    times = list(range(len(values)))
+    has_loop = any(FUNCTIONS[name][0] == "flat_map" for name in names)
+
+    portions = list(FusedStage(a_chain(*names), limit=limit).process(values, times))
+
+    out = [pair for portion in portions for pair in zip(*portion, strict=True)]
+    assert out == one_by_one(names, values, times)
+    assert all(values for values, _ in portions)
+    if has_loop:
+        assert all(len(values) == limit for values, _ in portions[:-1])
+        assert all(len(values) <= limit for values, _ in portions)
+    else:
+        assert len(portions) <= 1
+
+
+def test_endless_flat_map_is_pulled_as_far_as_asked() -> None:
+    """One exploding record does not fill the memory."""
+    pulled = []
+
+    def explode(_: Any) -> Iterator[int]:
+        for number in itertools.count():
+            pulled.append(number)
+            yield number
+
+    portions = FusedStage([an_operator("flat_map", explode)], limit=10).process([1], [0])
+    first, second = next(portions), next(portions)
+
+    assert first[0] == list(range(10))
+    assert second[0] == list(range(10, 20))
+    assert len(pulled) == 20
+
+
+@given(st.integers(1, 40))
+def test_chain_may_be_of_any_length(length: int) -> None:
+    """Python takes 20 nested loops; longer chains become several."""
+    operators = a_chain(*(["lazily", "add", "even"] * length))[: 3 * length]
+    once = [RowOperator("flat_map", "once", lambda n: [n + 1]) for _ in range(length)]
+
+    stages = fused_stages([*once, operators[1]], limit=4)
+
+    values, times = [5, 6], [1, 2]
+    for stage in stages:
+        ((values, times),) = stage.process(values, times)
+    assert values == [5 + length + 1, 6 + length + 1]
+    assert times == [1, 2]
+
+
+def test_stage_holds_nothing_back() -> None:
+    """It has no state, and a watermark changes nothing."""
+    stage = FusedStage(a_chain("add"), limit=4)
+
+    assert list(stage.on_watermark(5)) == []
+    assert stage.hold_ms == MAX_MS
+    stage.close(completed=True)
+
+
+def two(n: int) -> int:
+    """Raise for 2."""
+    return n // (n - 2)
+
+
+def broken_iterator(n: int) -> Iterator[int]:
+    """Raise in the midst of it."""
+    yield n
+    yield two(n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "line"),
+    [
+        ("map", two, "return n // (n - 2)"),
+        ("map", lambda n: two(n), "return n // (n - 2)"),  # noqa: PLW0108
+        ("filter", two, "return n // (n - 2)"),
+        ("flat_map", broken_iterator, "return n // (n - 2)"),
+        ("flat_map", lambda n: (two(k) for k in [n]), "return n // (n - 2)"),
+    ],
+    ids=["map", "lambda", "filter", "flat-map", "generator"],
+)
+@pytest.mark.parametrize("before", [[], ["add"], ["twice", "add"]], ids=len)
+def test_error_names_operator_record_time_and_line(
+    kind: Any, function: Callable[[Any], Any], line: str, before: list[str]
+) -> None:
+    """The record is what the operator got, not what the chain got."""
+    chain = [*a_chain(*before), an_operator(kind, function, "bad"), *a_chain("add")]
+    value = 2 - before.count("add")
+
+    with pytest.raises(OperatorError, match="ZeroDivisionError") as raised:
+        list(FusedStage(chain, limit=100).process([5, value, 7], [10, 20, 30]))
+
+    error = raised.value
+    assert error.operator == "bad"
+    assert (error.record, error.event_time_ms) == ("2", 20)
+    assert error.source.startswith(f"{__file__}:")
+    assert error.source_line == line
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "record", "cause"),
+    [
+        ("map", int, "x", "ValueError: invalid literal for int() with base 10: 'x'"),
+        ("filter", float, "x", "ValueError: could not convert string to float: 'x'"),
+        ("flat_map", lambda _: 5, "x", "TypeError: 'int' object is not iterable"),
+        ("map", None, "x", "TypeError: 'NoneType' object is not callable"),
+        ("map", lambda text: next(c for c in text if c == "y"), "x", "StopIteration"),
+    ],
+    ids=["int", "float", "no-iterable", "no-function", "next"],
+)
+def test_error_without_a_line_of_the_user_names_operator_and_record(
+    kind: Any, function: Any, record: str, cause: str
+) -> None:
+    """A builtin has no line. `StopIteration` would look like a bug of ours."""
+    chain = [an_operator("map", str), an_operator(kind, function, "bad")]
+
+    with pytest.raises(OperatorError) as raised:
+        list(FusedStage(chain, limit=100).process([record], [20]))
+
+    error = raised.value
+    assert (error.operator, error.cause) == ("bad", cause)
+    assert (error.record, error.event_time_ms) == (repr(record), 20)

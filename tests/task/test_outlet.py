@@ -1,0 +1,193 @@
+"""What a task promises on its links, whatever its code, its targets and their acks do."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.core.partition import BroadcastPartitioner
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch, DataMessage, Message
+from gearpy.task.api import Task, TaskContext
+from tests.task.build import Bench, some_limits
+
+
+class Varied(Task):
+    """Answers each record as the record says, keeps some until the watermark passes them.
+
+    A record's value is ``(how, count)``. All that is sent is noted in ``sent``; nothing is older
+    than the watermark of the time, as is right.
+    """
+
+    def __init__(self, context: TaskContext) -> None:
+        super().__init__(context)
+        self.sent: list[Message] = []
+        self.done: list[Message] = []
+        self.kept: list[Message] = []
+
+    def on_next(self, message: Message) -> Iterator[Message] | None:
+        """Answer as told."""
+        how, count = message.value
+        if how == "lazy":
+            return self._lazily(message, count)
+        if how == "keep":
+            self.kept.append(message)
+        else:
+            for _ in range(count):
+                self.context.output(self._next(message.timestamp))
+        self.done.append(message)
+        return None
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        """Send what was kept and is older, three at a time."""
+        due = [message for message in self.kept if message.timestamp < watermark_ms]
+        for at in range(0, len(due), 3):
+            yield Batch.of(*(self._next(message.timestamp) for message in due[at : at + 3]))
+            for message in due[at : at + 3]:
+                self.kept.remove(message)
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest of what is kept."""
+        return min((message.timestamp for message in self.kept), default=MAX_MS)
+
+    def _lazily(self, message: Message, count: int) -> Iterator[Message]:
+        for _ in range(count):
+            yield self._next(message.timestamp)
+        self.done.append(message)
+
+    def _next(self, time_ms: int) -> Message:
+        self.sent.append(Message(len(self.sent), time_ms))
+        return self.sent[-1]
+
+
+class Observed:
+    """A bench whose every message is compared with what was promised before it."""
+
+    def __init__(self, *, window: int, interval: int, batch: int, targets: list[int]) -> None:
+        self.bench = Bench(
+            Varied,
+            upstream=2,
+            targets=targets,
+            partitioner=BroadcastPartitioner(),
+            limits=some_limits(window=window, interval=interval, batch=batch),
+        ).open()
+        self.given: list[Message] = []
+        self.promised = [0, 0]
+        self.idle = [False, False]
+        self.clock_ms = MIN_MS
+
+    @property
+    def task(self) -> Varied:
+        """The user's task."""
+        task = self.bench.runner.task
+        assert isinstance(task, Varied)
+        return task
+
+    def send(self, source: int, records: list[Any], advance: int) -> None:
+        """Send records that are not older than the link's watermark, then a newer watermark.
+
+        A link that was idle goes on where the others are, so that nothing is late.
+        """
+        if self.idle[source]:
+            self.idle[source] = False
+            self.promised[source] = max(self.promised)
+        low = self.promised[source]
+        messages = [Message((how, count), low + ahead) for how, count, ahead in records]
+        self.promised[source] += advance
+        self.given += messages
+        self.bench.send(*messages, watermark_ms=self.promised[source], source=source)
+
+    def pause(self, source: int) -> None:
+        """Let a link be idle."""
+        self.idle[source] = True
+        self.bench.send(watermark_ms=self.promised[source], idle=True, source=source)
+
+    def advance(self, advance: int) -> None:
+        """Let both links promise more."""
+        for source in (0, 1):
+            self.send(source, [], advance)
+
+    def turn(self, passed_ms: int) -> None:
+        """Let time pass and give a turn."""
+        self.bench.pass_time(passed_ms)
+
+    def consume(self, target: int, messages: int) -> None:
+        """Let some target process some messages."""
+        targets = list(self.bench.targets)
+        self.bench.consume(targets[target % len(targets)], messages)
+
+    def end(self) -> None:
+        """End both inputs and let everything be processed."""
+        for source in (0, 1):
+            self.bench.send(watermark_ms=MAX_MS, source=source)
+        for _ in range(5):
+            self.bench.run()
+            self.bench.now_ms += 5
+
+    def check(self) -> None:
+        """Hold the task to its promises."""
+        oldest = self.task.hold_ms
+        for target in self.bench.targets.values():
+            assert target.late == [], "a record older than the watermark before it"
+            assert target.messages == self.task.sent[: len(target.messages)]
+            sent = target.messages + [
+                record
+                for message in target.queue
+                if isinstance(message, DataMessage) and isinstance(message.batch, Batch)
+                for record in message.batch.messages()
+            ]
+            assert sent == self.task.sent[: len(sent)], "order of a link"
+            unacked = self.task.sent[len(target.messages) :]
+            oldest = min([oldest, *(message.timestamp for message in unacked)])
+        waiting = self.given[len(self.task.done) :]
+        oldest = min([oldest, *(message.timestamp for message in waiting)])
+        clock_ms = self.bench.runner.clock().clock_ms
+        assert self.clock_ms <= clock_ms, "the clock goes backwards"
+        assert clock_ms <= oldest, "the clock passes a record that is on its way"
+        self.clock_ms = clock_ms
+
+
+RECORDS = st.lists(
+    st.tuples(st.sampled_from(["now", "lazy", "keep"]), st.integers(0, 9), st.integers(0, 9)),
+    max_size=6,
+)
+STEPS = st.one_of(
+    st.tuples(st.just("send"), st.integers(0, 1), RECORDS, st.integers(0, 9)),
+    st.tuples(st.just("advance"), st.integers(1, 9)),
+    st.tuples(st.just("pause"), st.integers(0, 1)),
+    st.tuples(st.just("turn"), st.integers(0, 6)),
+    st.tuples(st.just("consume"), st.integers(0, 3), st.integers(1, 6)),
+)
+
+
+@settings(max_examples=200)
+@given(
+    steps=st.lists(STEPS, min_size=20, max_size=60),
+    interval=st.integers(1, 4),
+    more=st.integers(0, 6),
+    batch=st.integers(1, 8),
+    targets=st.sampled_from([[1], [2], [1, 1]]),
+)
+def test_no_promise_of_a_link_is_ever_broken(
+    steps: list[tuple[Any, ...]], interval: int, more: int, batch: int, targets: list[int]
+) -> None:
+    """Whatever is held back and cut by credit: links keep order, watermarks hold, clocks wait.
+
+    No record older than a watermark that its link has told; watermarks and clock never go
+    back; the clock never passes a record that is kept, held or not acknowledged.
+    """
+    observed = Observed(window=interval + more, interval=interval, batch=batch, targets=targets)
+
+    for name, *values in steps:
+        getattr(observed, name)(*values)
+        observed.check()
+    observed.end()
+    observed.check()
+
+    assert observed.clock_ms == MAX_MS
+    for target in observed.bench.targets.values():
+        assert target.messages == observed.task.sent
+        assert target.watermark_ms == MAX_MS
+    assert len(observed.task.done) == len(observed.given)

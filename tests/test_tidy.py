@@ -1,0 +1,244 @@
+"""Rules of this code base that ruff, mypy and import-linter cannot hold.
+
+Each test lists what breaks its rule, so that a red run is a list of things to do.
+"""
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.config.schema import DEFAULTS
+
+ROOT: Final = Path(__file__).parents[1]
+LIBRARY: Final = ROOT / "gearpy"
+TESTS: Final = ROOT / "tests"
+
+MODULE_LINES_MAX: Final = 600
+FUNCTION_LINES_MAX: Final = 45
+
+#: Packages whose tests mirror them file by file.
+MIRRORED: Final = ("core", "wire")
+
+#: Names that say nothing about what is inside.
+BANNED_MODULES: Final = frozenset({"common", "helper", "helpers", "misc", "util", "utils"})
+
+#: Banned in the library: name, what to use instead, and below which paths it is allowed.
+BANNED: Final = (
+    ("print", "logging, or return the text", ("gearpy/cli/", "gearpy/connectors/console.py")),
+    (".utcnow", "datetime.now(UTC)", ()),
+    ("pickle", "gearpy.wire.payload", ()),
+    ("cloudpickle", "gearpy.wire.payload", ()),
+)
+
+
+def test_core_and_wire_tests_mirror_their_modules() -> None:
+    """Who changes a core finds its tests without a search."""
+    missing = [
+        f"{_name(path)} has no {_name(test)}"
+        for package in MIRRORED
+        for path in _modules(LIBRARY / package)
+        if path.name != "__init__.py"
+        and not (test := TESTS / path.relative_to(LIBRARY).with_name(f"test_{path.name}")).exists()
+    ]
+
+    assert not missing, "\n".join(missing)
+
+
+def test_core_and_wire_tests_have_a_module() -> None:
+    """A test module that outlived its module is moved or deleted."""
+    stale = [
+        f"{_name(test)} has no {_name(path)}"
+        for package in MIRRORED
+        for test in _modules(TESTS / package)
+        if test.name.startswith("test_")
+        and not (
+            path := LIBRARY / test.relative_to(TESTS).with_name(test.name.removeprefix("test_"))
+        ).exists()
+    ]
+
+    assert not stale, "\n".join(stale)
+
+
+def test_modules_are_short() -> None:
+    """A module is read in one sitting; aim at 400 lines."""
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _everything()}
+
+    too_long = [
+        f"{_name(path)}: {lines} lines, at most {MODULE_LINES_MAX}: split what changes apart"
+        for path, lines in lengths.items()
+        if lines > MODULE_LINES_MAX
+    ]
+
+    assert not too_long, "\n".join(too_long)
+
+
+def test_functions_are_short() -> None:
+    """A function is seen whole; aim at 5 lines of code, 20 is usual."""
+    too_long = [
+        f"{_name(path)}:{function.lineno}: {function.name} has {lines} lines of code, "
+        f"at most {FUNCTION_LINES_MAX}"
+        for path in _everything()
+        for function in _functions(path)
+        if (lines := _code_lines(function, path)) > FUNCTION_LINES_MAX
+    ]
+
+    assert not too_long, "\n".join(too_long)
+
+
+def test_every_package_has_a_map() -> None:
+    """The docstring of a package names its modules, so that a reader knows where to start."""
+    incomplete = [
+        f"{_name(package)} has a docstring that does not name `{path.stem}`"
+        for package in _modules(LIBRARY)
+        if package.name == "__init__.py" and package.parent != LIBRARY
+        for path in sorted(package.parent.glob("*.py"))
+        if path != package and f"`{path.stem}`" not in (ast.get_docstring(_tree(package)) or "")
+    ]
+
+    assert not incomplete, "\n".join(incomplete)
+
+
+def test_every_folder_with_modules_is_a_package_with_a_docstring() -> None:
+    """Without ``__init__.py`` a folder falls out of the layers contract."""
+    folders = {path.parent for path in _modules(LIBRARY)}
+
+    lacking = [
+        _name(folder)
+        for folder in sorted(folders)
+        if not (init := folder / "__init__.py").exists() or not ast.get_docstring(_tree(init))
+    ]
+
+    assert not lacking, "\n".join(lacking)
+
+
+def test_every_module_says_what_is_public() -> None:
+    """Public is what ``__all__`` lists; the rest may change without notice."""
+    silent = [
+        _name(path)
+        for path in _modules(LIBRARY)
+        if path.name not in {"__init__.py", "__main__.py"}
+        and "__all__" not in _assigned(_tree(path))
+    ]
+
+    assert not silent, "\n".join(silent)
+
+
+def test_no_module_is_named_after_nothing() -> None:
+    """What is in `utils` belongs to something that has a name."""
+    nameless = [
+        _name(path)
+        for path in _everything()
+        if {*path.relative_to(ROOT).parts[:-1], path.stem} & BANNED_MODULES
+    ]
+
+    assert not nameless, "\n".join(nameless)
+
+
+def test_banned_names_are_not_used() -> None:
+    """Each has a replacement that is right in this code base."""
+    used = [
+        f"{_name(path)}:{line}: banned: {banned}, use {instead}"
+        for banned, instead, allowed in BANNED
+        for path in _modules(LIBRARY)
+        if not _name(path).startswith(allowed)
+        for name, line in _used_names(_tree(path))
+        if name == banned or name.startswith(f"{banned}.")
+    ]
+
+    assert not used, "\n".join(used)
+
+
+def test_tests_do_not_sleep() -> None:
+    """A test that sleeps is slow on a fast machine and red on a slow one; wait for the event."""
+    sleepers = [
+        f"{_name(path)}:{line}"
+        for path in _modules(TESTS)
+        if not _name(path).startswith("tests/system/")
+        for name, line in _used_names(_tree(path))
+        if name == "time.sleep"
+    ]
+
+    assert not sleepers, "\n".join(sleepers)
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def _everything() -> list[Path]:
+    return _modules(LIBRARY) + _modules(TESTS)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> int:
+    """Count the lines of a body without its docstring, blank lines and comments."""
+    body = function.body[ast.get_docstring(function) is not None :]
+    if not body:
+        return 0
+    lines = path.read_text(encoding="utf-8").splitlines()[body[0].lineno - 1 : function.end_lineno]
+    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in lines)
+
+
+def _assigned(tree: ast.Module) -> Iterator[str]:
+    """Return the names that statements at the top assign to."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _used_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Return every dotted name that is imported or read, and ``.attribute`` of every attribute."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Name):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute):
+            yield ast.unparse(node), node.lineno
+            yield f".{node.attr}", node.lineno
+
+
+def test_every_key_of_the_configuration_is_used() -> None:
+    """A key that nothing reads is a promise that is not kept."""
+    sources = [path for path in _modules(LIBRARY) if "config" not in path.parts]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+
+    unread = [
+        f"{section}{field}"
+        for section, field in _config_fields()
+        if not re.search(rf"\.{field}\b", code)
+    ]
+
+    assert not unread, unread
+
+
+def _config_fields() -> Iterator[tuple[str, str]]:
+    """Yield every section, with its dot, and field."""
+    for field in dataclasses.fields(DEFAULTS):
+        value: Any = getattr(DEFAULTS, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from ((f"{field.name}.", inner.name) for inner in dataclasses.fields(value))
+        else:
+            yield "", field.name

@@ -1,0 +1,80 @@
+"""What tests of transports share: an inbox to wait at, and messages to send."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.data import AckRequest, Batch, DataMessage, LinkMessage
+
+SECRET = b"s" * 32
+PATIENCE_S = 10.0  #: How long a test waits for what must happen; then it has failed.
+
+
+class Inbox:
+    """A handler that a test can wait at."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[list[LinkMessage]] = queue.SimpleQueue()
+
+    def __call__(self, messages: list[LinkMessage]) -> None:
+        """Take messages."""
+        self._queue.put(messages)
+
+    def take(self, wanted: int) -> list[LinkMessage]:
+        """Wait for this many messages."""
+        taken: list[LinkMessage] = []
+        deadline_s = time.monotonic() + PATIENCE_S
+        while len(taken) < wanted:
+            try:
+                taken += self._queue.get(timeout=max(0.0, deadline_s - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"got {len(taken)} of {wanted} messages") from None
+        return taken
+
+    def take_seqs(self, wanted: int) -> list[int]:
+        """Wait for this many ack requests or data messages; return their numbers."""
+        messages = self.take(wanted)
+        return [m.seq for m in messages if isinstance(m, AckRequest | DataMessage)]
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether nothing waits."""
+        return self._queue.empty()
+
+
+class Losses:
+    """An `on_link_lost` callback that a test can wait at."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+
+    def __call__(self, address: str, reason: str) -> None:
+        """Note a loss."""
+        self._queue.put((address, reason))
+
+    def take(self) -> tuple[str, str]:
+        """Wait for a loss; return address and reason."""
+        return self._queue.get(timeout=PATIENCE_S)
+
+
+def request(seq: int, target: TaskId, source: TaskId = TaskId(0, 0)) -> AckRequest:
+    """Return a small message."""
+    return AckRequest(SessionId(1), source, target, seq)
+
+
+def data(seq: int, target: TaskId, values: list[Any]) -> DataMessage:
+    """Return a batch of records."""
+    batch = Batch(values, list(range(len(values))))
+    return DataMessage(SessionId(1), TaskId(0, 0), target, seq, batch)
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that sends no signal, such as a counter."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline_s, f"never: {what}"
+        pause.wait(0.002)

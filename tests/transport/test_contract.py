@@ -1,0 +1,235 @@
+"""What every transport promises, run over each of them."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.data import AckRequest, Batch, DataMessage, EncodedBatch, Unmanaged
+from gearpy.transport.api import LinkLost, Transport, TransportLimits
+from gearpy.transport.memory import MemoryHub, MemoryTransport
+from gearpy.transport.tcp import TcpTransport
+from gearpy.wire.payload import decode_batch
+from tests.transport.build import PATIENCE_S, SECRET, Inbox, Losses, data, eventually, request
+
+TARGET = TaskId(1, 0)
+LIMITS = TransportLimits(reconnect_base_ms=5, reconnect_max_ms=20, reconnect_retries=30)
+
+Make = Callable[..., Transport]
+
+
+@pytest.fixture(params=["memory", "memory-encoded", "tcp"])
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """A maker of transports of one kind; those it made are stopped at the end."""
+    kind, hub = request.param, MemoryHub()
+    made: list[Transport] = []
+
+    def make_one(address: str = "", on_link_lost: LinkLost | None = None) -> Transport:
+        host, _, rest = address.rpartition(":")
+        if kind == "tcp":
+            port = int(rest) if host else 0
+            made.append(TcpTransport(SECRET, port=port, limits=LIMITS, on_link_lost=on_link_lost))
+        else:
+            name, encode = rest or f"t{len(made)}", kind == "memory-encoded"
+            made.append(MemoryTransport(hub, name, encode=encode, on_link_lost=on_link_lost))
+        return made[-1]
+
+    yield make_one
+    for transport in made:
+        transport.stop()
+
+
+def connected(make: Make, *targets: TaskId) -> tuple[Transport, Transport, dict[TaskId, Inbox]]:
+    """Return a sender, a receiver, and the inboxes of the receiver's tasks."""
+    sender, receiver = make(), make()
+    inboxes = {target: Inbox() for target in targets}
+    for target, inbox in inboxes.items():
+        receiver.register(target, inbox)
+    sender.start()
+    address = receiver.start()
+    sender.locate(dict.fromkeys(targets, address))
+    return sender, receiver, inboxes
+
+
+def test_messages_of_a_link_arrive_in_order(make: Make) -> None:
+    """Records of one key from one upstream task keep their order: it begins here."""
+    sender, _, inboxes = connected(make, TARGET)
+
+    for start in range(0, 5000, 10):
+        sender.send([request(seq, TARGET) for seq in range(start, start + 10)])
+
+    assert inboxes[TARGET].take_seqs(5000) == list(range(5000))
+
+
+def test_messages_of_several_senders_keep_the_order_of_each(make: Make) -> None:
+    """Threads share a connection but not an order."""
+    sender, _, inboxes = connected(make, TARGET)
+    sources = [TaskId(0, n) for n in range(4)]
+
+    def send_all(source: TaskId) -> None:
+        for seq in range(500):
+            sender.send([request(seq, TARGET, source)])
+
+    threads = [threading.Thread(target=send_all, args=[source]) for source in sources]
+    for thread in threads:
+        thread.start()
+    messages = inboxes[TARGET].take(2000)
+
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    for source in sources:
+        seqs = [m.seq for m in messages if isinstance(m, AckRequest) and m.source == source]
+        assert seqs == list(range(500))
+
+
+def test_each_task_gets_its_own_messages(make: Make) -> None:
+    """Many targets of one `send` are told apart."""
+    targets = [TaskId(1, n) for n in range(200)]
+    sender, _, inboxes = connected(make, *targets)
+
+    sender.send([request(seq * 1000 + t.task_index, t) for seq in range(5) for t in targets])
+
+    for target in targets:
+        expected = [seq * 1000 + target.task_index for seq in range(5)]
+        assert inboxes[target].take_seqs(5) == expected
+
+
+def test_a_task_of_the_same_transport_gets_messages_by_reference(make: Make) -> None:
+    """Neighbours share batches; nothing is copied or encoded."""
+    transport, inbox = make(), Inbox()
+    transport.register(TARGET, inbox)
+    transport.start()
+    message = data(1, TARGET, [object()])
+
+    transport.send([message])
+
+    assert inbox.take(1)[0] is message
+    assert transport.stats.frames_out == 0
+
+
+def test_a_large_batch_arrives_whole(make: Make) -> None:
+    """It spans many reads of a socket."""
+    sender, _, inboxes = connected(make, TARGET)
+    values = [bytes([n % 256]) * 100 for n in range(80_000)]
+
+    sender.send([data(1, TARGET, values)])
+
+    (message,) = inboxes[TARGET].take(1)
+    assert isinstance(message, DataMessage)
+    batch = message.batch
+    if isinstance(batch, EncodedBatch):
+        batch = decode_batch(batch.body, batch.count)
+    assert batch == Batch(values, list(range(80_000)))
+
+
+def test_values_outside_flow_control_arrive(make: Make) -> None:
+    """Unmanaged messages are messages too."""
+    sender, _, inboxes = connected(make, TARGET)
+    message = Unmanaged(SessionId(1), TaskId(0, 0), TARGET, {"any": ("value", 1)})
+
+    sender.send([message])
+
+    assert inboxes[TARGET].take(1) == [message]
+
+
+def test_messages_to_a_task_nobody_has_are_counted_by_the_sender(make: Make) -> None:
+    """Flow control finds the loss; the counter tells where."""
+    sender, _, _ = connected(make, TARGET)
+
+    sender.send([request(1, TaskId(9, 9)), request(2, TaskId(9, 9))])
+
+    assert sender.stats.dropped_unknown == 2
+
+
+def test_messages_to_a_task_that_moved_away_are_counted_by_the_receiver(make: Make) -> None:
+    """And those behind them still arrive."""
+    gone = TaskId(1, 1)
+    sender, receiver, inboxes = connected(make, TARGET, gone)
+    receiver.unregister(gone)
+
+    sender.send([request(1, gone), request(2, TARGET)])
+
+    assert inboxes[TARGET].take_seqs(1) == [2]
+    eventually(lambda: receiver.stats.dropped_unknown == 1, "the drop is counted")
+    assert inboxes[gone].empty
+
+
+def test_stop_while_threads_send_does_not_hang(make: Make) -> None:
+    """An executor that is shut down has tasks in the middle of a send."""
+    sender, receiver, _ = connected(make, TARGET)
+    stopped, running = threading.Event(), threading.Event()
+
+    def send_on() -> None:
+        seq = 0
+        while not stopped.is_set():
+            sender.send([request(seq, TARGET)])
+            running.set()
+            seq += 1
+
+    threads = [threading.Thread(target=send_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert running.wait(PATIENCE_S)
+
+    receiver.stop()
+    sender.stop()
+
+    stopped.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_stop_may_come_twice_or_before_start(make: Make) -> None:
+    """A shut-down that is repeated, or comes early, is no failure."""
+    started, never_started = make(), make()
+    started.start()
+
+    for transport in (started, never_started):
+        transport.stop()
+        transport.stop()
+
+    started.send([request(1, TARGET)])
+    assert started.stats.dropped_unknown == 1
+
+
+def test_a_peer_that_comes_back_at_its_address_is_reached_again(make: Make) -> None:
+    """What was sent while it was away is dropped or delivered once, and never out of order."""
+    losses, inbox = Losses(), Inbox()
+    sender, first = make(on_link_lost=losses), make()
+    first.register(TARGET, Inbox())
+    sender.start()
+    address = first.start()
+    sender.locate({TARGET: address})
+    sender.send([request(0, TARGET)])
+    eventually(lambda: first.stats.frames_in == 1, "the first peer is reached")
+
+    first.stop()
+    sender.send([request(1, TARGET)])
+    lost_address, _ = losses.take()
+    second = make(address)
+    second.register(TARGET, inbox)
+    second.start()
+    sender.send([request(seq, TARGET) for seq in range(10_000, 10_010)])
+
+    seqs: list[int] = []
+    while not seqs or seqs[-1] != 10_009:
+        seqs += inbox.take_seqs(1)
+    assert seqs in (list(range(10_000, 10_010)), [1, *range(10_000, 10_010)])
+    assert lost_address == address
+
+
+def test_a_peer_that_never_comes_is_given_up(make: Make) -> None:
+    """After the configured attempts what waits for it is dropped, counted and reported."""
+    losses = Losses()
+    sender, peer = make(on_link_lost=losses), make()
+    sender.start()
+    address = peer.start()
+    peer.stop()
+    sender.locate({TARGET: address})
+
+    sender.send([request(1, TARGET), request(2, TARGET)])
+
+    assert losses.take()[0] == address
+    assert sender.stats.dropped_lost == 2

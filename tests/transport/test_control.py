@@ -1,0 +1,275 @@
+"""Questions over a control connection: `ControlClient` against a real listener."""
+
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from gearpy.errors import (
+    AskTimeout,
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    GearpyError,
+    ProtocolError,
+    SubmitRefused,
+)
+from gearpy.ids import AppId
+from gearpy.messages.cluster import GetApplication, ListWorkers, Refused, Submitted, WorkerList
+from gearpy.transport.api import TransportLimits, split_address
+from gearpy.transport.control_client import ControlClient
+from gearpy.transport.protocol import monotonic_ms, new_connection
+from gearpy.transport.tcp import TcpTransport
+from gearpy.wire.auth import CHALLENGE_BYTES, Purpose, Role
+from gearpy.wire.control_codec import encode_request
+from tests.transport.build import PATIENCE_S, SECRET, eventually
+
+LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2, handshake_timeout_ms=300)
+
+
+class Desk:
+    """A control handler that does what the question's number says."""
+
+    def __init__(self) -> None:
+        self.told: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.gate = threading.Event()
+        self.waiting = threading.Semaphore(0)
+        self.threads: set[str] = set()
+
+    def __call__(self, message: object) -> object:
+        """Answer a question."""
+        self.threads.add(threading.current_thread().name)
+        if not isinstance(message, GetApplication):
+            self.told.put(message)
+            return WorkerList(workers=())
+        return getattr(self, f"on_{message.app_id}")()
+
+    def on_0(self) -> None:
+        """Answer nothing."""
+
+    def on_1(self) -> None:
+        """Refuse with an error of ours."""
+        raise SubmitRefused("name 'x' is taken")
+
+    def on_2(self) -> None:
+        """Fail."""
+        raise KeyError("bug")
+
+    def on_3(self) -> Submitted:
+        """Wait for the gate."""
+        self.waiting.release()
+        self.gate.wait(PATIENCE_S)
+        return Submitted(app_id=AppId(3))
+
+    def on_4(self) -> Refused:
+        """Answer with more than a frame holds."""
+        return Refused(reason="x" * (2 << 20))
+
+    def on_5(self) -> Refused:
+        """Answer with as much as a frame holds."""
+        return Refused(reason="x" * 1_000_000)
+
+
+def question(number: int) -> GetApplication:
+    """Return a question that `Desk` answers in a certain way."""
+    return GetApplication(app_id=AppId(number))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """What answers."""
+    return Desk()
+
+
+@pytest.fixture
+def server(desk: Desk) -> Iterator[TcpTransport]:
+    """A listener that serves control messages."""
+    server = TcpTransport(SECRET, limits=LIMITS)
+    server.serve_control(desk)
+    server.start()
+    yield server
+    desk.gate.set()
+    server.stop()
+
+
+@pytest.fixture
+def client(server: TcpTransport) -> Iterator[ControlClient]:
+    """A client of the listener."""
+    with ControlClient(server.address, SECRET) as client:
+        yield client
+
+
+def test_a_question_is_answered(client: ControlClient, desk: Desk) -> None:
+    """On a thread of the server that is not the loop's."""
+    answers = [client.ask(ListWorkers(), PATIENCE_S) for _ in range(3)]
+
+    assert answers == [WorkerList(workers=())] * 3
+    assert all(name.startswith("gearpy-control") for name in desk.threads)
+
+
+def test_nothing_is_an_answer(client: ControlClient) -> None:
+    """A handler need not have something to say."""
+    assert client.ask(question(0), PATIENCE_S) is None
+
+
+def test_a_told_message_arrives_without_answer(client: ControlClient, desk: Desk) -> None:
+    """And does not disturb the questions behind it."""
+    client.tell(Refused(reason="told"), PATIENCE_S)
+
+    assert desk.told.get(timeout=PATIENCE_S) == Refused(reason="told")
+    assert client.ask(question(0), PATIENCE_S) is None
+
+
+def test_what_a_handler_raises_reaches_the_asker(client: ControlClient) -> None:
+    """Ours as its class, others with their name; the connection stays."""
+    with pytest.raises(SubmitRefused, match="name 'x' is taken"):
+        client.ask(question(1), PATIENCE_S)
+    with pytest.raises(GearpyError, match="KeyError: 'bug'"):
+        client.ask(question(2), PATIENCE_S)
+    with pytest.raises(ConfigError, match="over the limit"):
+        client.ask(question(4), PATIENCE_S)
+
+    assert client.ask(question(0), PATIENCE_S) is None
+
+
+def test_a_late_answer_is_a_timeout_and_not_the_answer_of_the_next_question(
+    client: ControlClient, desk: Desk
+) -> None:
+    """The late answer must not be taken for another one."""
+    with pytest.raises(AskTimeout, match=r"did not answer GetApplication in 0\.05 s"):
+        client.ask(question(3), 0.05)
+    desk.gate.set()
+
+    assert client.ask(question(0), PATIENCE_S) is None
+
+
+def test_questions_above_the_bound_are_turned_away_at_once(
+    server: TcpTransport, desk: Desk
+) -> None:
+    """A queue of questions without bound would answer everybody too late."""
+    clients = [ControlClient(server.address, SECRET) for _ in range(3)]
+    threads = [
+        threading.Thread(target=one.ask, args=(question(3), PATIENCE_S)) for one in clients[:2]
+    ]
+    for thread in threads:
+        thread.start()
+        assert desk.waiting.acquire(timeout=PATIENCE_S)
+
+    with pytest.raises(GearpyError, match="busy: 2 questions in flight"):
+        clients[2].ask(question(0), PATIENCE_S)
+
+    desk.gate.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    for one in clients:
+        one.close()
+
+
+def test_no_cluster_at_the_address_is_said_so() -> None:
+    """The commonest failure of all."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+
+    with pytest.raises(ConnectionLost, match=f"no cluster at {address}"):
+        ControlClient(address, SECRET).ask(ListWorkers(), PATIENCE_S)
+
+
+def test_another_secret_is_refused(server: TcpTransport, desk: Desk) -> None:
+    """And the handler is not called."""
+    with pytest.raises(AuthenticationFailed, match="another cluster secret"):
+        ControlClient(server.address, b"t" * 32).ask(ListWorkers(), PATIENCE_S)
+
+    assert desk.told.empty()
+
+
+def test_a_server_with_another_secret_is_found_out() -> None:
+    """A client tells its questions to nobody else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        def answer_nonsense() -> None:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n" * 5)
+                accepted.recv(1000)
+
+        thread = threading.Thread(target=answer_nonsense)
+        thread.start()
+        with pytest.raises(ProtocolError, match="does not speak"):
+            ControlClient(address, SECRET).ask(ListWorkers(), PATIENCE_S)
+        thread.join(PATIENCE_S)
+
+
+def test_a_server_that_says_nothing_is_a_timeout() -> None:
+    """The handshake counts as part of the question."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        with pytest.raises(AskTimeout):
+            ControlClient(address, SECRET).ask(ListWorkers(), 0.05)
+
+
+def test_a_client_finds_a_server_that_was_restarted(server: TcpTransport, desk: Desk) -> None:
+    """A long-lived client outlives its master."""
+    with ControlClient(server.address, SECRET) as client:
+        client.ask(ListWorkers(), PATIENCE_S)
+        server.stop()
+        again = TcpTransport(SECRET, port=split_address(server.address)[1])
+        again.serve_control(desk)
+        again.start()
+
+        answer = client.ask(ListWorkers(), PATIENCE_S)
+
+        again.stop()
+    assert answer == WorkerList(workers=())
+
+
+def test_a_server_that_goes_away_in_the_middle_is_a_lost_connection(
+    server: TcpTransport, desk: Desk
+) -> None:
+    """The asker must not wait for its time-out."""
+    failures: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            ControlClient(server.address, SECRET).ask(question(3), PATIENCE_S)
+        except GearpyError as error:
+            failures.put(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert desk.waiting.acquire(timeout=PATIENCE_S)
+    server.stop()
+
+    assert isinstance(failures.get(timeout=PATIENCE_S), ConnectionLost)
+    thread.join(PATIENCE_S)
+
+
+def test_a_client_that_asks_and_does_not_read_is_cut_off(server: TcpTransport) -> None:
+    """Its answers would fill the memory of the server."""
+    host_port = split_address(server.address)
+    client = new_connection(Role.CLIENT, SECRET, LIMITS, Purpose.CONTROL)
+    with socket.create_connection(host_port, PATIENCE_S) as sock:
+        sock.sendall(client.data_to_send())
+        client.receive_data(sock.recv(CHALLENGE_BYTES, socket.MSG_WAITALL), monotonic_ms())
+        sock.sendall(client.data_to_send())
+        ask = b"".join(encode_request(1, question(5), LIMITS.frames))
+
+        def was_cut_off() -> bool:
+            try:
+                sock.sendall(ask)
+            except ConnectionError:
+                return True
+            return False
+
+        eventually(was_cut_off, "the server closes the connection")
+
+
+def test_strangers_are_counted(server: TcpTransport) -> None:
+    """Control and data share the listener and its limits."""
+    with socket.create_connection(split_address(server.address)) as sock:
+        sock.sendall(b"x" * 100)
+
+    eventually(lambda: server.stats.refused == 1, "the stranger is counted")

@@ -1,0 +1,141 @@
+"""Control messages as bytes, see `gearpy.wire.codec`."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gearpy.errors import ProtocolError
+from gearpy.ids import ActorPath, AppId
+from gearpy.messages.cluster import (
+    Artifact,
+    ErrorCard,
+    ListApplications,
+    RegisterWorker,
+    SubmitApplication,
+)
+from gearpy.wire.codec import CONTROL_CLASSES, decode_control, encode_control
+from gearpy.wire.frames import PROTOCOL_VERSION
+
+# Ids and times are 64 bits; text may hold anything but lone surrogates, which are escaped.
+st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
+
+
+def envelope(name: str, fields: Any, version: Any = PROTOCOL_VERSION) -> bytes:
+    """Return a message that may be wrong."""
+    return msgspec.msgpack.encode((version, name, fields))
+
+
+@pytest.mark.parametrize("cls", CONTROL_CLASSES.values(), ids=CONTROL_CLASSES.keys())
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_every_control_message_arrives_as_it_was_sent(cls: type, data: st.DataObject) -> None:
+    """The invariant, for each class that may travel: no field is lost or changes its type."""
+    message = data.draw(st.from_type(cls))
+
+    arrived = decode_control(encode_control(message))
+
+    assert type(arrived) is cls
+    assert arrived == message
+
+
+def test_the_public_dataclasses_of_both_message_modules_can_travel() -> None:
+    """A class is registered by being listed in its module, no other step."""
+    assert {"SubmitApplication", "ErrorCard", "LaunchTasks", "TaskClock"} <= CONTROL_CLASSES.keys()
+    assert "MasterMessage" not in CONTROL_CLASSES
+
+
+def test_nested_values_keep_their_classes() -> None:
+    """A path arrives as an `ActorPath`, an artifact as an `Artifact`."""
+    artifact = Artifact(kind="file", location="app.py", args=("a", "b"))
+    submit = SubmitApplication(name="app", artifact=artifact, config={"k": "v"})
+    register = RegisterWorker(worker=ActorPath("host:1", "worker"), slots=3)
+
+    arrived = decode_control(encode_control(submit)), decode_control(encode_control(register))
+
+    assert isinstance(arrived[0], SubmitApplication)
+    assert type(arrived[0].artifact.args) is tuple
+    assert isinstance(arrived[1], RegisterWorker)
+    assert type(arrived[1].worker) is ActorPath
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (envelope("Nonsense", {}), "unknown control message 'Nonsense'"),
+        (envelope("ListApplications", {}, version=9), "protocol version 9, expected 1"),
+        (envelope("ListApplications", {}, version="1"), "Expected `int`"),
+        (envelope("Submitted", {}), r"Submitted: .*missing required field `app_id`"),
+        (envelope("Submitted", {"app_id": "1"}), r"Submitted: Expected `int`.*\$\.app_id"),
+        (envelope("Submitted", {"app_id": 1.0}), r"Submitted: Expected `int`.*\$\.app_id"),
+        (envelope("Submitted", {"app_id": 1, "x": 2}), "Submitted: unknown field 'x'"),
+        (envelope("ErrorCard", {"cause": "x"}), "ErrorCard: missing field 'event_time_ms'"),
+        (envelope("Submitted", [1]), "Submitted: Expected `object`"),
+        (envelope("RegisterWorker", {"worker": ["a"], "slots": 1}), r"\$\.worker"),
+        (b"", "malformed control message"),
+        (b"\x93\x01", "malformed control message"),
+        (envelope("ListApplications", {}) + b"\x00", "malformed control message"),
+    ],
+)
+def test_a_message_in_any_other_form_is_refused_by_class_and_field(data: bytes, text: str) -> None:
+    """Two versions of a program must notice each other, not guess."""
+    with pytest.raises(ProtocolError, match=text):
+        decode_control(data)
+
+
+def test_an_unknown_field_of_a_nested_value_is_found() -> None:
+    """Strictness does not end at the first level."""
+    artifact = {"kind": "file", "location": "", "attr": "", "args": [], "sudo": True}
+    fields = {"name": "", "artifact": artifact, "executors": 1, "config": {}, "user": ""}
+
+    with pytest.raises(ProtocolError, match=r"unknown field 'sudo' - at `\$\.artifact`"):
+        decode_control(envelope("SubmitApplication", fields))
+
+
+def test_another_value_of_a_literal_is_refused() -> None:
+    """States outside the table do not enter."""
+    fields = {"kind": "pickle", "location": "", "attr": "", "args": []}
+
+    with pytest.raises(ProtocolError, match=r"Artifact: Invalid enum value 'pickle'.*\$\.kind"):
+        decode_control(envelope("Artifact", fields))
+
+
+def test_text_that_is_no_unicode_is_escaped_and_not_lost() -> None:
+    """An error card about a strange file name must still arrive."""
+    arrived = decode_control(encode_control(ErrorCard(cause="no file \udcff")))
+
+    assert arrived == ErrorCard(cause="no file \\udcff")
+
+
+def test_only_control_messages_can_be_encoded() -> None:
+    """Anything else is a mistake of ours, found where it is sent."""
+    with pytest.raises(AssertionError, match="int is no control message"):
+        encode_control(AppId(1))
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_protocol_errors(data: bytes) -> None:
+    """And nothing else."""
+    with pytest.raises(ProtocolError):
+        decode_control(data)
+
+
+@given(st.integers(0, 200), st.integers(0, 255))
+def test_damaged_bytes_are_protocol_errors_or_messages(at: int, byte: int) -> None:
+    """Nearly right bytes reach deeper than random ones."""
+    data = bytearray(encode_control(ErrorCard(cause="cause", operator="op")))
+    data[at % len(data)] = byte
+
+    try:
+        message = decode_control(bytes(data))
+    except ProtocolError:
+        return
+
+    assert type(message) in set(CONTROL_CLASSES.values())
+
+
+def test_a_message_without_fields_is_small() -> None:
+    """Names cost a few bytes; nothing else does."""
+    assert len(encode_control(ListApplications())) == 20

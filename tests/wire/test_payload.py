@@ -1,0 +1,246 @@
+"""Whole batches, see `gearpy.wire.payload`."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.wire.payload import (
+    COLUMN_DEPTH_MAX,
+    decode_batch,
+    decode_value,
+    encode_batch,
+    encode_value,
+)
+from gearpy.wire.records import RecordRegistry
+
+
+@dataclass(slots=True)
+class Trade:
+    """A registered record of mixed fields."""
+
+    symbol: str
+    price: float
+    tags: Any
+
+
+class Pair(NamedTuple):
+    """A registered NamedTuple."""
+
+    left: Any
+    right: Any
+
+
+@dataclass
+class Tick:
+    """A registered record without fields."""
+
+
+REGISTRY = RecordRegistry()
+for _cls in (Trade, Pair, Tick):
+    REGISTRY.register(_cls)
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        st.builds(Trade, st.text(max_size=3), st.floats(allow_nan=False), inner),
+        st.builds(Pair, inner, inner),
+    ),
+    max_leaves=8,
+)
+TIMES = st.one_of(
+    st.integers(MIN_MS, MAX_MS),
+    st.integers(0, 300),
+    st.integers(1_700_000_000_000, 1_700_000_100_000),
+)
+HOMOGENEOUS = st.one_of(
+    st.lists(st.tuples(st.text(), st.integers())),
+    st.lists(st.builds(Trade, st.text(), st.floats(allow_nan=False), VALUES)),
+    st.lists(st.builds(Pair, st.tuples(VALUES, VALUES), st.booleans())),
+    st.lists(st.builds(Tick)),
+    st.lists(st.just(())),
+)
+BATCHES = st.one_of(st.lists(VALUES), HOMOGENEOUS)
+
+
+def body_of(values: list[Any], timestamps: list[int] | None = None) -> bytes:
+    """Return the body of a batch."""
+    return b"".join(encode_batch(values, timestamps or [0] * len(values), REGISTRY))
+
+
+def shape(value: Any) -> Any:
+    """Return a value with the types of its parts."""
+    if isinstance(value, dict):
+        return (type(value), {key: shape(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return (type(value), [shape(item) for item in value])
+    if isinstance(value, Trade):
+        return (Trade, value.symbol, value.price, shape(value.tags))
+    return (type(value), value)
+
+
+@given(st.data(), BATCHES)
+def test_a_batch_arrives_as_it_was_sent(data: st.DataObject, values: list[Any]) -> None:
+    """The invariant: decoding undoes encoding, types and times kept exactly."""
+    times = data.draw(st.lists(TIMES, min_size=len(values), max_size=len(values)))
+
+    batch = decode_batch(body_of(values, times), len(values), REGISTRY)
+
+    assert shape(batch.values) == shape(values)
+    assert batch.timestamps == times
+
+
+@given(st.lists(TIMES, min_size=1))
+@example([MIN_MS, MAX_MS])
+@example([5, 5, 5])
+@example([0, 255])
+@example([0, 256])
+@example([-1, 65_535])
+@example([0, 2**32 - 1])
+@example([0, 2**32])
+@example([MAX_MS - 1, MAX_MS])
+def test_timestamps_arrive_whatever_their_span(times: list[int]) -> None:
+    """Every width of difference is used and undone."""
+    assert decode_batch(body_of([None] * len(times), times), len(times)).timestamps == times
+
+
+@pytest.mark.parametrize(
+    ("times", "bytes_each"),
+    [
+        ([7] * 1000, 0),
+        ([1_700_000_000_000 + i % 256 for i in range(1000)], 1),
+        ([1_700_000_000_000 + i for i in range(1000)], 2),
+        ([1_700_000_000_000 + i * 1000 for i in range(1000)], 4),
+        ([MIN_MS, *[0] * 998, MAX_MS], 8),
+    ],
+)
+def test_timestamps_take_no_more_than_they_need(times: list[int], bytes_each: int) -> None:
+    """Overhead is a few bytes a record at most."""
+    overhead = len(body_of([None] * 1000, times)) - len(body_of([None] * 1000, [0] * 1000))
+
+    assert overhead == bytes_each * 1000
+
+
+def test_a_class_name_is_paid_once_a_batch() -> None:
+    """Columns: a thousand records cost a thousand times their fields."""
+    one, many = (len(body_of([Trade("a", 0.5, None)] * n)) for n in (1, 1000))
+
+    assert (many - one) / 999 < 1 + 9 + 1 + 2
+
+
+@given(st.binary(), st.integers(0, 2**32 - 1))
+@example(b"\x01\x00\x00\x00\x00", 1)
+@example(b"\x09\x00\x00\x00\x01\x00\x00\x00\x00" + bytes(9), 2**32 - 1)
+def test_random_bytes_raise_nothing_but_protocol_errors(body: bytes, count: int) -> None:
+    """A peer's nonsense must not surprise the task that decodes it, nor take its memory."""
+    with suppress(ProtocolError):
+        decode_batch(body, count, REGISTRY)
+
+
+@given(st.data(), BATCHES.filter(bool))
+def test_damaged_bytes_raise_nothing_but_protocol_errors(
+    data: st.DataObject, values: list[Any]
+) -> None:
+    """Nearly right bytes reach deeper than random ones."""
+    body = bytearray(body_of(values))
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(body)))
+    count = data.draw(st.sampled_from([len(values), len(values) + 1, 2**32 - 1]))
+
+    for damaged in (body, body[:cut], body + b"\x00"):
+        with suppress(ProtocolError):
+            decode_batch(bytes(damaged), count, REGISTRY)
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_another_number_of_records_is_refused(count: int) -> None:
+    """Flow control counts what the frame says; the body must agree."""
+    with pytest.raises(ProtocolError):
+        decode_batch(body_of([1, 2, 3], [1, 2, 3]), count)
+
+
+def test_a_constant_timestamp_cannot_claim_more_records_than_there_are() -> None:
+    """Values bound the count: a few bytes must not become gigabytes."""
+    with pytest.raises(ProtocolError, match="does not hold 4294967295 values"):
+        decode_batch(body_of([None]), 2**32 - 1)
+
+
+def test_no_batch_has_no_bytes() -> None:
+    """A punctuation carries only its header."""
+    assert body_of([]) == b""
+    assert decode_batch(b"", 0).values == []
+
+
+def test_columns_deeper_than_the_limit_are_stored_one_by_one_and_refused_when_received() -> None:
+    """Neither end recurses without bound."""
+    deep: Any = 1
+    for _ in range(COLUMN_DEPTH_MAX + 3):
+        deep = (deep,)
+    column = b"\x00\x91\x01"
+    for _ in range(COLUMN_DEPTH_MAX + 1):
+        column = b"\x01\x01\x00\x00\x00" + len(column).to_bytes(4, "little") + column
+    bomb = len(column).to_bytes(4, "little") + column + bytes(9)
+
+    assert decode_batch(body_of([deep]), 1).values == [deep]
+    with pytest.raises(ProtocolError, match="columns nested deeper than 8"):
+        decode_batch(bomb, 1)
+
+
+def test_timestamps_past_the_end_of_time_are_refused() -> None:
+    """A sum of base and difference must stay an int64."""
+    body = bytearray(body_of([0, 0], [0, 1]))
+    body[-10:-2] = MAX_MS.to_bytes(8, "little")
+
+    with pytest.raises(ProtocolError, match="end of time"):
+        decode_batch(bytes(body), 2)
+
+
+@pytest.mark.parametrize("times", [[2**63], [0, 2**63], ["now"], [1.5, 2.5]])
+def test_a_timestamp_that_is_no_int64_is_the_senders_mistake(times: list[Any]) -> None:
+    """It is found where it was made."""
+    with pytest.raises(ConfigError, match="int64 milliseconds"):
+        body_of([None] * len(times), times)
+
+
+def test_a_record_that_lacks_a_field_is_named() -> None:
+    """A slot that was never set is a mistake in the user's class."""
+    broken = object.__new__(Trade)
+
+    with pytest.raises(ConfigError, match="'Trade' lacks a field"):
+        body_of([broken])
+
+
+def test_an_unregistered_class_in_a_batch_is_named() -> None:
+    """The error tells which class to register."""
+
+    @dataclass
+    class Stranger:
+        name: str
+
+    with pytest.raises(ConfigError, match=r"Stranger cannot be sent.*gearpy\.register"):
+        body_of([Stranger("a")])
+
+
+@given(VALUES)
+def test_a_single_value_arrives_as_it_was_sent(value: Any) -> None:
+    """Unmanaged messages carry one value."""
+    assert shape(decode_value(encode_value(value, REGISTRY), REGISTRY)) == shape(value)
+
+
+@given(st.binary())
+def test_a_malformed_value_is_a_protocol_error(body: bytes) -> None:
+    """And nothing else."""
+    with suppress(ProtocolError):
+        decode_value(body, REGISTRY)
