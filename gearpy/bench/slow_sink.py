@@ -11,7 +11,7 @@ from gearpy.config.schema import Config
 from gearpy.connectors.generator import generate
 from gearpy.dsl.stream import StreamApp
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink, SinkWriter, Task
+from gearpy.task.api import Sink, SinkWriter
 
 __all__ = ["SlowSink", "measure_slow_sink"]
 
@@ -21,11 +21,6 @@ _PAYLOAD = b"x" * 100
 class _SlowWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         time.sleep(0.01)
-
-
-class _PassOn(Task):
-    def on_batch(self, batch: Batch) -> Iterator[Batch]:
-        yield batch
 
 
 class SlowSink(Sink):
@@ -40,7 +35,7 @@ def measure_slow_sink(seconds: int) -> Iterator[tuple[int, int, int, float]]:
     """Yield each ten seconds: the second, records read, records written, memory in MB."""
     app = StreamApp("slow")
     numbers = app.read(generate(lambda: repeat(_PAYLOAD), timestamp=lambda _: 0))
-    numbers.process(_PassOn).process(_PassOn, dispatcher="pinned").write(SlowSink())
+    numbers.write(SlowSink(), dispatcher="pinned")
     with LocalCluster(Config()) as cluster:
         runner = threading.Thread(target=lambda: cluster.run(app), daemon=True)
         runner.start()

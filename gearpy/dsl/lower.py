@@ -2,7 +2,8 @@
 
 A step joins the chain of its input unless its records must be redistributed first (by key, or
 because its parallelism differs), or several steps read that input, or either is a user's own
-task. Gearpump: `Planner`, whose chaining rules refuse some orders; here any order chains.
+task, or it asks for a thread of its own. Gearpump: `Planner`, whose chaining rules refuse some
+orders; here any order chains.
 """
 
 from collections import Counter
@@ -80,6 +81,8 @@ def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:
         return False
     if isinstance(source.steps[0], ProcessNode) or isinstance(node, ProcessNode):
         return False
+    if isinstance(node, WriteNode) and node.dispatcher != "default":
+        return False
     return not (isinstance(node, FoldNode) and node.key is not None)
 
 
@@ -100,7 +103,8 @@ def _processor(chain: _Chain) -> Processor:
     if isinstance(head, ReadNode):
         make = _source_task(head, chain.steps[1:])
         return Processor(make, chain.parallelism, name, source=head.source)
-    return Processor(_chain_task(chain.steps), chain.parallelism, name)
+    dispatcher = head.dispatcher if isinstance(head, WriteNode) else "default"
+    return Processor(_chain_task(chain.steps), chain.parallelism, name, dispatcher=dispatcher)
 
 
 def _source_task(head: ReadNode, steps: Sequence[Node]) -> TaskFactory:

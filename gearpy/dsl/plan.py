@@ -66,6 +66,7 @@ class WriteNode(_Node):
     """Records go to a sink."""
 
     sink: Sink
+    dispatcher: Dispatcher = "default"
 
 
 Node: TypeAlias = ReadNode | RowNode | FoldNode | MergeNode | ProcessNode | WriteNode

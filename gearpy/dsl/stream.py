@@ -153,9 +153,22 @@ class Stream(Generic[T]):
         )
         return Stream(self._app, self._app._add(node))
 
-    def write(self, sink: Sink, *, name: str = "") -> None:
-        """Hand the records to a sink."""
-        self._app._add(WriteNode(name=name or sink.description, inputs=(self._node,), sink=sink))
+    def write(self, sink: Sink, *, name: str = "", dispatcher: Dispatcher = "default") -> None:
+        """Hand the records to a sink.
+
+        Args:
+            sink: where they go.
+            name: for people.
+            dispatcher: "pinned" gives a sink that blocks threads of its own, so that other
+                tasks of the executor go on meanwhile.
+        """
+        node = WriteNode(
+            name=name or sink.description,
+            inputs=(self._node,),
+            sink=sink,
+            dispatcher=dispatcher,
+        )
+        self._app._add(node)
 
     def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> "Stream[Any]":
         name = name or f"{kind}({_name_of(function)})"

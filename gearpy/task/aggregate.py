@@ -11,7 +11,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.api import TaskContext
-from gearpy.task.failure import operator_error
+from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.output import Columns
 from gearpy.wire.records import register_record
 
@@ -76,7 +76,7 @@ class RunningFold:
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
                 out.append((key, after))
-        except Exception as error:
+        except USER_ERRORS as error:
             time = timestamps[len(out)]
             raise operator_error(self._name, error, record=record, event_time_ms=time) from error
         yield out, timestamps
@@ -184,7 +184,7 @@ class WindowFold:
                 state.update(pending)
             else:
                 self._fold_into(state, pending)
-        except Exception as error:
+        except USER_ERRORS as error:
             at = len(values) - length_hint(pending) - 1
             raise self._blame(error, Message(values[at], timestamps[at])) from error
 
@@ -195,7 +195,7 @@ class WindowFold:
             before = state.get(key, _MISSING)
             state[key] = first(value) if before is _MISSING else add(before, value)
 
-    def _blame(self, error: Exception, message: Message) -> OperatorError:
+    def _blame(self, error: BaseException, message: Message) -> OperatorError:
         return operator_error(
             self._name, error, record=message.value, event_time_ms=message.timestamp
         )

@@ -10,7 +10,10 @@ from typing import Any, Final
 from gearpy.errors import OperatorError
 from gearpy.messages.cluster import ErrorCard
 
-__all__ = ["card_of", "complete", "operator_error", "raised_by_user", "source_of"]
+__all__ = ["USER_ERRORS", "card_of", "complete", "operator_error", "raised_by_user", "source_of"]
+
+#: What user code may raise that is a failure of the task. `sys.exit` ends a task, no more.
+USER_ERRORS: Final = (Exception, SystemExit)
 
 _GEARPY: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 _RECORD_CHARS_MAX: Final = 500

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.task.failure import operator_error, raised_by_user
+from gearpy.task.failure import USER_ERRORS, operator_error, raised_by_user
 from gearpy.task.output import Columns
 
 __all__ = ["FusedStage", "RowOperator", "fused_stages"]
@@ -58,7 +58,7 @@ class FusedStage:
         """Yield the results in portions, in order."""
         try:
             yield from self._loop(values, timestamps)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self._blame(error) from error
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
@@ -68,7 +68,7 @@ class FusedStage:
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
 
-    def _blame(self, error: Exception) -> OperatorError:
+    def _blame(self, error: BaseException) -> OperatorError:
         raised = raised_by_user(error)
         for frame, line in traceback.walk_tb(raised.__traceback__):
             if frame.f_code is self._code and line in self._line_of:

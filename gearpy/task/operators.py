@@ -12,7 +12,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import FINISHED, Sink, Source, SourceReader, Task, TaskContext
-from gearpy.task.failure import operator_error
+from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.output import Columns
 
 __all__ = ["ChainTask", "SinkStage", "SourceTask", "Stage"]
@@ -73,7 +73,7 @@ class ChainTask(Task):
         for stage in self._stages:
             try:
                 stage.close(completed=completed)
-            except Exception as error:  # noqa: BLE001 - the first is raised below
+            except USER_ERRORS as error:
                 errors.append(error)
         if errors:
             raise errors[0]
@@ -190,6 +190,7 @@ class SinkStage:
 
     def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
         self._name = name
+        self._counters = context.counters
         with self._blamed():
             self._writer = sink.open(context.task_id.task_index, context.parallelism)
 
@@ -197,6 +198,7 @@ class SinkStage:
         """Write the records."""
         with self._blamed():
             self._writer.write_batch(Batch(values, timestamps))
+        self._counters.records_out += len(values)
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
@@ -214,5 +216,5 @@ class SinkStage:
     def _blamed(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except USER_ERRORS as error:
             raise operator_error(self._name, error) from error

@@ -25,8 +25,9 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
-from gearpy.task.failure import complete, operator_error
+from gearpy.task.failure import USER_ERRORS, complete, operator_error
 from gearpy.task.inlet import Inlet
+from gearpy.task.operators import ChainTask
 from gearpy.task.outlet import Outlet, OutputEdge, OutputLimits
 from gearpy.task.output import Columns, columns_of_batch, columns_of_messages
 from gearpy.task.timers import Timers
@@ -101,6 +102,7 @@ class TaskRunner:
         self._claimed_clock_ms = MIN_MS
         self.context = self._make_context(wall_ms)
         self.task: Task | None = None
+        self._ends_here = False
         self._drive: Callable[[Batch], Iterator[Batch | None]] = self._drive_messages
 
     def open(self, start_time_ms: int) -> None:
@@ -109,12 +111,14 @@ class TaskRunner:
         try:
             self.task = self._make(self.context)
             self.task.on_start(start_time_ms)
-        except Exception as error:  # noqa: BLE001 - raised again
+        except USER_ERRORS as error:
             self._blame(error)
         if not self.info.upstream:
             self._produce_at_ms = self._clock_ms()
         if type(self.task).on_batch is not Task.on_batch:
             self._drive = self._drive_batch
+        # A chain counts what its sink writes; of a task of the user's, what it takes is known.
+        self._ends_here = not self.info.edges and not isinstance(self.task, ChainTask)
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
@@ -175,7 +179,7 @@ class TaskRunner:
         if self.task is not None:
             try:
                 self.task.on_stop(completed=completed)
-            except Exception as error:  # noqa: BLE001 - raised again
+            except USER_ERRORS as error:
                 self._blame(error)
 
     def poke(self) -> None:
@@ -232,6 +236,8 @@ class TaskRunner:
                 self._outlet.announce(self._outlet.watermark_ms, idle=False)
             self.context.counters.records_in += len(batch.values)
             yield from self._drive(batch)
+            if self._ends_here:
+                self.context.counters.records_out += len(batch.values)
         if self._inlet.on_processed(message):
             yield from self._advance(self._inlet.watermarks.watermark_ms)
         self._outlet.announce(self._outlet.watermark_ms, idle=self._inlet.watermarks.is_idle)
@@ -250,7 +256,7 @@ class TaskRunner:
                             yield None
                 elif len(buffer) >= limit:
                     yield None
-        except Exception as error:  # noqa: BLE001 - raised again
+        except USER_ERRORS as error:
             self._blame(error, message)
 
     def _drive_batch(self, batch: Batch) -> Iterator[Batch | None]:
@@ -301,7 +307,7 @@ class TaskRunner:
         assert self._job is not None
         try:
             batch = next(self._job, _END)
-        except Exception as error:  # noqa: BLE001 - raised again
+        except USER_ERRORS as error:
             self._blame(error)
         if batch is _END:
             self._job = None
@@ -322,7 +328,7 @@ class TaskRunner:
             if values:
                 self.context.counters.records_out += len(values)
                 self._outlet.emit(values, timestamps, now_ms)
-        except Exception as error:  # noqa: BLE001 - raised again; a partitioner may be the user's
+        except USER_ERRORS as error:  # A partitioner may be the user's.
             self._blame(error)
 
     def _make_context(self, wall_ms: Callable[[], int]) -> TaskContext:
@@ -372,14 +378,14 @@ class TaskRunner:
     def _reached_ms(self) -> int:
         try:
             hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
-        except Exception as error:  # noqa: BLE001 - raised again
+        except USER_ERRORS as error:
             self._blame(error)
         reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
         if reached_ms == MAX_MS and not self._outlet.is_settled:
             return MAX_MS - 1
         return reached_ms
 
-    def _blame(self, error: Exception, message: Message | None = None) -> NoReturn:
+    def _blame(self, error: BaseException, message: Message | None = None) -> NoReturn:
         if isinstance(error, OperatorError):
             complete(error)
             raise error

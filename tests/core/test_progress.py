@@ -54,17 +54,22 @@ def progress(*reports: TaskClock, stall: str = "") -> ApplicationProgress:
 
 
 def test_records_are_counted_at_both_ends() -> None:
-    """In is what sources read, out is what the last tasks got; steps between do not count."""
+    """In is what sources read, out is what the last tasks write; steps between do not count."""
     summed = progress(
         a_report(READ, records_in=10, records_out=10, done=3, total=4),
         a_report(WORK, records_in=10, records_out=7),
-        a_report(WRITE, records_in=7),
+        a_report(WRITE, records_in=7, records_out=6),
         stall="waits for work",
     )
 
-    assert (summed.records_in, summed.records_out) == (10, 7)
+    assert (summed.records_in, summed.records_out) == (10, 6)
     assert (summed.done, summed.total) == (3, 4)
     assert summed.stall == "waits for work"
+
+
+def test_what_a_source_task_makes_counts_as_read() -> None:
+    """A task that produces on its own reads nothing, and still something comes in."""
+    assert progress(a_report(READ, records_out=5)).records_in == 5
 
 
 def test_late_records_of_all_tasks_are_summed_up() -> None:
