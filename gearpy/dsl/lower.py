@@ -19,7 +19,7 @@ from gearpy.core.partition import (
     ShufflePartitioner,
 )
 from gearpy.dsl.plan import FoldNode, Node, ProcessNode, ReadNode, RowNode, WriteNode
-from gearpy.errors import GraphError
+from gearpy.errors import ConfigError, GraphError
 from gearpy.task.aggregate import RunningFold, WindowFold
 from gearpy.task.api import TaskContext
 from gearpy.task.application import Graph, Processor, StreamApplication, TaskFactory
@@ -68,12 +68,22 @@ def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chai
         wanted = node.parallelism if node.parallelism is not None else inherited
         if isinstance(node, FoldNode) and node.parallelism is None:
             wanted = default_parallelism
+        if isinstance(node, ReadNode) and node.parallelism is None:
+            wanted = _useful_parallelism(node, default_parallelism)
         if source is not None and _joins(node, wanted, source, readers[node.inputs[0]]):
             source.steps.append(node)
             chains[node] = source
         else:
             chains[node] = _Chain([node], wanted)
     return chains
+
+
+def _useful_parallelism(node: ReadNode, wanted: int) -> int:
+    """Return no more tasks than the source has partitions, unless somebody asks for more."""
+    try:
+        return min(wanted, max(1, len(node.source.partitions())))
+    except ConfigError:
+        return wanted  # Told with all other mistakes, when the application is made.
 
 
 def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:

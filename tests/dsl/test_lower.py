@@ -186,18 +186,28 @@ def test_bad_parallelism_is_a_mistake_wherever_it_is_given(parallelism: int) -> 
 
 
 def test_more_tasks_than_partitions_is_a_mistake() -> None:
-    """The text says what to change."""
-    app, _ = an_app(parallelism=3, partitions=2)
+    """Where they were asked for; the text says what to change."""
+    app = StreamApp("app")
+    app.read(gp.collection(range(10), partitions=2), parallelism=3)
 
     (mistake,) = mistakes_of(app)
 
     assert mistake.endswith("has 2 partitions: lower the parallelism")
 
 
+def test_source_has_no_more_tasks_than_partitions_by_default() -> None:
+    """The parallelism of the application is meant for steps that can use it."""
+    app, numbers = an_app(parallelism=3, partitions=2)
+
+    numbers.key_by(str).count()
+
+    assert shape(app)[:2] == ["read x2", "count x3"]
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     """Name, source, parallelism and edges."""
     app = StreamApp("no name", parallelism=3)
-    numbers = app.read(gp.collection([1]), name="read")
+    numbers = app.read(gp.collection([1]), parallelism=3, name="read")
     numbers.merge(numbers).key_by(str, parallelism=0).count()
 
     mistakes = mistakes_of(app)
