@@ -176,16 +176,37 @@ class Stream(Generic[T]):
         return Stream(self._app, self._app._add(node))
 
 
-class KeyedStream(Generic[K, T]):
-    """Records grouped by key. Without a window, aggregates run on and on."""
+class _GroupedStream(Generic[K, T]):
+    """Records that an aggregate takes together: by key, by window, or both."""
 
     def __init__(
-        self, app: StreamApp, node: Node, key: Callable[[T], K], parallelism: int | None
+        self,
+        app: StreamApp,
+        node: Node,
+        key: Callable[[T], K] | None,
+        parallelism: int | None,
+        windows: WindowAssigner | None = None,
     ) -> None:
         self._app = app
         self._node = node
         self._key = key
         self._parallelism = parallelism
+        self._windows = windows
+
+    def _fold(self, fold: Fold, name: str) -> "Stream[Any]":
+        node = FoldNode(
+            name=name,
+            inputs=(self._node,),
+            parallelism=self._parallelism,
+            key=self._key,
+            windows=self._windows,
+            fold=fold,
+        )
+        return Stream(self._app, self._app._add(node))
+
+
+class KeyedStream(_GroupedStream[K, T]):
+    """Records grouped by key. Without a window, aggregates run on and on."""
 
     def window(self, windows: WindowAssigner) -> "WindowedStream[K, T]":
         """Cut each key's records into windows."""
@@ -224,38 +245,13 @@ class KeyedStream(Generic[K, T]):
         )
         return Stream(self._app, self._app._add(node))
 
-    def _fold(self, fold: Fold, name: str) -> "Stream[Any]":
-        node = FoldNode(
-            name=name,
-            inputs=(self._node,),
-            parallelism=self._parallelism,
-            key=self._key,
-            windows=None,
-            fold=fold,
-        )
-        return Stream(self._app, self._app._add(node))
 
-
-class WindowedStream(Generic[K, T]):
+class WindowedStream(_GroupedStream[K, T]):
     """Records by key and window; an aggregate gives one `WindowResult` for each of them.
 
     A window's results come when the watermark has reached its end; later records for it are
     dropped and counted as late.
     """
-
-    def __init__(
-        self,
-        app: StreamApp,
-        node: Node,
-        key: Callable[[T], K] | None,
-        parallelism: int | None,
-        windows: WindowAssigner,
-    ) -> None:
-        self._app = app
-        self._node = node
-        self._key = key
-        self._parallelism = parallelism
-        self._windows = windows
 
     def reduce(
         self, function: Callable[[T, T], T], *, name: str = ""
@@ -272,17 +268,6 @@ class WindowedStream(Generic[K, T]):
     ) -> "Stream[WindowResult[K, Any]]":
         """Add up ``of(record)``, or the records themselves."""
         return self._fold(_sum(of), name or "window_sum")
-
-    def _fold(self, fold: Fold, name: str) -> "Stream[Any]":
-        node = FoldNode(
-            name=name,
-            inputs=(self._node,),
-            parallelism=self._parallelism,
-            key=self._key,
-            windows=self._windows,
-            fold=fold,
-        )
-        return Stream(self._app, self._app._add(node))
 
 
 def _name_of(function: object) -> str:
