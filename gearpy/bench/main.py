@@ -17,14 +17,19 @@ _app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 def sol(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
+    fixed_rate: Annotated[float, typer.Option(help="msg/s at which to take latency, too")] = 5e5,
 ) -> None:
-    """Messages per second and latency of one hop, in process and over TCP between processes."""
+    """Messages per second and latency of one hop, in process and over TCP between processes.
+
+    Each kind runs at full speed, at half of that, at a fixed rate, and with `on_batch`.
+    """
     typer.echo(f"{'':34} {'msg/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'MB begin':>9} {'MB end':>7}")
     for name, run in (("in process", pair.run_in_process), ("tcp", pair.run_in_two_processes)):
         full = [_show(f"{name}, full speed", run({"seconds": seconds})) for _ in range(runs)]
         half = sorted(full)[len(full) // 2] / 2
-        for _ in range(runs):
-            _show(f"{name}, half rate", run({"seconds": seconds, "rate": half}))
+        for rate in (half, fixed_rate):
+            for _ in range(runs):
+                _show(f"{name}, at {rate:,.0f}/s", run({"seconds": seconds, "rate": rate}))
         for _ in range(runs):
             _show(f"{name}, on_batch", run({"seconds": seconds, "batch": True}))
 

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor
+from gearpy.actor.api import Actor, Exited
 from gearpy.cluster.artifacts import ApplicationLoader
 from gearpy.cluster.post import Post
 from gearpy.config.schema import Config
@@ -12,7 +12,7 @@ from gearpy.core.clock import ClockService
 from gearpy.core.deployment import Command, Deployment, Failed, Ready, Send, Stopped
 from gearpy.core.progress import progress_of
 from gearpy.errors import GearpyError
-from gearpy.ids import ActorPath, AppId, ExecutorId, TaskId
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, TaskId
 from gearpy.messages.app import (
     ExecutorToAppMaster,
     RegisterExecutor,
@@ -37,6 +37,7 @@ from gearpy.messages.cluster import (
     RegisterAppMaster,
     RequestResource,
     ResourceAllocated,
+    ResourceUpdate,
     ShutdownExecutor,
 )
 from gearpy.task.failure import card_of
@@ -77,7 +78,7 @@ class AppMasterActor(Actor[_Message]):
         self._config = config
         self._master = launch.reply_to
         self._app_id: AppId = launch.app_id
-        self._allocations: list[Allocation] = []
+        self._allocations: list[Allocation] = []  # Without an executor.
         self._executors: dict[ExecutorId, ActorPath] = {}
         self._workers: dict[ExecutorId, ActorPath] = {}
         self._deployment: Deployment | None = None
@@ -94,11 +95,11 @@ class AppMasterActor(Actor[_Message]):
             RegisterAppMaster(app_id=self._app_id, app_master=self.context.self_ref.path)
         )
         try:
-            self._application = self._loader.load(self._app_id, self._launch.artifact)
+            application = self._loader.load(self._app_id, self._launch.artifact, MASTER_EXECUTOR)
         except GearpyError as error:
             self._end("failed", card_of(error))
             return
-        self._dag = self._application.dag
+        self._dag = application.dag
         self._asked_ms = self.context.now_ms()
         self._tell_master(
             RequestResource(
@@ -112,6 +113,7 @@ class AppMasterActor(Actor[_Message]):
     def receive(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
         """Feed one message to the deployment or the clock; do what they say."""
         if self._ended:
+            self._after_end(message)
             return
         match message:
             case AppMasterRegistered():
@@ -131,15 +133,29 @@ class AppMasterActor(Actor[_Message]):
             case _:
                 self._on_step(message)
 
+    def on_exited(self, exited: Exited) -> None:
+        """Treat the executors of a lost worker as lost; it cannot say so itself."""
+        lost = [each for each, worker in self._workers.items() if worker == exited.ref.path]
+        for executor_id in lost:
+            self.receive(
+                ExecutorExited(app_id=self._app_id, executor_id=executor_id, cause="worker lost")
+            )
+
+    def on_stop(self) -> None:
+        """Leave nothing behind, however it ends."""
+        self._let_go("stopped")
+        self._loader.release(self._app_id, MASTER_EXECUTOR)
+
     # -- slots and executors ---------------------------------------------------------------
 
     def _on_allocated(self, message: ResourceAllocated) -> None:
         self._allocations += message.allocations
         if sum(each.slots for each in self._allocations) < self._dag.task_count:
             return
+        allocations, self._allocations = self._allocations, []
         self._deployment = Deployment(
             self._dag,
-            executors_wanted=len(self._allocations),
+            executors_wanted=len(allocations),
             step_timeout_ms=self._config.streaming.register_task_timeout_ms,
         )
         self._clock = ClockService(
@@ -149,11 +165,16 @@ class AppMasterActor(Actor[_Message]):
             now_ms=self.context.now_ms(),
         )
         self._do(self._deployment.on_start(self.context.now_ms()))
-        for number, allocation in enumerate(self._allocations):
+        for number, allocation in enumerate(allocations):
             self._launch_executor(ExecutorId(number), allocation)
 
     def _launch_executor(self, executor_id: ExecutorId, allocation: Allocation) -> None:
         self._workers[executor_id] = allocation.worker
+        worker = self._post.find(allocation.worker)
+        if worker is None:
+            self._fail(ErrorCard(cause=f"executor {executor_id}: its worker is lost"))
+            return
+        self.context.watch(worker)
         self._post.tell(
             allocation.worker,
             LaunchExecutor(
@@ -169,12 +190,14 @@ class AppMasterActor(Actor[_Message]):
         )
 
     def _on_executor_exited(self, message: ExecutorExited) -> None:
-        self._workers.pop(message.executor_id, None)
-        if self._deployment is not None:
-            self._do(
-                self._deployment.on_executor_lost(message.executor_id, self.context.now_ms()),
-                because=message.cause,
-            )
+        executor_id, deployment = message.executor_id, self._deployment
+        if self._workers.pop(executor_id, None) is None or deployment is None:
+            return
+        commands = deployment.on_executor_lost(executor_id, self.context.now_ms())
+        self._do(commands, because=message.cause)
+        if deployment.state == "waiting-for-executors":  # No other one will take its place.
+            cause = message.cause or "it was stopped"
+            self._fail(ErrorCard(cause=f"executor {executor_id} did not start: {cause}"))
 
     # -- the deployment's steps ------------------------------------------------------------
 
@@ -254,13 +277,10 @@ class AppMasterActor(Actor[_Message]):
             return
         self._cause = cause
         _log.warning("application %s failed: %s", self._app_id, cause.cause)
-        commands: list[Command] = []
-        if self._deployment is not None:
-            commands = self._deployment.stop(completed=False, now_ms=self.context.now_ms())
-        if commands:
-            self._do(commands)
-        else:
+        if self._deployment is None:
             self._end("failed", cause)
+        elif self._deployment.state != "stopping":  # Else the end is near, with this cause.
+            self._do(self._deployment.stop(completed=False, now_ms=self.context.now_ms()))
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
@@ -292,17 +312,30 @@ class AppMasterActor(Actor[_Message]):
 
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
         self._ended = True
+        self._let_go(status)
+        self._set_status(status, cause)
+
+    def _let_go(self, reason: str) -> None:
+        """Have the executors stopped; give back slots that have none."""
         for executor_id, worker in self._workers.items():
             self._post.tell(
                 worker,
-                ShutdownExecutor(app_id=self._app_id, executor_id=executor_id, reason=status),
+                ShutdownExecutor(app_id=self._app_id, executor_id=executor_id, reason=reason),
             )
-        self._set_status(status, cause)
+        self._workers.clear()
+        for each in self._allocations:
+            self._tell_master(ResourceUpdate(worker_id=each.worker_id, released_slots=each.slots))
+        self._allocations.clear()
+
+    def _after_end(self, message: _Message) -> None:
+        if isinstance(message, ResourceAllocated):
+            self._allocations += message.allocations
+            self._let_go("ended")
 
     def _set_status(self, status: ApplicationStatus, cause: ErrorCard | None = None) -> None:
         self._status = status
         progress = ApplicationProgress()
-        if self._reports:
+        if self._clock is not None:  # Also without reports: a stall is told then, too.
             progress = progress_of(self._dag, self._reports, stall=self._stall())
         self._tell_master(
             ApplicationStatusChanged(

@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -11,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.ids import AppId
+from gearpy.ids import AppId, ExecutorId
 from gearpy.messages.cluster import Artifact
 from gearpy.task.application import Buildable, StreamApplication
 from gearpy.task.failure import operator_error
@@ -51,14 +52,7 @@ def load(artifact: Artifact) -> StreamApplication:
         ConfigError: no such file or attribute, no application in it, or it cannot run.
         OperatorError: the program itself raised.
     """
-    if artifact.kind == "memory":
-        app = _embedded.get(artifact.location)
-        if app is None:
-            raise ConfigError(f"application object {artifact.location} is not in this process")
-        return app.build()
-    module = _import(Path(artifact.location))
-    name, found = _find(module, artifact)
-    return application_of(found, artifact.args, where=f"{artifact.location}:{name}")
+    return _load(artifact)[0]
 
 
 def application_of(
@@ -88,27 +82,71 @@ def application_of(
     return built
 
 
+@dataclass(slots=True)
+class _Loaded:
+    """One application and who uses it; ``lock`` is held while it is loaded."""
+
+    lock: Lock = field(default_factory=Lock)
+    users: set[ExecutorId] = field(default_factory=set)
+    application: StreamApplication | None = None
+    module: str = ""
+
+
 class ApplicationLoader:
-    """Loads each submitted application once for all roles in this process.
+    """Loads each submitted application once for all its roles in this process.
+
+    It is dropped, with its module, when all that loaded it have released it. A program that
+    takes long to import holds up no other application.
 
     Runs on: any thread.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._loaded: dict[AppId, StreamApplication] = {}
+        self._loaded: dict[AppId, _Loaded] = {}
 
-    def load(self, app_id: AppId, artifact: Artifact) -> StreamApplication:
-        """Return the application; see `load` for what is raised."""
+    def load(self, app_id: AppId, artifact: Artifact, user: ExecutorId) -> StreamApplication:
+        """Return the application until `release`; see `load` for what is raised."""
         with self._lock:
-            if app_id not in self._loaded:
-                self._loaded[app_id] = load(artifact)
-            return self._loaded[app_id]
+            loaded = self._loaded.setdefault(app_id, _Loaded())
+            loaded.users.add(user)
+        try:
+            with loaded.lock:
+                if loaded.application is None:
+                    loaded.application, loaded.module = _load(artifact)
+                return loaded.application
+        except BaseException:
+            self.release(app_id, user)
+            raise
 
-    def forget(self, app_id: AppId) -> None:
-        """Drop an application that has ended."""
+    def release(self, app_id: AppId, user: ExecutorId) -> None:
+        """Need the application no more; does nothing when called again."""
         with self._lock:
-            self._loaded.pop(app_id, None)
+            loaded = self._loaded.get(app_id)
+            if loaded is None:
+                return
+            loaded.users.discard(user)
+            if loaded.users:
+                return
+            del self._loaded[app_id]
+        sys.modules.pop(loaded.module, None)
+
+
+def _load(artifact: Artifact) -> tuple[StreamApplication, str]:
+    """Return the application and the name of the module that was imported for it, if any."""
+    if artifact.kind == "memory":
+        app = _embedded.get(artifact.location)
+        if app is None:
+            raise ConfigError(f"application object {artifact.location} is not in this process")
+        return app.build(), ""
+    module = _import(Path(artifact.location))
+    try:
+        name, found = _find(module, artifact)
+        where = f"{artifact.location}:{name}"
+        return application_of(found, artifact.args, where=where), module.__name__
+    except BaseException:
+        sys.modules.pop(module.__name__, None)
+        raise
 
 
 def _import(path: Path) -> ModuleType:

@@ -90,29 +90,39 @@ class ExecutorActor(Actor[_Message]):
         transport: Transport,
         post: Post,
         tuning: ProcessTuning,
+        *,
+        release: Callable[[], None],
     ) -> None:
         self._tuning = tuning
         self._settings = settings
         self._make_runners = runners
+        self._release = release
         self._transport = transport
         self._post = post
         self._board = ClockBoard()
         self._tasks: dict[TaskId, Ref[TaskMessage]] = {}
         self._sessions: dict[TaskId, SessionId] = {}
         self._attempt = (-1, -1)
-        self._waiting_start: set[TaskId] = set()
+        self._waiting_start: set[TaskId] | None = None  # None: not asked to start.
         self._waiting_stop: set[TaskId] = set()
         self._stop_errors: list[ErrorCard] = []
 
     def on_start(self) -> None:
         """Build the graph, open the data listener, register."""
-        settings = self._settings
-        self._runners = self._make_runners()
-        app_master = self._post.find(settings.app_master)
+        app_master = self._post.find(self._settings.app_master)
         if app_master is None:
             self.context.stop_self()
             return
         self.context.watch(app_master)
+        try:
+            self._begin()
+        except BaseException:
+            self.on_stop()  # An actor that has not started is not asked to clean up.
+            raise
+
+    def _begin(self) -> None:
+        settings = self._settings
+        self._runners = self._make_runners()
         self._tell(
             RegisterExecutor(
                 executor_id=settings.executor_id,
@@ -155,6 +165,7 @@ class ExecutorActor(Actor[_Message]):
         """Close the data listener and the tasks' thread; the tasks have stopped by now."""
         self._transport.stop()
         self._settings.dispatcher.close()
+        self._release()
 
     # -- what tasks say, on their threads --------------------------------------------------
 
@@ -175,6 +186,7 @@ class ExecutorActor(Actor[_Message]):
     def _launch(self, message: LaunchTasks) -> None:
         if self._attempt != (message.version, message.attempt):
             self._attempt = (message.version, message.attempt)
+            self._waiting_start = None
             for launch in message.tasks:
                 self._spawn(launch.task_id, launch.session)
         self._tell(self._step(TasksLaunched))
@@ -211,11 +223,14 @@ class ExecutorActor(Actor[_Message]):
             self._tell(self._step(TaskLocationsReceived))
 
     def _start_all(self, message: StartAllTasks) -> None:
-        if self._attempt == (message.version, message.attempt):
+        if self._attempt != (message.version, message.attempt):
+            return
+        if self._waiting_start is None:
             self._tuning.freeze()  # The program, the graph and the tasks stay for long.
             self._waiting_start = set(self._tasks)
             for ref in self._tasks.values():
                 ref.tell(StartTask(message.start_time_ms))
+        self._tell_if_started()
 
     def _stop_all(self, message: StopAllTasks) -> None:
         if self._attempt != (message.version, message.attempt):
@@ -229,9 +244,9 @@ class ExecutorActor(Actor[_Message]):
         task = message.task_id
         match message:
             case _Started():
-                self._waiting_start.discard(task)
-                if not self._waiting_start:
-                    self._tell(self._step(TasksStarted))
+                if self._waiting_start is not None:
+                    self._waiting_start.discard(task)
+                    self._tell_if_started()
             case _Failed():
                 self._report_clocks()
                 self._tell(
@@ -248,6 +263,10 @@ class ExecutorActor(Actor[_Message]):
                 if task in self._waiting_stop:
                     self._waiting_stop.discard(task)
                     self._tell_if_stopped()
+
+    def _tell_if_started(self) -> None:
+        if self._waiting_start is not None and not self._waiting_start:
+            self._tell(self._step(TasksStarted))
 
     def _tell_if_stopped(self) -> None:
         if not self._waiting_stop:

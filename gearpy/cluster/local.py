@@ -4,6 +4,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Self
+from weakref import WeakSet
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
@@ -79,6 +80,8 @@ class LocalCluster:
         self._post = Post(self._system)
         self._loader = ApplicationLoader()
         self._hub = MemoryHub()
+        self._opened: WeakSet[Transport] = WeakSet()
+        self._dispatchers: WeakSet[SharedDispatcher] = WeakSet()
         self._master: Ref[MasterMessage] = self._system.spawn(
             lambda: MasterActor(self._post), "master"
         )
@@ -122,6 +125,10 @@ class LocalCluster:
         if self._listener is not None:
             self._listener.stop()
         self._system.shutdown(_STOP_S)
+        for transport in self._opened:  # Of executors that were killed.
+            transport.stop()
+        for dispatcher in self._dispatchers:
+            dispatcher.close()
         self._tuning.restore()
 
     def __enter__(self) -> Self:
@@ -166,15 +173,23 @@ class LocalCluster:
         if launch.executor_id == MASTER_EXECUTOR:
             return lambda: AppMasterActor(launch, self._loader, self._post, config)
         name = f"app{launch.app_id}-executor{launch.executor_id}"
+        settings = _settings(launch, config, name)
+        self._dispatchers.add(settings.dispatcher)
         return lambda: ExecutorActor(
-            _settings(launch, config, name),
+            settings,
             lambda: self._runners(launch, config),
             self._transport(name),
             self._post,
             self._tuning,
+            release=lambda: self._loader.release(launch.app_id, launch.executor_id),
         )
 
     def _transport(self, name: str) -> Transport:
+        transport = self._new_transport(name)
+        self._opened.add(transport)
+        return transport
+
+    def _new_transport(self, name: str) -> Transport:
         if self._data == "memory":
             return MemoryTransport(self._hub, name)
         secret = load_or_create_secret(self.config.transport.secret_file)
@@ -183,7 +198,7 @@ class LocalCluster:
 
     def _runners(self, launch: LaunchExecutor, config: Config) -> RunnerFactory:
         return RunnerFactory(
-            application=self._loader.load(launch.app_id, launch.artifact),
+            application=self._loader.load(launch.app_id, launch.artifact, launch.executor_id),
             output=output_limits(config),
             limits=task_limits(config),
             turn_ms=config.streaming.turn_time_ms,

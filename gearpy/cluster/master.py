@@ -1,6 +1,7 @@
 """MasterActor: registry of applications and workers, and the slots of all."""
 
 import logging
+from dataclasses import replace
 from typing import Final, assert_never
 
 from gearpy.actor.api import Actor, Exited
@@ -13,6 +14,7 @@ from gearpy.messages.cluster import (
     Allocation,
     ApplicationList,
     ApplicationStatusChanged,
+    ApplicationSummary,
     AppMasterRegistered,
     ErrorCard,
     ExecutorExited,
@@ -67,7 +69,7 @@ class MasterActor(Actor[MasterMessage]):
             case SubmitApplication():
                 return self._submit(message)
             case ListApplications():
-                return ApplicationList(applications=self._registry.summaries())
+                return ApplicationList(applications=tuple(map(_brief, self._registry.summaries())))
             case GetApplication():
                 return self._registry.get(message.app_id) or self._unknown(message.app_id)
             case ListWorkers():
@@ -82,8 +84,7 @@ class MasterActor(Actor[MasterMessage]):
             case RequestResource():
                 self._request(message)
             case RegisterAppMaster():
-                self._app_masters[message.app_id] = message.app_master
-                self._post.tell(message.app_master, AppMasterRegistered(app_id=message.app_id))
+                self._register_app_master(message)
             case ApplicationStatusChanged():
                 self._on_status(message)
             case ExecutorLaunchRejected() | ExecutorExited():
@@ -98,6 +99,7 @@ class MasterActor(Actor[MasterMessage]):
             if path == exited.ref.path:
                 del self._workers[worker_id]
                 self._scheduler.on_worker_lost(worker_id)
+                self._on_app_masters_lost(worker_id)
 
     # -- clients ---------------------------------------------------------------------------
 
@@ -148,7 +150,14 @@ class MasterActor(Actor[MasterMessage]):
         )
         self._allocate()
 
+    def _register_app_master(self, message: RegisterAppMaster) -> None:
+        if self._is_living(message.app_id):
+            self._app_masters[message.app_id] = message.app_master
+            self._post.tell(message.app_master, AppMasterRegistered(app_id=message.app_id))
+
     def _request(self, message: RequestResource) -> None:
+        if not self._is_living(message.app_id):
+            return  # It was stopped while the request was under way.
         self._scheduler.request(
             ResourceRequest(app_id=message.app_id, slots=message.slots, executors=message.executors)
         )
@@ -162,10 +171,9 @@ class MasterActor(Actor[MasterMessage]):
             allocation = Allocation(
                 worker_id=worker_id, worker=self._workers[worker_id], slots=slots
             )
-            self._post.tell(
-                self._app_masters[app_id],
-                ResourceAllocated(app_id=app_id, allocations=(allocation,)),
-            )
+            message = ResourceAllocated(app_id=app_id, allocations=(allocation,))
+            if not self._post.tell(self._app_masters[app_id], message):
+                self._scheduler.release(worker_id, slots)
 
     def _launch_app_master(self, app_id: AppId, worker_id: WorkerId) -> None:
         self._app_master_workers[app_id] = worker_id
@@ -198,21 +206,42 @@ class MasterActor(Actor[MasterMessage]):
             self._clean_up(message.app_id, message.status)
 
     def _on_app_master_gone(self, message: ExecutorLaunchRejected | ExecutorExited) -> None:
-        known = self._registry.get(message.app_id)
-        if known is None or known.status in TERMINAL:
-            return
-        text = message.cause if isinstance(message, ExecutorExited) else message.reason
-        cause = ErrorCard(cause=f"the app master is gone: {text or 'it was stopped'}")
-        self._registry.on_status(
-            message.app_id, "failed", cause=cause, now_ms=self.context.wall_ms()
-        )
-        self._clean_up(message.app_id, "failed")
+        if isinstance(message, ExecutorLaunchRejected):
+            self._fail(message.app_id, f"the app master was not started: {message.reason}")
+        else:
+            self._fail(message.app_id, f"the app master is gone: {message.cause or 'stopped'}")
+
+    def _on_app_masters_lost(self, worker_id: WorkerId) -> None:
+        for app_id, where in list(self._app_master_workers.items()):
+            if where == worker_id:
+                self._fail(app_id, f"the app master is gone: worker {worker_id} is lost")
+
+    def _fail(self, app_id: AppId, cause: str) -> None:
+        if self._is_living(app_id):
+            self._registry.on_status(
+                app_id, "failed", cause=ErrorCard(cause=cause), now_ms=self.context.wall_ms()
+            )
+            self._clean_up(app_id, "failed")
+
+    def _is_living(self, app_id: AppId) -> bool:
+        known = self._registry.get(app_id)
+        return known is not None and known.status not in TERMINAL
 
     def _clean_up(self, app_id: AppId, reason: str) -> None:
+        """Take back what it waits for, end its app master, forget all but its summary."""
         self._scheduler.cancel(app_id)
-        worker_id = self._app_master_workers.get(app_id)
+        self._submitted.pop(app_id, None)
+        self._app_masters.pop(app_id, None)
+        worker_id = self._app_master_workers.pop(app_id, None)
         if worker_id in self._workers:
             self._post.tell(
                 self._workers[worker_id],
                 ShutdownExecutor(app_id=app_id, executor_id=MASTER_EXECUTOR, reason=reason),
             )
+
+
+def _brief(summary: ApplicationSummary) -> ApplicationSummary:
+    """Leave out the traceback: those of many applications do not fit into one message."""
+    if summary.cause is None:
+        return summary
+    return replace(summary, cause=replace(summary.cause, traceback=""))

@@ -26,14 +26,15 @@ class Post:
         self._system = system
         self.undelivered = 0
 
-    def tell(self, path: ActorPath, message: Any) -> None:
-        """Send a message; if there is no such actor it is counted and logged."""
+    def tell(self, path: ActorPath, message: Any) -> bool:
+        """Send a message; if there is no such actor it is counted and logged, and False."""
         ref = self.find(path)
         if ref is None:
             self.undelivered += 1
             _log.debug("no actor %s for %s", path, type(message).__name__)
-            return
+            return False
         ref.tell(decode_control(encode_control(message)))
+        return True
 
     def find(self, path: ActorPath) -> Ref[Any] | None:
         """Return the actor's reference, to watch it."""

@@ -7,6 +7,8 @@ a busy task keeps the loop thread waiting for 5 ms.
 
 import gc
 import sys
+from threading import Lock
+from typing import ClassVar
 
 from gearpy.config.schema import Config
 
@@ -16,24 +18,48 @@ __all__ = ["ProcessTuning"]
 class ProcessTuning:
     """Garbage collection and thread switching of this process; `restore` undoes it.
 
+    Of several, such as those of two clusters, the newest counts; with the last one goes what
+    was found by the first, in whatever order they are restored.
+
     Runs on: any thread.
     """
 
+    _lock: ClassVar = Lock()
+    _tuned: ClassVar[list["ProcessTuning"]] = []  #: Oldest first.
+    _found: ClassVar[tuple[float, tuple[int, int, int]]]
+
     def __init__(self, config: Config) -> None:
-        self._found_interval_s = sys.getswitchinterval()
-        self._found_threshold = gc.get_threshold()
-        sys.setswitchinterval(config.transport.gil_switch_interval_us / 1e6)
-        _, young, old = self._found_threshold
-        gc.set_threshold(config.gc_threshold_objects, young, old)
+        self.interval_s = config.transport.gil_switch_interval_us / 1e6
+        self.threshold = config.gc_threshold_objects
+        with self._lock:
+            if not self._tuned:
+                ProcessTuning._found = (sys.getswitchinterval(), gc.get_threshold())
+            self._tuned.append(self)
+            self._apply_newest()
         self.freeze()
 
     def freeze(self) -> None:
         """Leave everything that lives now out of later collections; call when much was loaded."""
+        gc.unfreeze()  # What an application left behind that has ended meanwhile.
         gc.collect()
         gc.freeze()
 
     def restore(self) -> None:
-        """Go back to what was found."""
-        gc.unfreeze()
-        gc.set_threshold(*self._found_threshold)
-        sys.setswitchinterval(self._found_interval_s)
+        """Go back to what was found; does nothing when called again."""
+        with self._lock:
+            if self not in self._tuned:
+                return
+            self._tuned.remove(self)
+            if self._tuned:
+                self._apply_newest()
+                return
+            interval_s, threshold = self._found
+            gc.unfreeze()
+            gc.set_threshold(*threshold)
+            sys.setswitchinterval(interval_s)
+
+    @classmethod
+    def _apply_newest(cls) -> None:
+        newest, (_, (_, young, old)) = cls._tuned[-1], cls._found
+        gc.set_threshold(newest.threshold, young, old)
+        sys.setswitchinterval(newest.interval_s)

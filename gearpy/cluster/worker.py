@@ -84,7 +84,7 @@ class WorkerActor(Actor[WorkerMessage]):
         kind = "appmaster" if message.executor_id == MASTER_EXECUTOR else f"executor{key[1]}"
         try:
             ref = self.context.spawn(self._make(message), f"app{message.app_id}-{kind}")
-        except GearpyError as error:
+        except (GearpyError, OSError, RuntimeError) as error:  # The latter: no thread to be had.
             self._reject(message, str(error))
             return
         self._running[key] = (message, ref)
@@ -100,7 +100,11 @@ class WorkerActor(Actor[WorkerMessage]):
 
     def _shutdown(self, message: ShutdownExecutor) -> None:
         running = self._running.get((message.app_id, message.executor_id))
-        if running is not None:
+        if running is None:
+            return
+        if message.executor_id == MASTER_EXECUTOR:  # Slots on their way to it must not be lost.
+            self.context.system.stop_gracefully(running[1])
+        else:
             self.context.stop(running[1])
 
     def _release(self, slots: int) -> None:

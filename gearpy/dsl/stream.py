@@ -44,7 +44,7 @@ class StreamApp:
         >>> app = gp.StreamApp("double")
         >>> results: list[int] = []
         >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * 2).write(gp.memory(results))
-        >>> gp.run(app)
+        >>> _ = gp.run(app)
         >>> results
         [2, 4, 6]
     """

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol, TypeAlias
@@ -48,8 +49,14 @@ class _Turn:
     """There may be work."""
 
 
-TaskMessage: TypeAlias = LinkMessage | StartTask | StopTask | _Turn
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """The time has come that the runner waits for."""
+
+
+TaskMessage: TypeAlias = LinkMessage | StartTask | StopTask | _Turn | _Wake
 _TURN = _Turn()
+_WAKE = _Wake()
 _LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
 
 
@@ -135,25 +142,34 @@ class TaskActor(BatchActor[TaskMessage]):
                 self._turn()
         except GearpyError as error:
             self._fail(error)
+            self._answer_stop(messages)
 
     def on_stop(self) -> None:
         """Stop the user's task if nobody did before."""
-        self._stop(completed=False)
+        error = self._stop(completed=False)
+        if error is not None:
+            _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)
 
     def _take(self, message: TaskMessage) -> None:
         if isinstance(message, _LINK_MESSAGES):
-            self._runner.receive(message)
+            if not self._stopped:
+                self._runner.receive(message)
         elif isinstance(message, StartTask):
             self._start(message.start_time_ms)
         elif isinstance(message, StopTask):
             error = self._stop(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
-        else:
+        elif isinstance(message, _Turn):
             self._turn_queued = False
+        else:
+            self._wake_at_ms = None
 
     def _start(self, start_time_ms: int) -> None:
-        self._runner.open(start_time_ms)
-        self._running = True
+        if self._stopped:
+            return
+        if not self._running:  # Asked again, it only answers again.
+            self._runner.open(start_time_ms)
+            self._running = True
         self._events.on_task_started(self._task_id)
 
     def _turn(self) -> None:
@@ -174,11 +190,11 @@ class TaskActor(BatchActor[TaskMessage]):
             if not self._turn_queued:
                 self._turn_queued = True
                 self.context.schedule_self(_TURN)
-        elif self._wake_at_ms is None or not now_ms < self._wake_at_ms <= wake_ms:
+        elif self._wake_at_ms is None or self._wake_at_ms > wake_ms:
             if self._wake is not None:
                 self._wake.cancel()
             self._wake_at_ms = wake_ms
-            self._wake = self.context.schedule_once(wake_ms - now_ms, _TURN)
+            self._wake = self.context.schedule_once(wake_ms - now_ms, _WAKE)
 
     def _answer_stop(self, messages: list[TaskMessage]) -> None:
         """A task that has failed has stopped; say so to whoever asks."""
@@ -188,7 +204,7 @@ class TaskActor(BatchActor[TaskMessage]):
     def _fail(self, error: GearpyError) -> None:
         self._running = False
         self._stopped = True
-        self._board.post(self._runner.clock())
+        self._post_last_clock()
         where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
         card = card_of(error, operator=where, task=str(self._task_id))
         self._events.on_task_failed(self._task_id, card)
@@ -197,11 +213,15 @@ class TaskActor(BatchActor[TaskMessage]):
         except OperatorError as second:
             _log.warning("task %s failed, and then its stop: %s", self._task_id, second)
 
+    def _post_last_clock(self) -> None:
+        with suppress(GearpyError):  # The user's `hold_ms` may raise; the end goes on.
+            self._board.post(self._runner.clock())
+
     def _stop(self, *, completed: bool) -> ErrorCard | None:
         if self._stopped:
             return None
         self._stopped, self._running = True, False
-        self._board.post(self._runner.clock())
+        self._post_last_clock()
         try:
             self._runner.stop(completed=completed)
         except OperatorError as error:

@@ -18,6 +18,7 @@ USER_ERRORS: Final = (Exception, SystemExit)
 _GEARPY: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 _RECORD_CHARS_MAX: Final = 500
 _TRACEBACK_CHARS_MAX: Final = 8000
+_CAUSE_CHARS_MAX: Final = 4000  # Cards travel in control messages, whose size has a limit.
 _NOTHING: Final = object()
 
 
@@ -33,6 +34,8 @@ def operator_error(
         return error
     error = raised_by_user(error)
     source, line = source_of(error.__traceback__)
+    if isinstance(error, SyntaxError) and error.filename:  # Of a file that was not run yet.
+        source, line = f"{error.filename}:{error.lineno}", (error.text or "").strip()
     return OperatorError(
         operator=operator,
         cause=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
@@ -79,7 +82,7 @@ def card_of(error: BaseException, *, operator: str = "", task: str = "") -> Erro
     if not isinstance(error, OperatorError):
         error = operator_error(operator, error)
     return ErrorCard(
-        cause=error.cause,
+        cause=_cut(error.cause),
         operator=error.operator,
         task=task,
         source=error.source,
@@ -103,4 +106,8 @@ def _shown(record: Any) -> str:
         text = repr(record)
     except Exception as error:  # noqa: BLE001 - user code in __repr__
         text = f"<{type(record).__name__} whose repr raised {type(error).__name__}>"
-    return text if len(text) <= _RECORD_CHARS_MAX else text[:_RECORD_CHARS_MAX] + "..."
+    return _cut(text, _RECORD_CHARS_MAX)
+
+
+def _cut(text: str, chars_max: int = _CAUSE_CHARS_MAX) -> str:
+    return text if len(text) <= chars_max else text[:chars_max] + "..."

@@ -1,0 +1,32 @@
+"""A cluster for each test that asks for one, with a secret of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Callable[..., Config]:
+    """Return a function that makes a configuration of some overrides."""
+    secret = {"transport.secret-file": str(tmp_path / "secret")}
+    return lambda **overrides: load(env={}, overrides={**secret, **_keys(overrides)})
+
+
+def _keys(overrides: dict[str, object]) -> dict[str, str]:
+    """``streaming__batch_max_records=1`` is ``streaming.batch-max-records``."""
+    return {
+        key.replace("__", ".").replace("_", "-"): str(value) for key, value in overrides.items()
+    }
+
+
+@pytest.fixture
+def cluster(configured: Callable[..., Config]) -> Iterator[LocalCluster]:
+    """Return a cluster of two workers with eight slots each."""
+    config = configured(resource_allocation_timeout_seconds=5)
+    with LocalCluster(config, workers=2, slots=8) as made:
+        yield made

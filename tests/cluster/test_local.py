@@ -1,0 +1,268 @@
+"""Every role of a cluster in one process, from end to end."""
+
+import gc
+import itertools
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import gearpy as gp
+from gearpy.cluster.artifacts import embed
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.schema import Config
+from gearpy.errors import ApplicationFailed, ConfigError
+from gearpy.ids import ActorPath
+from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
+from gearpy.transport.control_client import ControlClient
+from gearpy.transport.secret import load_or_create_secret
+from tests.cluster.build import (
+    Closings,
+    Stuck,
+    an_app,
+    app_modules,
+    eventually,
+    is_at_rest,
+    word_count,
+)
+
+Configured = Callable[..., Config]
+
+
+@pytest.mark.parametrize("data", ["memory", "tcp"])
+@pytest.mark.parametrize(("workers", "executors"), [(1, 1), (2, 2), (3, 3), (1, 3)])
+def test_word_count_is_right_wherever_its_tasks_are(
+    configured: Configured, data: Literal["memory", "tcp"], workers: int, executors: int
+) -> None:
+    """Records reach the task of their key in whatever process."""
+    app, results, expected = word_count()
+
+    with LocalCluster(configured(), workers=workers, slots=9, data=data) as cluster:
+        summary = cluster.run(app, executors=executors)
+
+    assert summary.status == "succeeded"
+    assert Counter({each.key: each.value for each in results}) == expected
+    assert len(results) == len(expected)
+
+
+def test_thousand_tasks_start(configured: Configured) -> None:
+    """They share threads."""
+    app, results = gp.StreamApp("many", parallelism=1000), list[Any]()
+    app.read(gp.collection(range(50))).key_by(int).count().write(gp.memory(results))
+
+    with LocalCluster(configured(), slots=2000) as cluster:
+        summary = cluster.run(app, executors=2)
+
+    assert summary.status == "succeeded"
+    assert len(results) == 50
+
+
+def test_source_without_records_succeeds_at_once(cluster: LocalCluster) -> None:
+    """Its sinks are closed as completed."""
+    sink = Closings()
+
+    summary = cluster.run(an_app("empty", values=[], sink=sink))
+
+    assert (summary.status, summary.progress.records_in) == ("succeeded", 0)
+    assert sink.closings == [True]
+
+
+def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalCluster) -> None:
+    """A sink is closed before its application has succeeded, not after."""
+    sink = Closings()
+
+    running = cluster.client.submit("done", embed(an_app("done", sink=sink)), executors=2)
+    eventually(lambda: running.summary().status not in {"pending", "active"})
+
+    assert running.summary().status == "succeeded"
+    assert sink.closings == [True]
+    assert len(sink.values) == 100
+
+
+def test_records_of_one_key_stay_in_order(cluster: LocalCluster) -> None:
+    """Also over a hop from several tasks to several."""
+    app, seen = gp.StreamApp("order", parallelism=2), list[Any]()
+
+    class Pass(gp.Task):
+        def on_next(self, message: gp.Message) -> None:
+            self.context.output(message)
+
+    app.read(gp.collection(range(5000))).key_by(lambda n: n % 7).process(Pass).write(
+        gp.memory(seen)
+    )
+    cluster.run(app, executors=2)
+
+    assert len(seen) == 5000
+    for key in range(7):
+        assert [n for n in seen if n % 7 == key] == list(range(key, 5000, 7))
+
+
+def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -> None:
+    """The last record is older than the window that its predecessors have closed."""
+    app, results = gp.StreamApp("late"), list[Any]()
+    values = [*range(0, 50_000, 1000), 60_000, 0]
+    app.read(gp.collection(values, timestamp=int)).window(gp.tumbling("10s")).count().write(
+        gp.memory(results)
+    )
+
+    summary = cluster.run(app, overrides={"source.read-batch-size": "1"})
+
+    assert summary.progress.records_in == 52
+    assert summary.progress.late_records == 1
+    assert summary.progress.records_out == len(results) == 6
+    assert (summary.progress.done, summary.progress.total) == (52, 52)
+
+
+def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
+    """An application that goes nowhere says where it hangs."""
+    stuck = Stuck()
+    config = configured(streaming__stall_threshold_ms=1000, streaming__clock_report_interval_ms=10)
+
+    with LocalCluster(config) as cluster:
+        running = cluster.client.submit("stall", embed(an_app("stall", function=stuck)))
+        eventually(lambda: running.summary().progress.stall)
+        stall = running.summary().progress.stall
+        stuck.let_go.set()
+
+    assert "clock at rest" in stall
+    assert "task 0." in stall
+
+
+def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
+    """They are those of one application."""
+    limits: list[int] = []
+
+    class Limits(gp.Task):
+        def on_start(self, start_time_ms: int) -> None:
+            limits.append(self.context.limits.batch_records)
+
+        def on_next(self, message: gp.Message) -> None:
+            """Take it."""
+
+    app = an_app("limits", task=Limits)
+    cluster.run(app, overrides={"streaming.batch-max-records": "17"})
+    cluster.run(app)
+
+    assert limits == [17, cluster.config.streaming.batch_max_records]
+
+
+def test_wrong_override_fails_the_application_alone(cluster: LocalCluster) -> None:
+    """And says which key it is."""
+    with pytest.raises(ApplicationFailed, match=r"streaming\.no-such-key"):
+        cluster.run(an_app("wrong"), overrides={"streaming.no-such-key": "1"})
+
+    assert cluster.run(an_app("right")).status == "succeeded"
+
+
+def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_path: Path) -> None:
+    """Neither threads nor slots nor modules, after many of them."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import gearpy as gp\n"
+        "app = gp.StreamApp('program')\n"
+        "app.read(gp.collection(range(9))).key_by(int).count().write(gp.memory([]))\n"
+    )
+    artifact, before = Artifact(kind="file", location=str(program)), app_modules()
+    with LocalCluster(configured(), data="tcp", slots=8) as cluster:
+        cluster.client.submit("program", artifact).wait(20)  # Starts what the cluster keeps.
+        eventually(lambda: is_at_rest(cluster))
+        threads = threading.active_count()
+        for _ in range(20):
+            running = cluster.client.submit("program", artifact, executors=2)
+            running.wait(20)
+
+        eventually(lambda: is_at_rest(cluster))
+        eventually(lambda: threading.active_count() <= threads)
+        assert app_modules() == before
+
+
+def test_stop_cuts_applications_short(configured: Configured) -> None:
+    """Their sinks hear that they are not complete, and no thread is left."""
+    threads, sink = threading.active_count(), Closings()
+    cluster = LocalCluster(configured(), data="tcp")
+    endless = gp.generate(itertools.count, rate=1000)
+    cluster.client.submit("endless", embed(an_app("endless", source=endless, sink=sink)))
+    assert sink.written.wait(20)
+
+    began_s = time.monotonic()
+    cluster.stop()
+
+    assert time.monotonic() - began_s < 3
+    assert sink.closings == [False]
+    eventually(lambda: threading.active_count() <= threads)
+
+
+def test_stop_does_not_wait_for_ever_for_stuck_code(configured: Configured) -> None:
+    """The actor of the task is given up; its listener is closed all the same."""
+    threads, stuck = threading.active_count(), Stuck()
+    cluster = LocalCluster(configured(), data="tcp")
+    cluster.client.submit("stuck", embed(an_app("stuck", function=stuck)))
+    assert stuck.entered.wait(20)
+
+    began_s = time.monotonic()
+    cluster.stop()
+
+    assert time.monotonic() - began_s < 12
+    eventually(lambda: not has_thread("gearpy-loop"))
+    stuck.let_go.set()
+    eventually(lambda: threading.active_count() <= threads)
+
+
+def has_thread(name: str) -> bool:
+    """Whether there is a thread whose name begins so."""
+    return any(each.name.startswith(name) for each in threading.enumerate())
+
+
+def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None:
+    """The same application runs on both."""
+    with LocalCluster(configured()) as one, LocalCluster(configured()) as other:
+        first = one.client.submit("twin", embed(an_app("twin")))
+        second = other.client.submit("twin", embed(an_app("twin")))
+
+        assert first.wait(20).status == second.wait(20).status == "succeeded"
+        assert first.app_id == second.app_id == 1
+
+
+def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured) -> None:
+    """Threads, garbage collection and thread switching are as they were."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        threads = set(threading.enumerate())  # Some of another test may end meanwhile.
+        before = (gc.get_threshold(), sys.getswitchinterval())
+
+        with pytest.raises(ConfigError, match="cannot listen"):
+            LocalCluster(configured(cluster__masters=address), listen=True)
+
+        assert set(threading.enumerate()) <= threads
+        assert (gc.get_threshold(), sys.getswitchinterval()) == before
+
+
+def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> None:
+    """A worker cannot be registered from outside."""
+    config = configured(cluster__masters="127.0.0.1:0")
+    with LocalCluster(config, listen=True) as cluster:
+        secret = load_or_create_secret(config.transport.secret_file)
+        with ControlClient(cluster.address, secret) as client:
+            reply: Any = client.ask(RegisterWorker(worker=ActorPath("", "evil"), slots=9), 5)
+            workers: Any = client.ask(ListWorkers(), 5)
+
+    assert reply.reason == "RegisterWorker is not for clients"
+    assert len(workers.workers) == 1
+
+
+def test_clients_ask_at_the_same_time(cluster: LocalCluster) -> None:
+    """Every one gets its own answer."""
+    apps = [f"app{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda name: cluster.client.submit(name, embed(an_app(name))), apps))
+        lists = list(pool.map(lambda _: cluster.ask(ListApplications()), range(40)))
+
+    assert [each.summary().name for each in ids] == apps
+    assert all(len(each.applications) == 4 for each in lists)

@@ -1,0 +1,300 @@
+"""One role at a time, with stand-ins for the others: what is repeated, late, or lost."""
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from gearpy.actor.api import Actor
+from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.cluster.artifacts import ApplicationLoader, embed
+from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
+from gearpy.cluster.limits import monotonic_ms, output_limits, task_limits, wall_ms
+from gearpy.cluster.master import MasterActor
+from gearpy.cluster.post import Post
+from gearpy.cluster.tuning import ProcessTuning
+from gearpy.cluster.worker import WorkerActor
+from gearpy.config.schema import Config
+from gearpy.ids import ActorPath, AppId, ExecutorId, SessionId
+from gearpy.messages.app import (
+    LaunchTasks,
+    StartAllTasks,
+    StopAllTasks,
+    TaskLaunch,
+    TasksLaunched,
+    TasksStarted,
+    TasksStopped,
+)
+from gearpy.messages.cluster import (
+    Artifact,
+    ExecutorLaunchRejected,
+    GetApplication,
+    LaunchExecutor,
+    ListWorkers,
+    RegisterWorker,
+    RequestResource,
+    ShutdownApplication,
+    SubmitApplication,
+)
+from gearpy.task.wiring import RunnerFactory
+from gearpy.transport.memory import MemoryHub, MemoryTransport
+from tests.cluster.build import an_app, eventually
+
+Configured = Callable[..., Config]
+
+
+class Probe(Actor[Any]):
+    """Stands for a role: keeps what it gets."""
+
+    def __init__(self, got: list[Any]) -> None:
+        self._got = got
+
+    def receive(self, message: Any) -> None:
+        """Keep it."""
+        self._got.append(message)
+
+
+@pytest.fixture
+def system() -> Iterator[ThreadedActorSystem]:
+    """Return a system that ends with the test."""
+    with ThreadedActorSystem() as made:
+        yield made
+
+
+def probe(system: ThreadedActorSystem, name: str) -> tuple[ActorPath, list[Any]]:
+    """Return the path of a new probe and what it gets."""
+    got: list[Any] = []
+    return system.spawn(lambda: Probe(got), name).path, got
+
+
+# -- post ------------------------------------------------------------------------------------
+
+
+def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
+    """What arrives is equal and not the same; what does not arrive is counted."""
+    post = Post(system)
+    path, got = probe(system, "role")
+    message = SubmitApplication(name="a", artifact=Artifact(kind="memory", location="1"))
+
+    assert post.tell(path, message)
+    assert not post.tell(ActorPath("", "nobody"), message)
+
+    eventually(lambda: got)
+    assert got == [message]
+    assert got[0] is not message
+    assert got[0].config is not message.config
+    assert post.undelivered == 1
+
+
+# -- master ----------------------------------------------------------------------------------
+
+
+def test_request_of_an_application_that_was_stopped_takes_no_slots(
+    system: ThreadedActorSystem,
+) -> None:
+    """It was under way when a client stopped it."""
+    master = system.spawn(lambda: MasterActor(Post(system)), "master")
+    worker, _ = probe(system, "worker")
+    master.tell(RegisterWorker(worker=worker, slots=9))
+    artifact = Artifact(kind="memory", location="1")
+    app_id = master.ask(SubmitApplication(name="a", artifact=artifact), 5).app_id
+
+    master.ask(ShutdownApplication(app_id=app_id), 5)
+    master.tell(RequestResource(app_id=app_id, slots=5, executors=2))
+
+    (summary,) = master.ask(ListWorkers(), 5).workers
+    assert summary.free_slots == 8  # The worker has not given back the app master's slot.
+
+
+def test_application_fails_with_the_worker_of_its_app_master(system: ThreadedActorSystem) -> None:
+    """Nobody else can tell."""
+    master = system.spawn(lambda: MasterActor(Post(system)), "master")
+    worker, got = probe(system, "worker")
+    master.tell(RegisterWorker(worker=worker, slots=9))
+    artifact = Artifact(kind="memory", location="1")
+    app_id = master.ask(SubmitApplication(name="a", artifact=artifact), 5).app_id
+    eventually(lambda: any(isinstance(each, LaunchExecutor) for each in got))
+
+    ref = system.resolve(worker)
+    assert ref is not None
+    system.stop(ref)
+
+    question = GetApplication(app_id=app_id)
+    eventually(lambda: master.ask(question, 5).status == "failed")
+    assert master.ask(question, 5).cause.cause == "the app master is gone: worker 0 is lost"
+    assert master.ask(ListWorkers(), 5).workers == ()
+
+
+# -- worker ----------------------------------------------------------------------------------
+
+
+def test_worker_goes_on_when_there_is_no_thread_for_an_executor(
+    system: ThreadedActorSystem,
+) -> None:
+    """It says why, and gives the slots back once."""
+    master, released = probe(system, "master")
+    app_master, got = probe(system, "appmaster")
+
+    def make(_: LaunchExecutor) -> Callable[[], Actor[Any]]:
+        raise RuntimeError("can't start new thread")
+
+    worker = system.spawn(lambda: WorkerActor(master, 4, make, Post(system)), "worker")
+    launch = LaunchExecutor(
+        app_id=AppId(1),
+        executor_id=ExecutorId(0),
+        slots=2,
+        name="a",
+        artifact=Artifact(kind="memory", location="1"),
+        executors=1,
+        config={},
+        reply_to=app_master,
+    )
+
+    worker.tell(launch)
+
+    eventually(lambda: got)
+    rejected = ExecutorLaunchRejected(
+        app_id=AppId(1), executor_id=ExecutorId(0), reason="can't start new thread"
+    )
+    assert got == [rejected]
+    assert worker.is_alive
+    assert [type(each) for each in released] == [RegisterWorker]  # It has no id yet.
+
+
+# -- executor --------------------------------------------------------------------------------
+
+
+def test_executor_answers_repeated_steps_and_does_them_once(
+    system: ThreadedActorSystem, configured: Configured
+) -> None:
+    """An app master sends a step again when an answer is late."""
+    app_master, got = probe(system, "appmaster")
+    made: list[int] = []
+    executor, dag = an_executor(system, configured(), app_master, made.append)
+    tasks = tuple(
+        TaskLaunch(task_id=task, session=SessionId(number))
+        for number, task in enumerate(dag.tasks(), 1)
+    )
+    launch = LaunchTasks(version=dag.version, attempt=0, tasks=tasks)
+    start = StartAllTasks(version=dag.version, attempt=0, start_time_ms=0)
+    stop = StopAllTasks(version=dag.version, attempt=0, completed=False)
+
+    for step, answer in ((launch, TasksLaunched), (start, TasksStarted), (stop, TasksStopped)):
+        executor.tell(step)
+        wait_for_count(got, answer, 1)
+        executor.tell(step)
+        wait_for_count(got, answer, 2)
+
+    assert made == [1]
+
+
+def test_executor_without_tasks_answers_every_step(
+    system: ThreadedActorSystem, configured: Configured
+) -> None:
+    """Nobody waits for it in vain."""
+    app_master, got = probe(system, "appmaster")
+    executor, _ = an_executor(system, configured(), app_master, lambda _: None)
+
+    executor.tell(LaunchTasks(version=0, attempt=0, tasks=()))
+    executor.tell(StartAllTasks(version=0, attempt=0, start_time_ms=0))
+    executor.tell(StopAllTasks(version=0, attempt=0, completed=False))
+
+    for kind in (TasksLaunched, TasksStarted, TasksStopped):
+        wait_for_count(got, kind, 1)
+
+
+def wait_for_count(got: list[Any], kind: type[Any], number: int) -> None:
+    """Wait for so many messages of a kind."""
+    eventually(lambda: sum(type(each) is kind for each in got) >= number)
+
+
+def an_executor(
+    system: ThreadedActorSystem,
+    config: Config,
+    app_master: ActorPath,
+    on_made: Callable[[int], None],
+) -> tuple[Any, Any]:
+    """Return an executor of its own and the graph of its application."""
+    application = an_app("roles").build()
+    target = next(iter(application.processors.values()))
+    make = target.task
+    target.task = lambda context: (on_made(1), make(context))[1]  # type: ignore[func-returns-value]
+    runners = RunnerFactory(
+        application=application,
+        output=output_limits(config),
+        limits=task_limits(config),
+        turn_ms=5,
+        clock_ms=monotonic_ms,
+        wall_ms=wall_ms,
+        rng=system.rng,
+    )
+    settings = ExecutorSettings(
+        app_id=AppId(1),
+        executor_id=ExecutorId(0),
+        slots=9,
+        app_master=app_master,
+        dispatcher=SharedDispatcher(),
+        pin_tasks=False,
+        mailbox_max=1000,
+        report_interval_ms=10,
+        clock_ms=monotonic_ms,
+    )
+    tuning = ProcessTuning(config)
+    executor = system.spawn(
+        lambda: ExecutorActor(
+            settings,
+            lambda: runners,
+            MemoryTransport(MemoryHub(), "one"),
+            Post(system),
+            tuning,
+            release=tuning.restore,
+        ),
+        "executor",
+    )
+    return executor, application.dag
+
+
+# -- artifacts -------------------------------------------------------------------------------
+
+
+def test_application_is_loaded_until_the_last_role_releases_it() -> None:
+    """Releasing twice is no harm, and what could not be loaded is not kept."""
+    loader, app = ApplicationLoader(), an_app("loaded")
+    artifact, app_id = embed(app), AppId(1)
+
+    first = loader.load(app_id, artifact, ExecutorId(-1))
+    second = loader.load(app_id, artifact, ExecutorId(0))
+    loader.release(app_id, ExecutorId(0))
+    loader.release(app_id, ExecutorId(0))
+    third = loader.load(app_id, artifact, ExecutorId(1))
+    loader.release(app_id, ExecutorId(1))
+    loader.release(app_id, ExecutorId(-1))
+
+    assert first is second is third
+    assert loader.load(app_id, artifact, ExecutorId(0)) is not first
+
+
+# -- tuning ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_tuning_is_undone_in_any_order(configured: Configured, order: tuple[int, ...]) -> None:
+    """With the last one goes what the first one found; a second time changes nothing."""
+    before = (gc.get_threshold(), sys.getswitchinterval())
+    tunings = [
+        ProcessTuning(configured(transport__gil_switch_interval_us=number))
+        for number in (1000, 2000, 3000)
+    ]
+    assert sys.getswitchinterval() == pytest.approx(0.003)
+
+    for place in order[:2]:
+        tunings[place].restore()
+        tunings[place].restore()
+    assert sys.getswitchinterval() == pytest.approx((order[2] + 1) / 1000)
+    tunings[order[2]].restore()
+
+    assert (gc.get_threshold(), sys.getswitchinterval()) == before

@@ -1,0 +1,195 @@
+"""The documentation does what it says: programs run, commands answer, links and diagrams hold."""
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+import gearpy.connectors
+import gearpy.testing
+from gearpy.core import deployment, registry
+
+ROOT: Final = Path(__file__).parents[2]
+README: Final = ROOT / "README.md"
+PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))
+GEAR: Final = (sys.executable, "-m", "gearpy")
+DEADLINE_S: Final = 30
+
+#: Modules whose examples users read in `help()`.
+WITH_EXAMPLES: Final = [
+    "gearpy.dsl.stream",
+    *(
+        module.name
+        for package in (gearpy.connectors, gearpy.testing)
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    ),
+]
+
+#: Where the folder of a page's commands is for its readers.
+HOME: Final = "/home/ada"
+_FENCED: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_SECONDS: Final = re.compile(r"\d+\.\d s")
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every page a folder, and no configuration from outside."""
+    for name in [name for name in os.environ if name.startswith("GEARPY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_prints_what_it_says(page: Path) -> None:
+    """Each program prints the text below it, and nothing if there is none."""
+    namespace: dict[str, Any] = {}
+    blocks = _blocks(page)
+
+    for number, block in enumerate(blocks):
+        if block.language == "python":
+            namespace["__name__"] = _save(block) or "__main__"
+            after = blocks[number + 1] if number + 1 < len(blocks) else Block("", "")
+            printed = _printed_by(block, namespace)
+
+            assert printed == (after.text if after.language == "text" else ""), block.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_a_page_answer_as_it_says(page: Path, folder: Path) -> None:
+    """A command about a program of the page gives the lines below it."""
+    for block in _blocks(page):
+        if block.language == "python":
+            _save(block)
+        for command, shown in _commands(block):
+            answer = subprocess.run(
+                [*GEAR, *command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+
+            assert _plain(answer.stdout, folder) == _plain(shown, folder), command
+
+
+def test_the_program_of_the_readme_counts_words(folder: Path) -> None:
+    """The first program that anybody sees gives a count for each word."""
+    (folder / "books").mkdir()
+    (folder / "books" / "one.txt").write_text("to be or not to be\n", encoding="utf-8")
+    (program,) = (block for block in _blocks(README) if block.language == "python")
+
+    printed = _printed_by(program, {"__name__": "__main__"})
+
+    assert sorted(re.findall(r"key='(\w+)', value=(\d)", printed)) == [
+        ("be", "2"),
+        ("not", "1"),
+        ("or", "1"),
+        ("to", "2"),
+    ]
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    """A relative link names a file or folder of the repository."""
+    targets = [
+        link for link in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link
+    ]
+
+    broken = [target for target in targets if not (page.parent / target).exists()]
+
+    assert not broken, broken
+
+
+@pytest.mark.parametrize(
+    "table", [deployment.TRANSITIONS, registry.TRANSITIONS], ids=["tasks", "app"]
+)
+def test_state_diagrams_are_those_of_the_code(table: Mapping[tuple[str, str], str]) -> None:
+    """The design page draws each transition of the table and no other."""
+    drawn = [
+        block.text for block in _blocks(ROOT / "docs/design.md") if block.language == "mermaid"
+    ]
+
+    assert _diagram(table) in drawn, f"put this on the page:\n{_diagram(table)}"
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_in_docstrings_are_right(name: str) -> None:
+    """What `help()` shows is what happens."""
+    module = importlib.import_module(name)
+
+    results = doctest.testmod(module)
+
+    assert results.failed == 0
+
+
+def _blocks(page: Path) -> list[Block]:
+    return [Block(*found) for found in _FENCED.findall(page.read_text(encoding="utf-8"))]
+
+
+def _printed_by(block: Block, namespace: dict[str, Any]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(block.text, "<page>", "exec"), namespace)  # noqa: S102 - that is the test
+    return out.getvalue()
+
+
+def _save(block: Block) -> str:
+    """Put a program whose first line names a file into that file; return the module's name."""
+    match = re.match(r"# (\w+)\.py\n", block.text)
+    if match is None:
+        return ""
+    # The line with the name is for readers of the page only.
+    Path(f"{match[1]}.py").write_text(block.text[match.end() :], encoding="utf-8")
+    return match[1]
+
+
+def _commands(block: Block) -> list[tuple[list[str], str]]:
+    """Return the commands that can be run here, with what the page shows below them."""
+    if block.language != "console":
+        return []
+    parts = [part.partition("\n") for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]]
+    runnable = re.compile(r"bin/gear (run \w+\.py|config check)")
+    return [(line.split()[1:], shown) for line, _, shown in parts if runnable.match(line)]
+
+
+def _plain(text: str, folder: Path) -> str:
+    """Leave out what differs from run to run."""
+    return _SECONDS.sub("0.0 s", text.replace(str(folder), HOME))
+
+
+def _diagram(table: Mapping[tuple[str, str], str]) -> str:
+    """Draw a state machine for Mermaid, whose names may not contain hyphens."""
+    first, _ = next(iter(table))
+    lasts = dict.fromkeys(new for new in table.values() if all(old != new for old, _ in table))
+    arrows = [
+        f"[*] --> {first}",
+        *(f"{old} --> {new}: {event}" for (old, event), new in table.items()),
+        *(f"{last} --> [*]" for last in lasts),
+    ]
+    lines = ("    " + _mermaid_names(arrow) for arrow in arrows)
+    return "\n".join(["stateDiagram-v2", *lines, ""])
+
+
+def _mermaid_names(arrow: str) -> str:
+    states, colon, event = arrow.partition(": ")
+    return re.sub(r"(?<=\w)-(?=\w)", "_", states) + colon + event

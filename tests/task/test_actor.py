@@ -1,0 +1,236 @@
+"""A task in its actor: started and stopped once, told about once, whatever is repeated."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.cluster.limits import monotonic_ms
+from gearpy.ids import MAX_MS, SessionId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.data import Batch, DataMessage, Message
+from gearpy.task.actor import ClockBoard, StartTask, StopTask, TaskActor, TaskMessage
+from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
+from gearpy.task.runner import TaskInfo, TaskRunner
+from gearpy.transport.memory import MemoryHub, MemoryTransport
+from tests.cluster.build import eventually
+from tests.task.build import SESSION, TASK, some_limits
+
+UPSTREAM = TaskId(0, 0)
+
+
+@dataclass
+class Events:
+    """Notes what a task actor tells its executor."""
+
+    said: list[str] = field(default_factory=list)
+    errors: list[ErrorCard | None] = field(default_factory=list)
+
+    def on_task_started(self, task_id: TaskId) -> None:
+        """Note it."""
+        self.said.append("started")
+
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
+        """Note it."""
+        self.said.append("failed")
+        self.errors.append(error)
+
+    def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
+        """Note it."""
+        self.said.append("stopped")
+        self.errors.append(error)
+
+
+class Noting(Task):
+    """Notes its own life."""
+
+    life: list[str]
+    error_at = ""
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Note it."""
+        self.note("start")
+
+    def on_next(self, message: Message) -> None:
+        """Note it."""
+        self.note(f"next {message.value}")
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Note it."""
+        self.note(f"stop {completed}")
+
+    def note(self, what: str) -> None:
+        """Note it, or fail."""
+        self.life.append(what)
+        if self.error_at and what.startswith(self.error_at):
+            raise ValueError(what)
+
+
+class Desk:
+    """A task actor and the executor around it."""
+
+    def __init__(self, system: ThreadedActorSystem) -> None:
+        self.events = Events()
+        self.board = ClockBoard()
+        self._system = system
+
+    def start(self, make: Callable[[TaskContext], Task], *, upstream: bool = True) -> None:
+        """Spawn it; the messages follow."""
+        info = TaskInfo(
+            task_id=TASK,
+            session=SESSION,
+            parallelism=1,
+            operator="noting",
+            upstream=[UPSTREAM] if upstream else [],
+            edges=[],
+        )
+        self.ref = self._system.spawn(lambda: self._actor(info, make), "task")
+
+    def _actor(self, info: TaskInfo, make: Callable[[TaskContext], Task]) -> TaskActor:
+        runner = TaskRunner(
+            info,
+            make,
+            limits=some_limits(),
+            task_limits=TaskLimits(),
+            turn_ms=5,
+            clock_ms=monotonic_ms,
+            wall_ms=monotonic_ms,
+        )
+        return TaskActor(
+            runner,
+            MemoryTransport(MemoryHub(), "desk"),
+            self.events,
+            self.board,
+            clock_ms=monotonic_ms,
+            report_interval_ms=10,
+        )
+
+    def tell(self, *messages: TaskMessage) -> None:
+        """Put messages into the mailbox."""
+        for message in messages:
+            self.ref.tell(message)
+
+    def wait_for(self, *said: str) -> None:
+        """Wait until exactly this was told."""
+        eventually(lambda: len(self.events.said) >= len(said))
+        assert self.events.said == list(said)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    """Return a desk whose actors end with the test."""
+    with ThreadedActorSystem() as system:
+        yield Desk(system)
+
+
+def noting(error_at: str = "") -> type[Noting]:
+    """Return a class of its own for the test."""
+    return type("Mine", (Noting,), {"life": [], "error_at": error_at})
+
+
+def test_task_asked_twice_to_start_starts_once(desk: Desk) -> None:
+    """And answers twice, as the first answer may be lost."""
+    task = noting()
+    desk.start(task)
+
+    desk.tell(StartTask(0), StartTask(0))
+
+    desk.wait_for("started", "started")
+    assert task.life == ["start"]
+
+
+def test_task_asked_twice_to_stop_stops_once(desk: Desk) -> None:
+    """And answers twice; what comes after is not looked at."""
+    task = noting()
+    desk.start(task)
+
+    desk.tell(StartTask(0), StopTask(completed=True), a_gap(), StopTask(completed=False))
+
+    desk.wait_for("started", "stopped", "stopped")
+    assert task.life == ["start", "stop True"]
+
+
+def a_gap() -> DataMessage:
+    """Return a message that cannot be the first of its link."""
+    return DataMessage(SessionId(3), UPSTREAM, TASK, 99, Batch([1], [0]))
+
+
+def test_task_that_failed_answers_a_stop_and_starts_no_more(desk: Desk) -> None:
+    """It was stopped when it failed."""
+    task = noting("start")
+    desk.start(task)
+
+    desk.tell(StartTask(0), StopTask(completed=False), StartTask(0))
+
+    desk.wait_for("failed", "stopped")
+    assert desk.events.errors[0] is not None
+    assert desk.events.errors[0].cause == "ValueError: start"
+    assert task.life == ["start", "stop False"]
+
+
+def test_error_of_a_stop_is_told_with_it(desk: Desk) -> None:
+    """The executor passes it on."""
+    desk.start(noting("stop"))
+
+    desk.tell(StartTask(0), StopTask(completed=True))
+
+    desk.wait_for("started", "stopped")
+    assert desk.events.errors[-1] is not None
+    assert desk.events.errors[-1].cause == "ValueError: stop True"
+
+
+def test_task_is_stopped_with_its_actor(desk: Desk) -> None:
+    """Nobody needs to ask, and what it raises then stops nothing."""
+    task = noting("stop")
+    desk.start(task)
+    desk.tell(StartTask(0))
+    desk.wait_for("started")
+
+    desk._system.stop(desk.ref)  # noqa: SLF001 - as its executor would
+
+    eventually(lambda: task.life == ["start", "stop False"])
+
+
+def test_task_that_cannot_say_how_far_it_is_is_stopped_all_the_same(desk: Desk) -> None:
+    """Its failure is told, and its `on_stop` called."""
+
+    class Lost(Noting):
+        life: list[str] = []  # noqa: RUF012 - of this test alone
+
+        @property
+        def hold_ms(self) -> int:
+            raise ValueError("lost")
+
+    desk.start(Lost)
+
+    desk.tell(StartTask(0))
+    desk.wait_for("started", "failed")
+    desk.tell(StopTask(completed=True))
+
+    desk.wait_for("started", "failed", "stopped")
+    assert Lost.life == ["start", "stop False"]
+
+
+def test_source_is_woken_again_and_again(desk: Desk) -> None:
+    """Each wait ends, however short; then the clock says that it is done."""
+
+    class Slow(Task):
+        turns = 0
+
+        def produce(self) -> int:
+            self.turns += 1
+            return FINISHED if self.turns == 30 else 1
+
+    clocks: list[TaskClock] = []
+    desk.start(Slow, upstream=False)
+
+    desk.tell(StartTask(0))
+
+    def is_done() -> bool:
+        clocks.extend(desk.board.collect())
+        return bool(clocks) and clocks[-1].clock_ms == MAX_MS
+
+    eventually(is_done)
+    desk.wait_for("started")
