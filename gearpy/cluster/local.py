@@ -40,6 +40,7 @@ from gearpy.transport.api import Transport, split_address
 from gearpy.transport.memory import MemoryHub, MemoryTransport
 from gearpy.transport.secret import load_or_create_secret
 from gearpy.transport.tcp import TcpTransport
+from gearpy.wire.codec import decode_control, encode_control
 
 __all__ = ["LocalCluster", "run"]
 
@@ -92,8 +93,10 @@ class LocalCluster:
             self._listener.serve_control(self._answer)
 
     def ask(self, message: MasterMessage) -> Any:
-        """Ask the master, as a client does."""
-        return self._master.ask(message, self.config.masterclient.timeout_s)
+        """Ask the master, as a client in another process does."""
+        question: Any = decode_control(encode_control(message))
+        reply = self._master.ask(question, self.config.masterclient.timeout_s)
+        return decode_control(encode_control(reply))
 
     def run(
         self,

@@ -3,7 +3,8 @@
 Gearpump counts messages with 16-bit numbers and clocks an edge by what its receivers echo; here
 counts are unbounded, every data message has a sequence number beside the count, and the clock
 of an edge is the oldest record that is not yet acknowledged, so that a quiet target holds
-nothing back. Gearpump: `Subscription`, with the clock rule of its release 0.8.
+nothing back. A data message without records counts as one, so that its loss is found, too.
+Gearpump: `Subscription`, with the clock rule of its release 0.8.
 """
 
 from collections import deque
@@ -101,6 +102,10 @@ class Subscription:
         asked_seq = state.asked[-1].seq if state.asked else state.acked
         due = span.seq - asked_seq >= self._limits.ack_interval_records
         return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
+
+    def ask(self, target: int, now_ms: int) -> int:
+        """Ask at once about everything sent to ``target``; return the count to ask about."""
+        return self._ask(self._targets[target], now_ms)
 
     def on_ack(self, target: int, *, seq: int, received: int) -> None:
         """Free the credit of what was acknowledged.

@@ -93,6 +93,11 @@ class DataMessage:
     epoch: int = 0
     size_bytes: int = 0  #: What flow control counted for it; an estimate on the row path.
 
+    @property
+    def counted(self) -> int:
+        """What flow control counts for it: its records; a punctuation as one, lest it get lost."""
+        return len(self.batch) or 1
+
 
 @dataclass(slots=True, frozen=True)
 class InitialAckRequest:

@@ -57,9 +57,8 @@ class Inlet:
 
     def on_processed(self, message: DataMessage) -> bool:
         """Count a data message whose records are processed; return whether the watermark moved."""
-        records = len(message.batch)
-        self.records_queued -= records
-        self._counts.on_processed(message.source, message.session, records)
+        self.records_queued -= len(message.batch)
+        self._counts.on_processed(message.source, message.session, message.counted)
         return self.watermarks.on_link(message.source, message.watermark_ms, idle=message.idle)
 
     def answer(self, request: AckRequest | InitialAckRequest) -> Ack | None:

@@ -174,13 +174,14 @@ class Outlet:
     def _tell_watermark(self, now_ms: int) -> None:
         self._dirty = False
         self._told_ms = now_ms
-        for _, link in self._links():
-            if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
-                continue
-            if link.held:  # Told with what is held, once there is credit for it.
-                self._dirty = True
-            else:
-                self._send(link, Batch([], []), 0)
+        for edge in self._edges:
+            for index, link in enumerate(edge.links):
+                if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
+                    continue
+                if link.held or edge.subscription.credit(index) <= 0:
+                    self._dirty = True  # Told with what is held, or bare, once there is credit.
+                else:
+                    self._dispatch(edge, index, Batch([], []), MAX_MS, now_ms)
 
     def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[Batch]:
         size = estimate_bytes(values)
@@ -217,30 +218,33 @@ class Outlet:
     def _dispatch(
         self, edge: "_EdgeOutput", index: int, batch: Batch, oldest_ms: int, now_ms: int
     ) -> None:
-        link = edge.links[index]
-        size = estimate_bytes(batch.values)
-        self._send(link, batch, size)
+        message = self._message(edge.links[index], batch)
+        self._outbox.append(message)
         due = edge.subscription.on_sent(
-            index, records=len(batch), size_bytes=size, oldest_ms=oldest_ms, now_ms=now_ms
+            index,
+            records=message.counted,
+            size_bytes=message.size_bytes,
+            oldest_ms=oldest_ms,
+            now_ms=now_ms,
         )
+        if due is None and message.watermark_ms == MAX_MS:
+            due = edge.subscription.ask(index, now_ms)  # The end waits for nothing but this.
         if due is not None:
-            self._request_ack(link.target, due)
+            self._request_ack(message.target, due)
 
-    def _send(self, link: _Link, batch: Batch, size_bytes: int) -> None:
+    def _message(self, link: _Link, batch: Batch) -> DataMessage:
         link.seq += 1
         if not link.held:  # What is still held was put out before the latest promise.
             link.watermark_ms, link.idle = self.watermark_ms, self.idle
-        self._outbox.append(
-            DataMessage(
-                session=self._session,
-                source=self._task_id,
-                target=link.target,
-                seq=link.seq,
-                batch=batch,
-                watermark_ms=link.watermark_ms,
-                idle=link.idle,
-                size_bytes=size_bytes,
-            )
+        return DataMessage(
+            session=self._session,
+            source=self._task_id,
+            target=link.target,
+            seq=link.seq,
+            batch=batch,
+            watermark_ms=link.watermark_ms,
+            idle=link.idle,
+            size_bytes=estimate_bytes(batch.values),
         )
 
     def _request_ack(self, target: TaskId, seq: int) -> None:

@@ -214,7 +214,7 @@ class TaskDriver:
     def _take(self, message: LinkMessage) -> None:
         if isinstance(message, DataMessage):
             assert isinstance(message.batch, Batch)
-            self._got += len(message.batch)
+            self._got += message.counted
             self.outputs += message.batch.messages()
         elif isinstance(message, Unmanaged):
             self.unmanaged.append((message.target, message.value))

@@ -89,7 +89,7 @@ class TargetTask:
                 source=message.target,
                 target=message.source,
                 seq=message.seq,
-                received=len(self.messages),
+                received=sum(message.counted for message in self.data),
             )
         if isinstance(message, DataMessage):
             self._take_data(message)
@@ -195,7 +195,7 @@ class Bench:
         batch = Batch.of(*(m if isinstance(m, Message) else Message(m) for m in messages))
         task = self.sources[source]
         self._sent[task] += 1
-        self._records[task] += len(batch)
+        self._records[task] += len(batch) or 1
         self.runner.receive(
             DataMessage(
                 session=UPSTREAM_SESSION,

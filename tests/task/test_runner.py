@@ -284,6 +284,38 @@ def test_wrong_count_of_a_target_is_message_loss() -> None:
         bench.runner.receive(Ack(session=SESSION, source=TARGET, target=TASK, seq=10, received=9))
 
 
+def test_lost_end_of_a_stream_is_message_loss() -> None:
+    """A message without records counts, too; else the target would wait for the end for ever."""
+    bench = Bench(Echo).open()
+    bench.send(1, watermark_ms=MAX_MS)
+    bench.turn()
+    bench.pass_time(20)
+    queue = bench.target.queue
+    end = next(m for m in queue if isinstance(m, DataMessage) and m.watermark_ms == MAX_MS)
+
+    queue.remove(end)
+
+    with pytest.raises(MessageLost):
+        bench.run()
+
+
+def test_bare_watermark_waits_for_credit() -> None:
+    """It counts like a record, and no more than the window is ever unacknowledged."""
+    bench = Bench(Echo, limits=some_limits(window=2, interval=2, batch=2)).open()
+    bench.send(1, 2)
+    bench.turn()
+
+    bench.send(watermark_ms=7)
+    bench.pass_time(20)
+    told_before = [m.watermark_ms for m in bench.target.queue if isinstance(m, DataMessage)]
+    bench.run()
+    bench.pass_time(20)
+    bench.run()
+
+    assert 7 not in told_before
+    assert bench.target.watermark_ms == 7
+
+
 def test_quiet_link_is_asked_about_without_traffic() -> None:
     """The owner is told when to come back."""
     bench = Bench(Echo).open()
