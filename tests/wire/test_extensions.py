@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 import msgpack
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -150,7 +151,6 @@ def test_bytearrays_arrive_as_bytes() -> None:
 
 def test_numpy_scalars_arrive_as_numpy_scalars() -> None:
     """Where numpy is imported its numbers keep their precision."""
-    np = pytest.importorskip("numpy")
     values = [np.float32(1.5), np.int64(-3), np.bool_(1), np.datetime64("2024-01-02", "ms")]
 
     arrived = over_the_wire(values)
