@@ -64,12 +64,7 @@ def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chai
     chains: dict[Node, _Chain] = {}
     for node in nodes:
         source = chains[node.inputs[0]] if node.inputs else None
-        inherited = source.parallelism if source else default_parallelism
-        wanted = node.parallelism if node.parallelism is not None else inherited
-        if isinstance(node, FoldNode) and node.parallelism is None:
-            wanted = default_parallelism
-        if isinstance(node, ReadNode) and node.parallelism is None:
-            wanted = _useful_parallelism(node, default_parallelism)
+        wanted = _parallelism(node, source, default_parallelism)
         if source is not None and _joins(node, wanted, source, readers[node.inputs[0]]):
             source.steps.append(node)
             chains[node] = source
@@ -78,12 +73,20 @@ def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chai
     return chains
 
 
-def _useful_parallelism(node: ReadNode, wanted: int) -> int:
-    """Return no more tasks than the source has partitions, unless somebody asks for more."""
+def _parallelism(node: Node, source: _Chain | None, default: int) -> int:
+    if node.parallelism is not None:
+        return node.parallelism
+    if isinstance(node, ReadNode):
+        return _useful_parallelism(node, default)
+    return default if source is None or isinstance(node, FoldNode) else source.parallelism
+
+
+def _useful_parallelism(node: ReadNode, default: int) -> int:
+    """Return no more tasks than the source has partitions."""
     try:
-        return min(wanted, max(1, len(node.source.partitions())))
+        return min(default, max(1, len(node.source.partitions())))
     except ConfigError:
-        return wanted  # Told with all other mistakes, when the application is made.
+        return default  # Told with all other mistakes, when the application is made.
 
 
 def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:

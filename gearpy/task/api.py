@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.data import Batch, Message
@@ -94,6 +94,10 @@ class Task:
     for a task without inputs. Made on the executor, at the start: the constructor may open
     nothing, `on_start` may. Gearpump: `Task`.
     """
+
+    #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
+    #: without downstream, what it takes counts.
+    counts_output: ClassVar[bool] = False
 
     def __init__(self, context: TaskContext) -> None:
         self.context = context

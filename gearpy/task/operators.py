@@ -46,6 +46,8 @@ class ChainTask(Task):
         make_stages: makes this task's own stages; called by `on_start`.
     """
 
+    counts_output = True  # A sink is one of the stages.
+
     def __init__(
         self, context: TaskContext, make_stages: Callable[[TaskContext], Sequence[Stage]]
     ) -> None:

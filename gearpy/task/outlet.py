@@ -42,14 +42,29 @@ class _Link:
     seq: int = 0
     watermark_ms: int = MIN_MS  #: Last watermark told.
     idle: bool = False  #: Last flag told.
-    held: deque["_Held"] = field(default_factory=deque)  #: Waits for credit.
+    held: deque["_Portion"] = field(default_factory=deque)  #: Waits for credit.
 
 
-class _Held(NamedTuple):
-    """A batch and its oldest event time, so that finding the oldest of many stays cheap."""
+class _Portion(NamedTuple):
+    """What goes into one data message, and what flow control has to know of it."""
 
     batch: Batch
     oldest_ms: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, values: list[Any], timestamps: list[int]) -> "_Portion":
+        """Measure some records; none are older than nothing and take no room."""
+        oldest_ms = min(timestamps, default=MAX_MS)
+        return cls(Batch(values, timestamps), oldest_ms, estimate_bytes(values))
+
+    def split(self, records: int) -> tuple["_Portion", "_Portion"]:
+        """Return the first so many records, and the rest."""
+        values, timestamps = self.batch.values, self.batch.timestamps
+        return (
+            _Portion.of(values[:records], timestamps[:records]),
+            _Portion.of(values[records:], timestamps[records:]),
+        )
 
 
 class Outlet:
@@ -94,8 +109,8 @@ class Outlet:
         """Send records to every downstream processor."""
         for edge in self._edges:
             for index, part, times in edge.partition(values, timestamps, self._task_id.task_index):
-                for batch in self._portions(part, times):
-                    self._offer(edge, index, batch, now_ms)
+                for portion in self._portions(part, times):
+                    self._offer(edge, index, portion, now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
         """Take an acknowledgement and send what was held for want of credit.
@@ -181,50 +196,46 @@ class Outlet:
                 if link.held or edge.subscription.credit(index) <= 0:
                     self._dirty = True  # Told with what is held, or bare, once there is credit.
                 else:
-                    self._dispatch(edge, index, Batch([], []), MAX_MS, now_ms)
+                    self._dispatch(edge, index, _Portion.of([], []), now_ms)
 
-    def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[Batch]:
-        size = estimate_bytes(values)
+    def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[_Portion]:
+        whole = _Portion.of(values, timestamps)
         count = len(values)
-        fits = max(1, self._limits.batch_bytes * count // max(size, 1))
+        fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
         step = min(self._limits.batch_records, fits)
         if count <= step:
-            return (Batch(values, timestamps),)
+            return (whole,)
         return (
-            Batch(values[i : i + step], timestamps[i : i + step]) for i in range(0, count, step)
+            _Portion.of(values[i : i + step], timestamps[i : i + step])
+            for i in range(0, count, step)
         )
 
-    def _offer(self, edge: "_EdgeOutput", index: int, batch: Batch, now_ms: int) -> None:
+    def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
         link = edge.links[index]
-        oldest_ms = min(batch.timestamps)
-        if link.held or edge.subscription.credit(index) < len(batch):
-            link.held.append(_Held(batch, oldest_ms))
+        if link.held or edge.subscription.credit(index) < len(portion.batch):
+            link.held.append(portion)
             self.is_blocked = True
             self._release(edge, index, now_ms)
         else:
-            self._dispatch(edge, index, batch, oldest_ms, now_ms)
+            self._dispatch(edge, index, portion, now_ms)
 
     def _release(self, edge: "_EdgeOutput", index: int, now_ms: int) -> None:
         link = edge.links[index]
         while link.held and (room := edge.subscription.credit(index)) > 0:
-            batch, oldest_ms = link.held.popleft()
-            if len(batch) > room:
-                rest = Batch(batch.values[room:], batch.timestamps[room:])
-                link.held.appendleft(_Held(rest, min(rest.timestamps)))
-                batch = Batch(batch.values[:room], batch.timestamps[:room])
-                oldest_ms = min(batch.timestamps)
-            self._dispatch(edge, index, batch, oldest_ms, now_ms)
+            portion = link.held.popleft()
+            if len(portion.batch) > room:
+                portion, rest = portion.split(room)
+                link.held.appendleft(rest)
+            self._dispatch(edge, index, portion, now_ms)
 
-    def _dispatch(
-        self, edge: "_EdgeOutput", index: int, batch: Batch, oldest_ms: int, now_ms: int
-    ) -> None:
-        message = self._message(edge.links[index], batch)
+    def _dispatch(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
+        message = self._message(edge.links[index], portion)
         self._outbox.append(message)
         due = edge.subscription.on_sent(
             index,
             records=message.counted,
-            size_bytes=message.size_bytes,
-            oldest_ms=oldest_ms,
+            size_bytes=portion.size_bytes,
+            oldest_ms=portion.oldest_ms,
             now_ms=now_ms,
         )
         if due is None and message.watermark_ms == MAX_MS:
@@ -232,7 +243,7 @@ class Outlet:
         if due is not None:
             self._request_ack(message.target, due)
 
-    def _message(self, link: _Link, batch: Batch) -> DataMessage:
+    def _message(self, link: _Link, portion: _Portion) -> DataMessage:
         link.seq += 1
         if not link.held:  # What is still held was put out before the latest promise.
             link.watermark_ms, link.idle = self.watermark_ms, self.idle
@@ -241,10 +252,10 @@ class Outlet:
             source=self._task_id,
             target=link.target,
             seq=link.seq,
-            batch=batch,
+            batch=portion.batch,
             watermark_ms=link.watermark_ms,
             idle=link.idle,
-            size_bytes=estimate_bytes(batch.values),
+            size_bytes=portion.size_bytes,
         )
 
     def _request_ack(self, target: TaskId, seq: int) -> None:

@@ -27,7 +27,6 @@ from gearpy.messages.data import (
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.failure import USER_ERRORS, complete, operator_error
 from gearpy.task.inlet import Inlet
-from gearpy.task.operators import ChainTask
 from gearpy.task.outlet import Outlet, OutputEdge, OutputLimits
 from gearpy.task.output import Columns, columns_of_batch, columns_of_messages
 from gearpy.task.timers import Timers
@@ -102,7 +101,7 @@ class TaskRunner:
         self._claimed_clock_ms = MIN_MS
         self.context = self._make_context(wall_ms)
         self.task: Task | None = None
-        self._ends_here = False
+        self._counts_taken = False
         self._drive: Callable[[Batch], Iterator[Batch | None]] = self._drive_messages
 
     def open(self, start_time_ms: int) -> None:
@@ -117,8 +116,7 @@ class TaskRunner:
             self._produce_at_ms = self._clock_ms()
         if type(self.task).on_batch is not Task.on_batch:
             self._drive = self._drive_batch
-        # A chain counts what its sink writes; of a task of the user's, what it takes is known.
-        self._ends_here = not self.info.edges and not isinstance(self.task, ChainTask)
+        self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
@@ -236,7 +234,7 @@ class TaskRunner:
                 self._outlet.announce(self._outlet.watermark_ms, idle=False)
             self.context.counters.records_in += len(batch.values)
             yield from self._drive(batch)
-            if self._ends_here:
+            if self._counts_taken:
                 self.context.counters.records_out += len(batch.values)
         if self._inlet.on_processed(message):
             yield from self._advance(self._inlet.watermarks.watermark_ms)
