@@ -9,7 +9,11 @@
     ├── ProtocolError               a peer spoke nonsense: bad frame, wrong version, over a limit
     │   └── AuthenticationFailed    a peer could not prove that it knows the cluster secret
     ├── ConnectionLost              a peer or the network went away
+    │   └── NodeGivenUp             this process was frozen or cut off, and others count it as lost
     ├── MessageLost                 counts or sequence numbers of a link do not match
+    ├── LogBroken                   the master's log could not be written, and takes nothing more
+    ├── LogDamaged                  the master's log was changed by something else; names the place
+    ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
     ├── MailboxFull                 a bounded mailbox refused a message
     ├── ActorStopped                asked an actor that has stopped, or stopped before it answered
     └── AskTimeout                  no answer in time; the question may still be handled
@@ -28,10 +32,14 @@ __all__ = [
     "ConnectionLost",
     "GearpyError",
     "GraphError",
+    "LogBroken",
+    "LogDamaged",
     "MailboxFull",
     "MessageLost",
+    "NodeGivenUp",
     "OperatorError",
     "ProtocolError",
+    "SnapshotDamaged",
     "SubmitRefused",
 ]
 
@@ -108,8 +116,41 @@ class ConnectionLost(GearpyError):
     """A peer or the network went away."""
 
 
+class NodeGivenUp(ConnectionLost):
+    """This process was frozen or cut off for so long that others count it as lost.
+
+    What it does is in vain: it has to end, or begin anew.
+    """
+
+
 class MessageLost(GearpyError):
     """Counts or sequence numbers of a link do not match. Gearpump: `MsgLostException`."""
+
+
+class LogBroken(GearpyError):
+    """A log could not be written. What was appended last may or may not be there."""
+
+
+class LogDamaged(GearpyError):
+    """A file of a log is not as the log left it. Nothing of it was loaded."""
+
+    def __init__(self, *, file: str, offset: int, reason: str) -> None:
+        super().__init__(
+            f"{file} is damaged at byte {offset}: {reason}; restore its folder from a copy, or "
+            "move it away to begin without it"
+        )
+        self.file = file
+        self.offset = offset
+        self.reason = reason
+
+
+class SnapshotDamaged(GearpyError):
+    """A snapshot of tasks is missing, or is not what was stored. An older one may do."""
+
+    def __init__(self, *, location: str, reason: str) -> None:
+        super().__init__(f"snapshot {location}: {reason}")
+        self.location = location
+        self.reason = reason
 
 
 class MailboxFull(GearpyError):

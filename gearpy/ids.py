@@ -17,6 +17,10 @@ __all__ = [
     "SessionId",
     "TaskId",
     "WorkerId",
+    "address_of",
+    "incarnation_of",
+    "is_same_node",
+    "node_text",
 ]
 
 AppId = NewType("AppId", int)
@@ -63,7 +67,8 @@ class TaskId(NamedTuple):
 class ActorPath(NamedTuple):
     """Where an actor lives, in a form that can cross a process boundary.
 
-    ``node`` is ``""`` for the process at hand, else ``host:port`` of its control listener.
+    ``node`` is ``""`` for the process at hand, else a text made by `node_text`, or without its
+    incarnation: whichever process is there.
     ``name`` is unique in its actor system and stays the same over restarts.
     """
 
@@ -72,3 +77,28 @@ class ActorPath(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.node}/{self.name}"
+
+
+def node_text(address: str, incarnation: str) -> str:
+    """Return ``host:port#incarnation``, which names one process for ever."""
+    assert "#" not in address, f"{address!r} has an incarnation already"
+    return f"{address}#{incarnation}"
+
+
+def address_of(node: str) -> str:
+    """Return ``host:port`` of a node text, with or without incarnation."""
+    return node.partition("#")[0]
+
+
+def incarnation_of(node: str) -> str:
+    """Return the incarnation of a node text; empty when it means whoever is there."""
+    return node.partition("#")[2]
+
+
+def is_same_node(node: str, other: str) -> bool:
+    """Tell whether two node texts can mean one process.
+
+    Incarnations decide when both have one, as a host may have several names.
+    """
+    one, two = incarnation_of(node), incarnation_of(other)
+    return one == two if one and two else address_of(node) == address_of(other)

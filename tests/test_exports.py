@@ -107,7 +107,8 @@ def test_importing_the_cores_loads_no_actor_and_no_event_loop() -> None:
 
     loaded = _loaded_by("; ".join(f"import gearpy.core.{module}" for module in modules))
 
-    assert not loaded & {*HEAVY, "gearpy.actor", "gearpy.transport"}
+    # What is stored is encoded by msgspec, which does nothing else.
+    assert not loaded & ({*HEAVY, "gearpy.actor", "gearpy.transport"} - {"msgspec"})
 
 
 def _loaded_by(code: str) -> set[str]:

@@ -30,8 +30,13 @@ BANNED_MODULES: Final = frozenset({"common", "helper", "helpers", "misc", "util"
 BANNED: Final = (
     ("print", "logging, or return the text", ("gearpy/cli/", "gearpy/connectors/console.py")),
     (".utcnow", "datetime.now(UTC)", ()),
-    ("pickle", "gearpy.wire.payload", ()),
-    ("cloudpickle", "gearpy.wire.payload", ()),
+    *(
+        (name, "gearpy.wire.payload or gearpy.wire.codec", ())
+        for name in ("pickle", "cloudpickle", "dill", "marshal", "shelve", "jsonpickle", "yaml")
+    ),
+    *((name, "a program as a list of arguments", ()) for name in ("os.system", "os.popen", "pty")),
+    ("eval", "a parser of what you expect", ()),
+    ("exec", "a function", ("gearpy/task/fused.py",)),  # Source made there, of fixed words only.
 )
 
 
@@ -150,6 +155,23 @@ def test_banned_names_are_not_used() -> None:
     ]
 
     assert not used, "\n".join(used)
+
+
+def test_no_shell_reads_what_is_started() -> None:
+    """A name of a user or a file must not become a command."""
+    shells = [
+        f"{_name(path)}:{node.lineno}"
+        for path in _modules(LIBRARY)
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call)
+        and any(
+            keyword.arg == "shell"
+            and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+            for keyword in node.keywords
+        )
+    ]
+
+    assert not shells, "\n".join(shells)
 
 
 def test_tests_do_not_sleep() -> None:

@@ -1,11 +1,17 @@
 """The command `bin/bench`."""
 
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from gearpy.bench import pair
+from gearpy.bench.chaos import run_chaos
+from gearpy.bench.recovery import measure_recovery
+from gearpy.bench.simulate import run_seeds
 from gearpy.bench.slow_sink import measure_slow_sink
+from gearpy.bench.sol import run_sol
 from gearpy.bench.start import measure_start
 
 __all__ = ["main"]
@@ -18,20 +24,26 @@ def sol(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
     fixed_rate: Annotated[float, typer.Option(help="msg/s at which to take latency, too")] = 5e5,
+    executors: Annotated[
+        str, typer.Option(help="thread: one executor; process: two, joined by TCP; or both")
+    ] = "both",
 ) -> None:
     """Messages per second and latency of one hop, in process and over TCP between processes.
 
-    Each kind runs at full speed, at half of that, at a fixed rate, and with `on_batch`.
+    Each kind runs at full speed, at half of that, at a fixed rate, and with whole batches.
     """
     typer.echo(f"{'':34} {'msg/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'MB begin':>9} {'MB end':>7}")
-    for name, run in (("in process", pair.run_in_process), ("tcp", pair.run_in_two_processes)):
-        full = [_show(f"{name}, full speed", run({"seconds": seconds})) for _ in range(runs)]
+    for kind in ("thread", "process"):
+        if executors not in {kind, "both"}:
+            continue
+        run = partial(run_sol, kind)
+        full = [_show(f"{kind}, full speed", run({"seconds": seconds})) for _ in range(runs)]
         half = sorted(full)[len(full) // 2] / 2
         for rate in (half, fixed_rate):
             for _ in range(runs):
-                _show(f"{name}, at {rate:,.0f}/s", run({"seconds": seconds, "rate": rate}))
+                _show(f"{kind}, at {rate:,.0f}/s", run({"seconds": seconds, "rate": rate}))
         for _ in range(runs):
-            _show(f"{name}, on_batch", run({"seconds": seconds, "batch": True}))
+            _show(f"{kind}, batches", run({"seconds": seconds, "batch": True}))
 
 
 @_app.command()
@@ -51,10 +63,55 @@ def slow_sink(
         typer.echo(f"{second:6} {read:13,} {written:13,} {memory_mb:6.1f}")
 
 
-@_app.command(hidden=True)
-def sol_child(options: str) -> None:
-    """Run the consumer of `sol` (used by the command itself)."""
-    pair.child_main(options)
+@_app.command()
+def recovery(
+    times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
+) -> None:
+    """How long records stop flowing after a failure, on a cluster of processes."""
+    with TemporaryDirectory(prefix="gearpy-recovery-") as folder:
+        typer.echo(f"{'failure':24} {'times':>5} {'p50 s':>7} {'p95 s':>7} {'max s':>7}")
+        for each in measure_recovery(Path(folder), times=times):
+            typer.echo(
+                f"{each.kind:24} {len(each.seconds):5} {each.quantile(0.5):7.2f} "
+                f"{each.quantile(0.95):7.2f} {max(each.seconds):7.2f}"
+            )
+
+
+@_app.command()
+def chaos(
+    faults: Annotated[int, typer.Option(help="how many")] = 30,
+    seconds: Annotated[float, typer.Option(help="length of the stream")] = 60,
+    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+) -> None:
+    """Kill and freeze processes of a cluster while it counts words; compare the answer."""
+    with TemporaryDirectory(prefix="gearpy-chaos-") as folder:
+        report = run_chaos(Path(folder), seed=seed, faults=faults, seconds=seconds, say=typer.echo)
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if report.lost or report.status != "succeeded" else 0)
+
+
+@_app.command()
+def simulate(
+    seeds: Annotated[int, typer.Option(help="how many")] = 10_000,
+    first: Annotated[int, typer.Option(help="the first one")] = 0,
+    processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+) -> None:
+    """Clusters in virtual time with faults, one for each seed; says which ones went wrong."""
+    done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
+    for result in run_seeds(first, seeds, processes=processes):
+        done, faults = done + 1, faults + len(result.faults)
+        restarts, virtual_ms = restarts + result.restarts, virtual_ms + result.virtual_ms
+        if result.problem:
+            bad += 1
+            typer.echo(f"seed {result.seed}: {result.problem}; {', '.join(result.faults)}")
+        if done % 1000 == 0:
+            typer.echo(f"{done} seeds, {bad} went wrong")
+    typer.echo(
+        f"{done} seeds, {faults} faults, {restarts} restarts of tasks, "
+        f"{virtual_ms / 3_600_000:.1f} virtual hours: {bad} went wrong"
+    )
+    raise typer.Exit(1 if bad else 0)
 
 
 def _show(name: str, result: dict[str, float]) -> float:

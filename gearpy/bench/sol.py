@@ -1,23 +1,34 @@
 """SOL: 100-byte messages from a source over a shuffle to a task that does nothing.
 
-One `output(Message)` for each message, one `on_next` for each, acknowledgements on. Rates are
+Row path: one `output(Message)` for each message, one `on_next` for each. Batch path: the source
+makes whole batches and the receiver takes them by `on_batch`. Acknowledgements are on. Rates are
 taken at the receiver after a warm-up. Latency is from `output` to `on_next`, one message in
 some hundred, at a fixed rate.
 """
 
+import json
 import struct
 import time
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
 
 from gearpy.bench.measure import percentile, rss_mb
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.load import from_overrides
 from gearpy.core.partition import ShufflePartitioner
 from gearpy.ids import MIN_MS
+from gearpy.messages.cluster import Artifact
 from gearpy.messages.data import Batch, Message
 from gearpy.task.api import FINISHED, Task, TaskContext
 from gearpy.task.application import Graph, Processor, StreamApplication
 
-__all__ = ["SolResult", "sol_application"]
+__all__ = ["PROGRAM", "SolResult", "main", "run_sol", "sol_application"]
+
+#: What is submitted; the rest is imported from here in each process.
+PROGRAM: Final = "from gearpy.bench.sol import main\n"
 
 _BURST: Final = 1000
 _PROBE_EVERY: Final = 256
@@ -78,6 +89,19 @@ class SolProducer(Task):
         self._sent += count
 
 
+class SolBatchProducer(SolProducer):
+    """The same, making whole batches."""
+
+    def produce(self) -> Generator[Batch, None, int]:  # type: ignore[override] # both are allowed
+        """Send a batch."""
+        if time.monotonic() - self._begin >= self._seconds:
+            return FINISHED
+        values, timestamps = [self._payload] * _BURST, [0] * _BURST
+        values[0], timestamps[0] = _STAMP.pack(time.monotonic_ns()) + self._payload[8:], 1
+        yield Batch(values, timestamps)
+        return 0
+
+
 class SolProcessor(Task):
     """Takes messages one by one; of those with a stamp it takes the latency."""
 
@@ -100,6 +124,12 @@ class SolProcessor(Task):
         self._received += 1
         if message.timestamp:
             self._take_stamp(message.value)
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Leave the figures where they were asked for."""
+        if completed:
+            path = Path(self.context.config["result"])
+            path.write_text(json.dumps(self.result()), encoding="utf-8")
 
     def result(self) -> dict[str, Any]:
         """Return the figures."""
@@ -140,10 +170,46 @@ class SolBatchProcessor(SolProcessor):
 
 
 def sol_application(
-    *, seconds: float, size: int = 100, rate: float = 0, warm_up: float = 1, batch: bool = False
+    result: Path,
+    *,
+    seconds: float,
+    size: int = 100,
+    rate: float = 0,
+    warm_up: float = 1,
+    batch: bool = False,
 ) -> StreamApplication:
-    """Return the two processors; ``rate`` 0 means as fast as they can."""
-    config = {"bytes": size, "rate": rate, "seconds": seconds + warm_up, "warm_up": warm_up}
-    producer = Processor(SolProducer, config=config)
+    """Return the two processors; ``rate`` 0 means as fast as they can.
+
+    The figures are written to the file ``result``, as JSON.
+    """
+    config = {
+        "bytes": size,
+        "rate": rate,
+        "seconds": seconds + warm_up,
+        "warm_up": warm_up,
+        "result": str(result),
+    }
+    producer = Processor(SolBatchProducer if batch else SolProducer, config=config)
     consumer = Processor(SolBatchProcessor if batch else SolProcessor, config=config)
     return StreamApplication("sol", Graph().connect(producer, consumer, ShufflePartitioner()))
+
+
+def main(args: list[str]) -> StreamApplication:
+    """Return the application that a file and options as JSON describe."""
+    return sol_application(Path(args[0]), **json.loads(args[1]))
+
+
+def run_sol(executors: Literal["thread", "process"], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Run SOL on a local cluster: one executor that is a thread, or two that are processes."""
+    with TemporaryDirectory(prefix="gearpy-sol-") as folder:
+        result, program = Path(folder) / "result.json", Path(folder) / "sol_program.py"
+        program.write_text(PROGRAM, encoding="utf-8")
+        config = from_overrides({"log.folder": folder})
+        with LocalCluster(config, executors=executors) as cluster:
+            artifact = Artifact(
+                kind="file", location=str(program), args=(str(result), json.dumps(dict(options)))
+            )
+            count = 2 if executors == "process" else 1
+            cluster.client.submit("sol", artifact, executors=count).wait()
+        figures: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return figures

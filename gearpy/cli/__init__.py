@@ -3,9 +3,14 @@
 - `main`: every command with its arguments and help. Start here.
 - `options`: options that several commands have; `settings` makes a configuration of them.
 - `run`: one application in this process; `program` loads it, `progress` shows how far it is.
-- `app`: submits an application to a cluster; `info` lists and stops them; `connect` finds the
-  cluster.
-- `local`: a whole cluster in this process.
+- `app`: submits an application to a cluster; `app_commands` and `quarantine_commands` have the
+  arguments of ``gear app`` and ``gear quarantine``.
+- `info`, `describe`, `why`, `logs`, `quarantine`: what there is to know of a cluster and its
+  applications; `lifecycle` stops and restarts them. `asking` is what they have in common;
+  `connect` finds the cluster.
+- `certs`: makes certificates; `certs_commands` has the arguments of ``gear certs``.
+- `local`: a whole cluster in this process; `master`, `worker`: its daemons, whose arguments are in
+  `daemon_commands`.
 - `output`: errors, tables and JSON, as people and programs read them; `text`: numbers and times.
 - `exits`: the exit codes; `guard` ends a command with the right one; `signals`: Ctrl-C;
   `log`: where the log goes.

@@ -1,14 +1,29 @@
 """Submits an application to a cluster."""
 
-from collections.abc import Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
 
 from gearpy.cli.connect import connected
 from gearpy.cli.output import print_json
-from gearpy.cli.program import load_program
 from gearpy.cli.settings import application_overrides
+from gearpy.cluster.artifacts import ApplicationLoader
+from gearpy.cluster.targets import split_path
+from gearpy.cluster.upload import Progress, Uploadable, packed, send
 from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import AppId, ExecutorId
+from gearpy.storage.archives import ArtifactLimits, unpack
 
 __all__ = ["submit_application"]
+
+#: Smaller programs are there before anyone wonders.
+_QUIET_BYTES: Final = 4 * 1024 * 1024
+_NOBODY: Final = (AppId(0), ExecutorId(0))
 
 
 def submit_application(
@@ -16,24 +31,78 @@ def submit_application(
     args: Sequence[str],
     *,
     name: str | None,
+    name_prefix: str,
     config: Config,
     executors: int | None,
+    check_requirements: bool,
     as_json: bool,
 ) -> None:
-    """Load it here, start it there, print its id.
+    """Pack it, load here what was packed, upload it, start it there, print its id.
 
     Raises:
         GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it.
     """
-    artifact, application = load_program(target, args)
-    with connected(config) as client:
-        running = client.submit(
-            name or application.name,
-            artifact,
-            executors=executors or config.application.executors,
-            config=application_overrides(config),
-        )
+    with packed(target, config, args=args, check_requirements=check_requirements) as program:
+        own_name = _name_of(program, target, config)
+        with connected(config) as client:
+            send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
+            running = client.submit(
+                f"{name_prefix}{name or own_name}",
+                program.artifact,
+                executors=executors or config.application.executors,
+                config=application_overrides(config),
+            )
     if as_json:
         print_json({"app_id": running.app_id, "name": running.name})
     else:
         print(f"application {running.app_id} ({running.name}) submitted")
+
+
+def _name_of(program: Uploadable, target: str, config: Config) -> str:
+    """Load what the cluster will load, as it will, so that mistakes show at once.
+
+    What is not installed here may be there, and the other way round, so only the cluster checks
+    requirements.
+    """
+    artifact = replace(program.artifact, check_requirements=False)
+    loader = ApplicationLoader(own_process=True)
+    with tempfile.TemporaryDirectory(prefix="gearpy-check-") as parent:
+        folder = Path(parent).resolve() / "program"
+        limits = ArtifactLimits.of(config.artifact)
+        with _told_as_given(program, target, folder):
+            unpack(program.path, folder, artifact.filename, limits)
+            try:
+                return loader.load(_NOBODY[0], artifact, _NOBODY[1], folder).name
+            finally:
+                loader.release(*_NOBODY)
+
+
+@contextmanager
+def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[None]:
+    """Tell mistakes with the paths that the user knows."""
+    path, artifact = split_path(target).path, program.artifact
+    place = f"{path}" if path.suffix == ".py" else f"{path}:{artifact.module}"
+
+    def told(text: str) -> str:
+        text = text.replace(f"{artifact.filename}:{artifact.module}", place)
+        return text.replace(str(folder), str(program.origin))
+
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(*map(told, error.mistakes)) from error
+    except OperatorError as error:
+        error.cause = told(error.cause)
+        error.source, error.traceback = told(error.source), told(error.traceback)
+        raise
+
+
+def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:
+    if as_json or program.size < _QUIET_BYTES or not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\ruploaded {done * 100 // total} %", end=end, file=sys.stderr, flush=True)
+
+    return show

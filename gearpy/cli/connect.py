@@ -8,9 +8,8 @@ from gearpy.cluster.client import ClusterClient
 from gearpy.cluster.limits import transport_limits
 from gearpy.config.schema import Config
 from gearpy.errors import ConnectionLost
-from gearpy.messages.cluster import MasterMessage
 from gearpy.transport.control_client import ControlClient
-from gearpy.transport.secret import load_or_create_secret
+from gearpy.transport.credentials import Credentials
 
 __all__ = ["connected"]
 
@@ -33,12 +32,11 @@ class _Masters:
     """Asks the masters in the order of the configuration, and stays with the one that answers."""
 
     def __init__(self, config: Config) -> None:
-        secret = load_or_create_secret(config.transport.secret_file)
-        limits = transport_limits(config)
-        self._clients = [ControlClient(each, secret, limits) for each in config.cluster.masters]
+        shown, limits = Credentials.of_cluster(config), transport_limits(config)
+        self._clients = [ControlClient(each, shown, limits) for each in config.cluster.masters]
         self._timeout_s = config.masterclient.timeout_s
 
-    def ask(self, message: MasterMessage) -> Any:
+    def ask(self, message: Any) -> Any:
         while True:
             try:
                 answer = self._clients[0].ask(message, self._timeout_s)

@@ -1,56 +1,60 @@
-"""Lists and stops the applications of a cluster."""
+"""Lists the applications and workers of a cluster."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from gearpy.cli import text
-from gearpy.cli.connect import connected
 from gearpy.cli.output import print_json, table
-from gearpy.config.schema import Config
-from gearpy.ids import AppId
+from gearpy.cluster.client import ClusterClient
+from gearpy.core.registry import TERMINAL
 from gearpy.messages.cluster import ApplicationSummary, WorkerSummary
 
-__all__ = ["kill_application", "print_cluster"]
+__all__ = ["print_applications", "print_cluster", "print_workers"]
 
 
-def print_cluster(config: Config, *, as_json: bool) -> None:
+def print_cluster(client: ClusterClient, *, as_json: bool) -> None:
     """Print the applications, oldest first, and the workers.
 
     Raises:
         GearpyError: there is no cluster, or it does not answer.
     """
-    with connected(config) as client:
-        applications, workers = client.applications(), client.workers()
+    applications, workers = client.applications(), client.workers()
     if as_json:
-        print_json(
-            {
-                "applications": [asdict(each) for each in applications],
-                "workers": [asdict(each) for each in workers],
-            }
-        )
+        print_json({**_as_values(applications=applications), **_as_values(workers=workers)})
     else:
-        _print_applications(applications)
+        _table_of_applications(applications)
         print()
-        _print_workers(workers)
+        _table_of_workers(workers)
 
 
-def kill_application(app_id: int, config: Config, *, as_json: bool) -> None:
-    """Stop an application.
-
-    Raises:
-        GearpyError: there is no cluster, or no such application that runs.
-    """
-    with connected(config) as client:
-        client.shutdown(AppId(app_id))
-        summary = client.application(AppId(app_id))
+def print_applications(client: ClusterClient, *, only_living: bool, as_json: bool) -> None:
+    """Print the applications, oldest first; see `print_cluster`."""
+    applications = [
+        each for each in client.applications() if not (only_living and each.status in TERMINAL)
+    ]
     if as_json:
-        print_json(asdict(summary))
+        print_json(_as_values(applications=applications))
     else:
-        print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
+        _table_of_applications(applications)
 
 
-def _print_applications(applications: Sequence[ApplicationSummary]) -> None:
+def print_workers(client: ClusterClient, *, as_json: bool) -> None:
+    """Print the workers; see `print_cluster`."""
+    workers = client.workers()
+    if as_json:
+        print_json(_as_values(workers=workers))
+    else:
+        _table_of_workers(workers)
+
+
+def _as_values(
+    **lists: Sequence[ApplicationSummary] | Sequence[WorkerSummary],
+) -> dict[str, object]:
+    return {name: [asdict(each) for each in items] for name, items in lists.items()}
+
+
+def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
     if not applications:
         print("no applications")
         return
@@ -76,7 +80,7 @@ def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
         str(summary.app_id),
         summary.name,
         summary.status,
-        text.time(summary.submitted_ms // 1000 * 1000),
+        text.moment(summary.submitted_ms),
         text.duration(text.duration_ms_of(summary, now_ms)),
         text.count(progress.records_in),
         text.count(progress.records_out),
@@ -85,9 +89,19 @@ def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
     ]
 
 
-def _print_workers(workers: Sequence[WorkerSummary]) -> None:
+def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
     if not workers:
         print("no workers")
         return
-    rows = [[str(each.worker_id), str(each.slots), str(each.free_slots)] for each in workers]
-    table("workers", ("#id", "#slots", "#free"), rows)
+    columns = ("#id", "address", "#slots", "#free", "#executors")
+    rows = [
+        [
+            str(each.worker_id),
+            each.address or "in the master",
+            str(each.slots),
+            str(each.free_slots),
+            str(each.executors),
+        ]
+        for each in workers
+    ]
+    table("workers", columns, rows)

@@ -1,6 +1,7 @@
 """A whole cluster in this process, until it is told to stop."""
 
 import threading
+from typing import Literal
 
 from gearpy.cli import text
 from gearpy.cli.log import log_to_stderr
@@ -13,7 +14,13 @@ __all__ = ["run_cluster"]
 
 
 def run_cluster(
-    config: Config, *, workers: int, slots: int | None, as_json: bool, verbose: bool
+    config: Config,
+    *,
+    workers: int,
+    slots: int | None,
+    executors: Literal["thread", "process"],
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Start it, say where it is, stop it at Ctrl-C or SIGTERM.
 
@@ -25,7 +32,9 @@ def run_cluster(
         listed = ", ".join(config.cluster.masters)
         raise ConfigError(f"cluster.masters is {listed}: a local cluster has one master")
     try:
-        with LocalCluster(config, workers=workers, slots=slots, listen=True) as cluster:
+        with LocalCluster(
+            config, workers=workers, slots=slots, listen=True, executors=executors
+        ) as cluster:
             _print_ready(
                 cluster.address,
                 workers=workers,

@@ -4,7 +4,10 @@ import logging
 import sys
 from typing import Final
 
-__all__ = ["log_to_stderr"]
+from gearpy.cluster.logs import log_to
+from gearpy.config.schema import Config
+
+__all__ = ["log_to_console", "log_to_stderr"]
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -23,3 +26,11 @@ def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
     handler.setFormatter(logging.Formatter(_FORMAT))
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
+
+
+def log_to_console(config: Config, *, verbose: bool) -> None:
+    """Show a daemon's log on standard error, too, if wanted; it has a file of its own."""
+    if verbose:
+        log_to(logging.StreamHandler(sys.stderr), config.log)
+    else:
+        logging.getLogger().addHandler(logging.NullHandler())  # Else Python shows warnings.

@@ -1,22 +1,30 @@
 """Every command with its arguments and its help; what they do is in the other modules."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from gearpy.cli.app_commands import app_commands
+from gearpy.cli.asking import asking
+from gearpy.cli.certs_commands import certs_commands
+from gearpy.cli.daemon_commands import add_daemons
 from gearpy.cli.exits import HELP
 from gearpy.cli.guard import guarded
 from gearpy.cli.options import (
     AppArgs,
+    AppRef,
     AsJson,
     Conf,
     ConfFiles,
     Executors,
     Master,
+    Override,
+    Program,
     Set,
     Target,
     Verbose,
 )
+from gearpy.cli.quarantine_commands import quarantine_commands
 
 __all__ = ["app", "main"]
 
@@ -27,10 +35,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_app_commands = typer.Typer(help="Applications on a cluster.", no_args_is_help=True)
 _config_commands = typer.Typer(help="The configuration.", no_args_is_help=True)
-app.add_typer(_app_commands, name="app")
+#: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
+_worker_commands = typer.Typer(help="Start a worker, or list those of a cluster.")
+app.add_typer(app_commands, name="app")
+app.add_typer(_worker_commands, name="worker")
+app.add_typer(quarantine_commands, name="quarantine")
 app.add_typer(_config_commands, name="config")
+add_daemons(app, _worker_commands)
+app.add_typer(certs_commands, name="certs")
 
 
 def main() -> None:
@@ -98,52 +111,83 @@ def run(
         )
 
 
-@_app_commands.command(epilog=HELP)
+@app_commands.command(epilog=HELP)
 def submit(
-    target: Target,
+    target: Program,
     args: AppArgs = None,
     *,
     name: Annotated[
         str | None,
         typer.Option("--name", help="Instead of the application's own.", show_default=False),
     ] = None,
+    name_prefix: Annotated[
+        str,
+        typer.Option("--namePrefix", "--name-prefix", help="Before the name.", show_default=False),
+    ] = "",
     executors: Executors = None,
+    requirements_check: Annotated[
+        bool,
+        typer.Option(
+            "--requirements-check/--no-requirements-check",
+            help="Whether requirements.txt of the program, or Requires-Dist of the wheel, must "
+            "be met where it runs.",
+        ),
+    ] = True,
     conf: Conf = None,
-    set_: Set = None,
+    set_: Override = None,
     master: Master = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Start an application on a cluster.
 
-    The file is loaded here first, to find mistakes at once; the cluster reads it again from the
-    same path.
+    The program is packed and loaded here first, to find mistakes at once, and then uploaded. With
+    a file go the modules beside it that it imports; a folder goes as a whole.
     """
     with guarded(as_json=as_json, verbose=verbose):
         from gearpy.cli.app import submit_application
         from gearpy.cli.settings import configure
 
-        config = configure(conf, set_, master=master)
         submit_application(
-            target, args or (), name=name, config=config, executors=executors, as_json=as_json
+            target,
+            args or (),
+            name=name,
+            name_prefix=name_prefix,
+            config=configure(conf, set_, master=master),
+            executors=executors,
+            check_requirements=requirements_check,
+            as_json=as_json,
         )
 
 
 @app.command(epilog=HELP)
 def info(
-    *, conf: Conf = None, set_: Set = None, master: Master = None, as_json: AsJson = False
+    ref: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Only this application.", show_default=False),
+    ] = None,
+    *,
+    conf: Conf = None,
+    set_: Set = None,
+    master: Master = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
 ) -> None:
-    """List the applications and workers of a cluster."""
-    with guarded(as_json=as_json):
-        from gearpy.cli.info import print_cluster
-        from gearpy.cli.settings import configure
+    """List the applications and workers of a cluster, or describe one application."""
+    with asking(conf, set_, master, as_json=as_json, verbose=verbose) as client:
+        if ref is None:
+            from gearpy.cli.info import print_cluster
 
-        print_cluster(configure(conf, set_, master=master), as_json=as_json)
+            print_cluster(client, as_json=as_json)
+        else:
+            from gearpy.cli.describe import describe_application
+
+            describe_application(client, ref, as_json=as_json, verbose=verbose)
 
 
 @app.command(epilog=HELP)
 def kill(
-    app_id: Annotated[int, typer.Argument(metavar="ID", help="Its number in 'gear info'.")],
+    ref: AppRef,
     *,
     conf: Conf = None,
     set_: Set = None,
@@ -151,11 +195,37 @@ def kill(
     as_json: AsJson = False,
 ) -> None:
     """Stop an application of a cluster."""
-    with guarded(as_json=as_json):
-        from gearpy.cli.info import kill_application
-        from gearpy.cli.settings import configure
+    with asking(conf, set_, master, as_json=as_json) as client:
+        from gearpy.cli.lifecycle import kill_application
 
-        kill_application(app_id, configure(conf, set_, master=master), as_json=as_json)
+        kill_application(client, ref, as_json=as_json)
+
+
+@app.command(epilog=HELP)
+def why(
+    ref: AppRef,
+    *,
+    conf: Conf = None,
+    set_: Set = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what holds the clock of an application back: a chain of tasks, and what to do."""
+    with asking(conf, set_, master, as_json=as_json) as client:
+        from gearpy.cli.why import explain_clock
+
+        explain_clock(client, ref, as_json=as_json)
+
+
+@_worker_commands.command("list", epilog=HELP)
+def list_workers(
+    *, conf: Conf = None, set_: Set = None, master: Master = None, as_json: AsJson = False
+) -> None:
+    """List the workers of a cluster with their slots."""
+    with asking(conf, set_, master, as_json=as_json) as client:
+        from gearpy.cli.info import print_workers
+
+        print_workers(client, as_json=as_json)
 
 
 @app.command(epilog=HELP)
@@ -172,6 +242,10 @@ def local(
             show_default=False,
         ),
     ] = None,
+    executors: Annotated[
+        Literal["thread", "process"],
+        typer.Option("--executors", help="As threads of this process, or as processes."),
+    ] = "thread",
     conf: Conf = None,
     set_: Set = None,
     as_json: AsJson = False,
@@ -186,7 +260,12 @@ def local(
         from gearpy.cli.settings import configure
 
         run_cluster(
-            configure(conf, set_), workers=workers, slots=slots, as_json=as_json, verbose=verbose
+            configure(conf, set_),
+            workers=workers,
+            slots=slots,
+            executors=executors,
+            as_json=as_json,
+            verbose=verbose,
         )
 
 

@@ -7,11 +7,14 @@ import typer
 
 __all__ = [
     "AppArgs",
+    "AppRef",
     "AsJson",
     "Conf",
     "ConfFiles",
     "Executors",
     "Master",
+    "Override",
+    "Program",
     "Set",
     "Target",
     "Verbose",
@@ -26,10 +29,29 @@ Target: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Program: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        help="FILE.py[:ATTR]; or a package folder, a folder of modules, a .zip or a .whl, each "
+        "with [:NAME] or [:MODULE:ATTR], where NAME is a module, an attribute, or both with a "
+        "dot between. Without a name it is the module app, and in it 'app', 'main' or the only "
+        "application.",
+        show_default=False,
+    ),
+]
 AppArgs: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ARGS", help="For main(args) of the file; write -- before them.", show_default=False
+    ),
+]
+AppRef: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Number of the application in 'gear app list', or its name while it lives.",
+        show_default=False,
     ),
 ]
 Executors: TypeAlias = Annotated[
@@ -57,6 +79,17 @@ Set: TypeAlias = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="One key of the configuration, such as worker.slots=8; see 'gear config show'.",
+        show_default=False,
+    ),
+]
+Override: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "--config-override",
+        "-c",
+        metavar="KEY=VALUE",
+        help="One key of the configuration, such as streaming.batch-max-records=100.",
         show_default=False,
     ),
 ]

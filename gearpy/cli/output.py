@@ -5,7 +5,7 @@ Text of users is always a `rich.text.Text`, never markup.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -21,8 +21,18 @@ from gearpy.errors import (
     GraphError,
     OperatorError,
 )
+from gearpy.messages.cluster import ErrorCard
 
-__all__ = ["error_lines", "errors_console", "json_of_error", "print_error", "print_json", "table"]
+__all__ = [
+    "card_lines",
+    "error_lines",
+    "errors_console",
+    "json_of_error",
+    "print_error",
+    "print_json",
+    "print_lines",
+    "table",
+]
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
@@ -34,8 +44,17 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
     if as_json:
         print(json.dumps(json_of_error(error)), file=sys.stderr)
         return
-    console = errors_console()
-    for line in error_lines(error, verbose=verbose):
+    _print_lines(errors_console(), error_lines(error, verbose=verbose))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output; labels such as ``error:`` have their colours there too."""
+    wide = None if sys.stdout.isatty() else _ENDLESS
+    _print_lines(Console(width=wide, markup=False, highlight=False, emoji=False), lines)
+
+
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
         label, colon, rest = line.partition(": ")
         shown = Text(text.printable(line))
         if colon and label in _STYLES and rest:
@@ -46,7 +65,7 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
 def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
     """Return an error as lines for people: what, where, and what to do."""
     if isinstance(error, OperatorError):
-        yield from _card(error, verbose=verbose)
+        yield from card_lines(error, verbose=verbose)
     elif isinstance(error, ConfigError) and len(error.mistakes) > 1:
         subject = "the graph has" if isinstance(error, GraphError) else "there are"
         yield f"error: {subject} {len(error.mistakes)} mistakes"
@@ -54,6 +73,21 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
     else:
         yield f"error: {error}"
     yield from (f"fix: {fix}" for fix in _fixes(error))
+
+
+def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Iterator[str]:
+    """Return what user code raised as lines: what, in which operator, where, on which record."""
+    yield f"error: {card.cause}"
+    facts = {"in": card.operator, "at": card.source, "": card.source_line, "record": card.record}
+    for label, fact in facts.items():
+        if fact:
+            yield f"  {label:<6}  {fact}" if label else f"            {fact}"
+    if card.event_time_ms is not None:
+        yield f"  time    {_event_time(card.event_time_ms)}"
+    if verbose and card.traceback:
+        yield from (f"  {line}" for line in card.traceback.splitlines())
+    elif card.traceback:
+        yield "  more    with --verbose"
 
 
 def json_of_error(error: GearpyError) -> dict[str, Any]:
@@ -81,23 +115,6 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def errors_console() -> Console:
     """Return a console on standard error that takes no text for markup."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
-
-
-def _card(error: OperatorError, *, verbose: bool) -> Iterator[str]:
-    yield f"error: {error.cause}"
-    yield f"  in      {error.operator}"
-    if error.source:
-        yield f"  at      {error.source}"
-    if error.source_line:
-        yield f"            {error.source_line}"
-    if error.record:
-        yield f"  record  {error.record}"
-    if error.event_time_ms is not None:
-        yield f"  time    {_event_time(error.event_time_ms)}"
-    if verbose and error.traceback:
-        yield from (f"  {line}" for line in error.traceback.splitlines())
-    elif error.traceback:
-        yield "  more    with --verbose"
 
 
 def _event_time(time_ms: int) -> str:

@@ -11,7 +11,16 @@ from gearpy.errors import ConfigError
 __all__ = ["application_overrides", "check", "configure", "show"]
 
 #: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
-_NOT_OF_APPLICATIONS: Final = ("hostname", "cluster.", "worker.", "masterclient.", "transport.")
+_NOT_OF_APPLICATIONS: Final = (
+    "artifact.",
+    "cluster.",
+    "hostname",
+    "log.",
+    "master.",
+    "masterclient.",
+    "transport.",
+    "worker.",
+)
 
 
 def configure(

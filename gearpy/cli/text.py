@@ -6,7 +6,16 @@ from typing import Final
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.cluster import ApplicationSummary
 
-__all__ = ["count", "duration", "duration_ms_of", "plural", "printable", "time", "watermark"]
+__all__ = [
+    "count",
+    "duration",
+    "duration_ms_of",
+    "moment",
+    "plural",
+    "printable",
+    "time",
+    "watermark",
+]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND_MS: Final = 1000
@@ -41,6 +50,11 @@ def time(time_ms: int) -> str:
         return f"{time_ms} ms"
     timespec = "milliseconds" if time_ms % _SECOND_MS else "seconds"
     return moment.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+
+
+def moment(wall_ms: int) -> str:
+    """Return a wall time as `time` does, without the part of a second; empty for none."""
+    return time(wall_ms // _SECOND_MS * _SECOND_MS) if wall_ms else ""
 
 
 def watermark(watermark_ms: int | None) -> str:

@@ -1,10 +1,25 @@
 """The roles of a cluster, each an actor: master, worker, app master, executor.
 
-- `master`, `worker`, `appmaster`, `executor`: the actors, shells around the cores.
-- `post`: how they reach each other; every message passes the codec.
-- `artifacts`: from what was submitted to the application.
+- `master`, `worker`, `appmaster`, `executor`: the actors, shells around the cores. `task_group`:
+  an executor's tasks of one attempt; `describe`: what an app master tells of its application.
+- `roles`: from a launch message to the actor of an application's process.
+- `master_store`: the master's state with its log; `master_answers`: what it is asked;
+  `master_limits`: what the configuration says to it.
+- `post`: how they reach each other; every message passes the codec. `remote_ref`: the address of
+  an actor elsewhere; `questions`: those asked of actors elsewhere, and by them.
+- `artifacts`: from what was submitted to the application; `isolation`: its modules;
+  `requirements`: whether what it needs is installed.
+- `targets`: where in a program the application is; `upload`: takes it to the master; `fetch`: to
+  the machines that run it.
+- `daemon`: a master or a worker with all that its process needs; `endpoint` is what every process
+  has: listener, node, actors. `permissions`: what an application may say to the cluster.
+- `threads`: a worker's executors as threads; `processes`: as processes; `child_process` is one of
+  those, seen from the worker, `child_exit` why it ended. `child`: such a process itself;
+  `launch_spec`: what it is told; `lifeline`: how it notices that its worker is gone.
+- `logs`: log files; `folders`: of daemons and of what they start.
 - `limits`: from the configuration to limits and clocks; `tuning`: of the interpreter.
 - `client`: what a program uses to reach a cluster; `local`: every role in one process.
+- `desk`: answers clients for the whole cluster; `log_reader`: logs of applications, by ids.
 
 May be imported by entry points only.
 """

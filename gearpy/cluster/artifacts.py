@@ -1,9 +1,7 @@
 """From what was submitted to the application it describes."""
 
-import importlib.util
 import inspect
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -11,8 +9,10 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, Final
 
+from gearpy.cluster.isolation import GuestModules, Modules, OwnModules
+from gearpy.cluster.requirements import check_requirements
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.ids import AppId, ExecutorId
+from gearpy.ids import AppId
 from gearpy.messages.cluster import Artifact
 from gearpy.task.application import Buildable, StreamApplication
 from gearpy.task.failure import operator_error
@@ -23,6 +23,7 @@ __all__ = ["ApplicationLoader", "application_of", "embed", "forget", "load", "sp
 _embedded: dict[str, Buildable] = {}
 _keys: Final = count(1)
 _ATTRS: Final = ("app", "main")
+_MakeModules = Callable[[Path], Modules]
 
 
 def embed(app: Buildable) -> Artifact:
@@ -45,14 +46,19 @@ def split_target(target: str) -> tuple[Path, str]:
     return Path(path), attr
 
 
-def load(artifact: Artifact) -> StreamApplication:
-    """Import the program and build its application.
+def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
+    """Import a program into this process, which has no other, and build its application.
+
+    Args:
+        artifact: what was submitted.
+        folder: where it was unpacked, if it was uploaded.
 
     Raises:
-        ConfigError: no such file or attribute, no application in it, or it cannot run.
+        ConfigError: no such file, module or attribute, no application in it, it cannot run, or
+            what it needs is not installed.
         OperatorError: the program itself raised.
     """
-    return _load(artifact)[0]
+    return _load(artifact, folder, OwnModules)[0]
 
 
 def application_of(
@@ -87,39 +93,46 @@ class _Loaded:
     """One application and who uses it; ``lock`` is held while it is loaded."""
 
     lock: Lock = field(default_factory=Lock)
-    users: set[ExecutorId] = field(default_factory=set)
+    users: set[Hashable] = field(default_factory=set)
     application: StreamApplication | None = None
-    module: str = ""
+    modules: Modules | None = None
 
 
 class ApplicationLoader:
     """Loads each submitted application once for all its roles in this process.
 
-    It is dropped, with its module, when all that loaded it have released it. A program that
+    It is dropped, with its modules, when all that loaded it have released it. A program that
     takes long to import holds up no other application.
 
     Runs on: any thread.
+
+    Args:
+        own_process: the process is there for one application, whose modules have their own
+            names in it; else applications cannot see each other's. See `cluster.isolation`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, own_process: bool = False) -> None:
         self._lock = Lock()
         self._loaded: dict[AppId, _Loaded] = {}
+        self._modules_in: _MakeModules = OwnModules if own_process else GuestModules
 
-    def load(self, app_id: AppId, artifact: Artifact, user: ExecutorId) -> StreamApplication:
-        """Return the application until `release`; see `load` for what is raised."""
+    def load(
+        self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
+    ) -> StreamApplication:
+        """Return the application until ``user`` releases it; see `load` for what is raised."""
         with self._lock:
             loaded = self._loaded.setdefault(app_id, _Loaded())
             loaded.users.add(user)
         try:
             with loaded.lock:
                 if loaded.application is None:
-                    loaded.application, loaded.module = _load(artifact)
+                    loaded.application, loaded.modules = _load(artifact, folder, self._modules_in)
                 return loaded.application
         except BaseException:
             self.release(app_id, user)
             raise
 
-    def release(self, app_id: AppId, user: ExecutorId) -> None:
+    def release(self, app_id: AppId, user: Hashable) -> None:
         """Need the application no more; does nothing when called again."""
         with self._lock:
             loaded = self._loaded.get(app_id)
@@ -129,46 +142,62 @@ class ApplicationLoader:
             if loaded.users:
                 return
             del self._loaded[app_id]
-        sys.modules.pop(loaded.module, None)
+        if loaded.modules is not None:
+            loaded.modules.close()
 
 
-def _load(artifact: Artifact) -> tuple[StreamApplication, str]:
-    """Return the application and the name of the module that was imported for it, if any."""
+def _load(
+    artifact: Artifact, folder: Path | None, modules_in: _MakeModules
+) -> tuple[StreamApplication, Modules | None]:
+    """Return the application and the modules that were imported for it, if any."""
     if artifact.kind == "memory":
         app = _embedded.get(artifact.location)
         if app is None:
             raise ConfigError(f"application object {artifact.location} is not in this process")
-        return app.build(), ""
-    module = _import(Path(artifact.location))
+        return app.build(), None
+    folder = _checked_folder(artifact, folder)
+    modules = modules_in(folder)
     try:
+        module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
-        where = f"{artifact.location}:{name}"
-        return application_of(found, artifact.args, where=where), module.__name__
+        where = f"{_shown(artifact)}:{name}"
+        return application_of(found, artifact.args, where=where), modules
     except BaseException:
-        sys.modules.pop(module.__name__, None)
+        modules.close()
         raise
 
 
-def _import(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise ConfigError(f"no such file: {path}")
-    path = path.resolve()
-    name = f"gearpy_app_{next(_keys)}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is not a Python file: give a .py file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # Dataclasses and typing look their module up there.
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
+    """Return what to import from, if it is there and the environment has what it needs."""
+    if artifact.kind == "file":
+        path = Path(artifact.location)
+        if not path.is_file():
+            raise ConfigError(f"no such file: {path}")
+        return path.resolve().parent
+    if folder is None:
+        raise ConfigError(f"artifact {artifact.location[:12]} was not fetched")
+    if artifact.check_requirements:
+        check_requirements(folder, artifact.module)
+    return folder
+
+
+def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
+    path = Path(artifact.location).resolve()
+    if artifact.kind == "stored":
+        path = folder.resolve() / artifact.filename
     try:
-        spec.loader.exec_module(module)
+        return modules.run_module(artifact.module) if artifact.module else modules.run_file(path)
     except (Exception, SystemExit) as error:
-        sys.modules.pop(name, None)
         if isinstance(error, GearpyError):
             raise
-        raise operator_error(f"import {path.name}", error) from error
-    return module
+        raise operator_error(f"import {artifact.module or path.name}", error) from error
+
+
+def _shown(artifact: Artifact) -> str:
+    """Return what was submitted, for people."""
+    if artifact.kind != "stored":
+        return artifact.location
+    return f"{artifact.filename}:{artifact.module}" if artifact.module else artifact.filename
 
 
 def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
@@ -176,7 +205,7 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
         found = getattr(module, artifact.attr, None)
         if found is None:
             raise ConfigError(
-                f"{artifact.location} has no {artifact.attr!r}; "
+                f"{_shown(artifact)} has no {artifact.attr!r}; "
                 f"it has {', '.join(_candidates(module)) or 'no application at all'}"
             )
         return artifact.attr, found
@@ -188,11 +217,11 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
         return candidates[0], getattr(module, candidates[0])
     if candidates:
         raise ConfigError(
-            f"{artifact.location} has several applications: {', '.join(candidates)}; "
-            f"say which: {artifact.location}:{candidates[0]}"
+            f"{_shown(artifact)} has several applications: {', '.join(candidates)}; "
+            f"say which: {_shown(artifact)}:{candidates[0]}"
         )
     raise ConfigError(
-        f"no application in {artifact.location}: "
+        f"no application in {_shown(artifact)}: "
         "define `app = gearpy.StreamApp(...)` or a function `main(args)` that returns one"
     )
 

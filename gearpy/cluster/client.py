@@ -1,21 +1,41 @@
-"""What a program uses to reach a cluster: submit, list, wait, stop."""
+"""What a program uses to reach a cluster: submit, list, describe, wait, replay, stop."""
 
 import getpass
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from gearpy.errors import ApplicationFailed, GearpyError, OperatorError, SubmitRefused
-from gearpy.ids import AppId
+from gearpy.core.registry import TERMINAL
+from gearpy.errors import (
+    ApplicationFailed,
+    GearpyError,
+    OperatorError,
+    ProtocolError,
+    SubmitRefused,
+)
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
+from gearpy.messages.client import (
+    DescribeApplication,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    QuarantinedRecord,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+)
 from gearpy.messages.cluster import (
+    ApplicationDetail,
     ApplicationList,
     ApplicationSummary,
     Artifact,
+    ClockHolderSummary,
     ErrorCard,
     GetApplication,
     ListApplications,
     ListWorkers,
-    MasterMessage,
     Refused,
     ShutdownAccepted,
     ShutdownApplication,
@@ -28,6 +48,7 @@ from gearpy.messages.cluster import (
 __all__ = ["ClusterClient", "RunningApplication", "error_of"]
 
 _POLL_S: Final = 0.05
+_LOG_LINES: Final = 100
 T = TypeVar("T")
 
 
@@ -38,8 +59,18 @@ class ClusterClient:
         ask: sends a message and returns the answer; raises `GearpyError` when there is none.
     """
 
-    def __init__(self, ask: Callable[[MasterMessage], Any]) -> None:
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
         self._ask = ask
+
+    def ask(self, message: object) -> Any:
+        """Send any message for clients and return its answer, a `Refused` too.
+
+        Raises:
+            GearpyError: there is no cluster, or no answer in time.
+        """
+        return self._ask(message)
+
+    # -- applications ----------------------------------------------------------------------
 
     def submit(
         self,
@@ -76,9 +107,44 @@ class ClusterClient:
         """
         return self._expect(ApplicationSummary, GetApplication(app_id=app_id))
 
-    def workers(self) -> tuple[WorkerSummary, ...]:
-        """Return all workers."""
-        return self._expect(WorkerList, ListWorkers()).workers
+    def find(self, text: str) -> AppId:
+        """Return the id that ``text`` is, or that of the living application of this name.
+
+        Raises:
+            SubmitRefused: there is none.
+        """
+        if text.isascii() and text.isdigit():
+            return AppId(int(text))
+        known = self.applications()
+        named = [each for each in known if each.name == text]
+        living = [each for each in named if each.status not in TERMINAL]
+        if living:
+            return living[-1].app_id
+        raise SubmitRefused(_no_such_name(text, named, known))
+
+    def running(self, app_id: AppId) -> "RunningApplication":
+        """Return an application that was submitted, maybe by another program.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+        """
+        return RunningApplication(self, app_id, self.application(app_id).name)
+
+    def describe(self, app_id: AppId) -> ApplicationDetail:
+        """Return what its app master knows: executors, processors, failures, what it waits for.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has no app master at present.
+        """
+        return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
+
+    def why(self, app_id: AppId) -> tuple[ClockHolderSummary, ...]:
+        """Return what holds its clock back: a chain of tasks from a source to the holder.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        return self.describe(app_id).why
 
     def shutdown(self, app_id: AppId) -> None:
         """Stop an application.
@@ -88,11 +154,88 @@ class ClusterClient:
         """
         self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id))
 
-    def _expect(self, kind: type[T], message: MasterMessage) -> T:
+    def restart(self, app_id: AppId) -> "RunningApplication":
+        """Stop an application if it runs, and start the same once more, under a new id.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it cannot be started.
+        """
+        submitted = self._expect(Submitted, RestartApplication(app_id=app_id))
+        return self.running(submitted.app_id)
+
+    def replay(self, app_id: AppId) -> int:
+        """Restart all its tasks from the newest epoch; return which (0: from the beginning).
+
+        Raises:
+            SubmitRefused: there is none with this id, or it does not run.
+        """
+        return self._expect(ReplayAccepted, ReplayNow(app_id=app_id)).epoch
+
+    def wait(self, app_id: AppId, timeout_s: float | None = None) -> ApplicationSummary:
+        """Wait for its end; see `RunningApplication.wait`."""
+        return self.running(app_id).wait(timeout_s)
+
+    # -- records that were put aside -------------------------------------------------------
+
+    def quarantined(self, app_id: AppId, numbers: Sequence[int] = ()) -> QuarantinedList:
+        """Return the records in quarantine: those named whole, or all without their values.
+
+        Raises:
+            SubmitRefused: there is no such application, or no such record.
+        """
+        question = ListQuarantined(app_id=app_id, numbers=tuple(numbers))
+        return self._expect(QuarantinedList, question)
+
+    def replay_quarantined(
+        self, app_id: AppId, numbers: Sequence[int] = ()
+    ) -> tuple[QuarantinedRecord, ...]:
+        """Give records (all if none are named) back to their operators; return them.
+
+        Raises:
+            SubmitRefused: there is no such record, or the application does not run.
+        """
+        message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers))
+        return self._expect(QuarantinedList, message).records
+
+    # -- workers and logs ------------------------------------------------------------------
+
+    def workers(self) -> tuple[WorkerSummary, ...]:
+        """Return all workers."""
+        return self._expect(WorkerList, ListWorkers()).workers
+
+    def log(
+        self,
+        app_id: AppId,
+        executor_id: ExecutorId = MASTER_EXECUTOR,
+        *,
+        lines: int = _LOG_LINES,
+        launch: int = 0,
+        after: str = "",
+    ) -> LogText:
+        """Return the last lines of an executor's log, or of the app master's.
+
+        Args:
+            app_id: of the application; it may have ended.
+            executor_id: whose log; that of the app master if not given.
+            lines: how many.
+            launch: of which start of it; 0 is the newest.
+            after: ``position`` of an earlier answer: return what was written since.
+
+        Raises:
+            SubmitRefused: there is no such log.
+        """
+        question = ReadLog(
+            app_id=app_id, executor_id=executor_id, lines=lines, launch=launch, after=after
+        )
+        return self._expect(LogText, question)
+
+    def _expect(self, kind: type[T], message: object) -> T:
         reply = self._ask(message)
         if isinstance(reply, Refused):
             raise SubmitRefused(reply.reason)
-        assert isinstance(reply, kind), reply
+        if not isinstance(reply, kind):
+            question, answer = type(message).__name__, type(reply).__name__
+            raise ProtocolError(f"{question} was answered with {answer}: is this a master?")
         return reply
 
 
@@ -151,6 +294,16 @@ def error_of(summary: ApplicationSummary) -> GearpyError:
         event_time_ms=card.event_time_ms,
         traceback=card.traceback,
     )
+
+
+def _no_such_name(
+    name: str, ended: Sequence[ApplicationSummary], known: Sequence[ApplicationSummary]
+) -> str:
+    if ended:
+        last = ended[-1]
+        return f"{name} is {last.status}: name it by its number, {last.app_id}"
+    living = [f"{each.name} ({each.app_id})" for each in known if each.status not in TERMINAL]
+    return f"no living application is called {name!r}; living: {', '.join(living) or 'none'}"
 
 
 def _user() -> str:

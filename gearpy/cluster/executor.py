@@ -1,6 +1,7 @@
 """ExecutorActor: hosts tasks of one application, their transport and their thread."""
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,13 +10,22 @@ from typing import Any, TypeAlias
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.post import Post
+from gearpy.cluster.task_group import TaskGroup
 from gearpy.cluster.tuning import ProcessTuning
+from gearpy.core.epochs import decode_snapshots, encode_snapshots
+from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.messages.app import (
+    BeginEpoch,
+    EpochStored,
     ExecutorMessage,
+    InjectRecord,
     LaunchTasks,
+    LinkBroken,
+    RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
+    SnapshotFile,
     StartAllTasks,
     StopAllTasks,
     TaskFailed,
@@ -26,10 +36,19 @@ from gearpy.messages.app import (
     TasksStopped,
 )
 from gearpy.messages.cluster import ErrorCard
-from gearpy.task.actor import ClockBoard, StartTask, StopTask, TaskActor, TaskMessage
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.task.actor import (
+    ClockBoard,
+    CutEpoch,
+    InjectMessage,
+    StartTask,
+    StopTask,
+    TaskActor,
+    TaskMessage,
+)
 from gearpy.task.failure import card_of
 from gearpy.task.wiring import RunnerFactory
-from gearpy.transport.api import Transport
+from gearpy.transport.api import LinkLost, Transport
 
 __all__ = ["ExecutorActor", "ExecutorSettings"]
 
@@ -42,6 +61,7 @@ class ExecutorSettings:
 
     app_id: AppId
     executor_id: ExecutorId
+    launch: int
     slots: int
     app_master: ActorPath
     dispatcher: SharedDispatcher  #: Of tasks that do not ask for a thread of their own.
@@ -53,19 +73,44 @@ class ExecutorSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
+    attempt: int
     task_id: TaskId
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
+    attempt: int
     task_id: TaskId
     error: ErrorCard
 
 
 @dataclass(frozen=True, slots=True)
 class _Stopped:
+    attempt: int
     task_id: TaskId
     error: ErrorCard | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    attempt: int
+    task_id: TaskId
+    epoch: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Quarantined:
+    task_id: TaskId
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkLost:
+    address: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +118,15 @@ class _ReportTick:
     pass
 
 
-_Message: TypeAlias = ExecutorMessage | _Started | _Failed | _Stopped | _ReportTick
+_TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Quarantined
+_Message: TypeAlias = ExecutorMessage | _TaskNews | _LinkLost | _ReportTick
 
 
 class ExecutorActor(Actor[_Message]):
     """Makes tasks, tells them where the others are, starts and stops them, reports clocks.
+
+    The tasks of one attempt of one region are a `TaskGroup`; a newer attempt takes the place of
+    an older one when all tasks of that have stopped.
 
     Runs on: its own thread. Restart: none; when it ends, or the app master does, its tasks end.
     Gearpump: `Executor`.
@@ -86,26 +135,24 @@ class ExecutorActor(Actor[_Message]):
     def __init__(
         self,
         settings: ExecutorSettings,
-        runners: Callable[[], RunnerFactory],
-        transport: Transport,
-        post: Post,
-        tuning: ProcessTuning,
         *,
+        runners: Callable[[], RunnerFactory],
+        make_transport: Callable[[LinkLost], Transport],
+        post: Post,
+        checkpoints: Checkpoints,
+        tuning: ProcessTuning,
         release: Callable[[], None],
     ) -> None:
         self._tuning = tuning
         self._settings = settings
         self._make_runners = runners
+        self._make_transport = make_transport
         self._release = release
-        self._transport = transport
         self._post = post
+        self._checkpoints = checkpoints
         self._board = ClockBoard()
-        self._tasks: dict[TaskId, Ref[TaskMessage]] = {}
-        self._sessions: dict[TaskId, SessionId] = {}
-        self._attempt = (-1, -1)
-        self._waiting_start: set[TaskId] | None = None  # None: not asked to start.
-        self._waiting_stop: set[TaskId] = set()
-        self._stop_errors: list[ErrorCard] = []
+        self._transport: Transport | None = None
+        self._groups: dict[int, TaskGroup] = {}  # By region.
 
     def on_start(self) -> None:
         """Build the graph, open the data listener, register."""
@@ -121,21 +168,28 @@ class ExecutorActor(Actor[_Message]):
             raise
 
     def _begin(self) -> None:
-        settings = self._settings
+        settings, me = self._settings, self.context.self_ref
         self._runners = self._make_runners()
+        self._transport = self._make_transport(
+            lambda address, reason: me.tell(_LinkLost(address, reason))
+        )
+        dag = self._runners.application.dag
         self._tell(
             RegisterExecutor(
                 executor_id=settings.executor_id,
-                executor=self.context.self_ref.path,
+                launch=settings.launch,
+                executor=me.path,
                 data_address=self._transport.start(),
                 slots=settings.slots,
-                graph_hash=self._runners.application.dag.structural_hash(),
+                graph_hash=dag.structural_hash(),
+                graph=dag.description,
+                pid=os.getpid(),
             )
         )
         self.context.schedule(settings.report_interval_ms, _ReportTick())
 
-    def receive(self, message: _Message) -> None:
-        """Do one step of the start-up or the end, or pass on what a task says."""
+    def receive(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
+        """Do one step of a start or an end, or pass on what a task says."""
         match message:
             case LaunchTasks():
                 self._launch(message)
@@ -145,153 +199,309 @@ class ExecutorActor(Actor[_Message]):
                 self._start_all(message)
             case StopAllTasks():
                 self._stop_all(message)
+            case BeginEpoch():
+                self._begin_epoch(message)
+            case InjectRecord():
+                self._inject(message)
             case _ReportTick():
                 self._report_clocks()
+            case _LinkLost():
+                self._on_link_lost(message)
+            case _Quarantined():
+                self._on_quarantined(message)
             case _:
                 self._on_task(message)
 
     def on_exited(self, exited: Exited) -> None:
         """End with the app master; report a task whose actor died."""
-        task_id = next((t for t, ref in self._tasks.items() if ref is exited.ref), None)
-        if task_id is None:
+        for group in self._groups.values():
+            task_id = group.task_of(exited.ref)
+            if task_id is None:
+                continue
+            if isinstance(exited.reason, Failed):
+                error = card_of(
+                    exited.reason.cause, operator=self._name_of(task_id), task=str(task_id)
+                )
+                self._on_task(_Failed(group.attempt, task_id, error))
+            self._on_task(_Stopped(group.attempt, task_id, None))
+            return
+        if exited.ref.path == self._settings.app_master:
+            _log.info("the app master is gone, stopping")
             self.context.stop_self()
-        elif isinstance(exited.reason, Failed):
-            name = self._runners.application.processors[ProcessorId(task_id.processor)].name
-            error = card_of(exited.reason.cause, operator=name, task=str(task_id))
-            self._on_task(_Failed(task_id, error))
-            self._on_task(_Stopped(task_id, None))
 
     def on_stop(self) -> None:
         """Close the data listener and the tasks' thread; the tasks have stopped by now."""
-        self._transport.stop()
+        if self._transport is not None:
+            self._transport.stop()
         self._settings.dispatcher.close()
         self._release()
 
-    # -- what tasks say, on their threads --------------------------------------------------
-
-    def on_task_started(self, task_id: TaskId) -> None:
-        """Take the news into the mailbox."""
-        self.context.self_ref.tell(_Started(task_id))
-
-    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
-        """Take the news into the mailbox."""
-        self.context.self_ref.tell(_Failed(task_id, error))
-
-    def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
-        """Take the news into the mailbox."""
-        self.context.self_ref.tell(_Stopped(task_id, error))
-
-    # -- steps -----------------------------------------------------------------------------
+    # -- the start -------------------------------------------------------------------------
 
     def _launch(self, message: LaunchTasks) -> None:
-        if self._attempt != (message.version, message.attempt):
-            self._attempt = (message.version, message.attempt)
-            self._waiting_start = None
-            for launch in message.tasks:
-                self._spawn(launch.task_id, launch.session)
-        self._tell(self._step(TasksLaunched))
+        group = self._groups.get(message.region)
+        if group is None or (group.attempt < message.attempt and group.is_stopped):
+            self._make_group(message)
+        elif group.attempt < message.attempt:
+            group.successor = message  # Made when the last task of this one has stopped.
+            self._stop_tasks(group, completed=False)
+        elif group.attempt == message.attempt:
+            self._tell(self._step(TasksLaunched, group))
 
-    def _spawn(self, task_id: TaskId, session: SessionId) -> None:
-        settings = self._settings
-        runner = self._runners.make(task_id, session)
+    def _make_group(self, message: LaunchTasks) -> None:
+        old = self._groups.get(message.region)
+        if old is not None:
+            self._drop(old)
+        resume = self._resume(message)
+        group = TaskGroup(message, sources=frozenset(self._runners.application.dag.sources()))
+        self._groups[message.region] = group
+        for launch in message.tasks:
+            task = launch.task_id
+            group.tasks[task] = self._spawn(
+                group, task, launch.session, message.epoch, resume.get(task)
+            )
+        self._tell(self._step(TasksLaunched, group))
+
+    def _resume(self, message: LaunchTasks) -> dict[TaskId, bytes]:
+        resume: dict[TaskId, bytes] = {}
+        for file in message.snapshots:
+            resume |= decode_snapshots(self._checkpoints.load(file.location, file.sha256))
+        return resume
+
+    def _spawn(
+        self,
+        group: TaskGroup,
+        task_id: TaskId,
+        session: SessionId,
+        epoch: int,
+        resume: bytes | None,
+    ) -> Ref[TaskMessage]:
+        settings, transport = self._settings, self._transport
+        assert transport is not None, "made before the executor registered"
+        runner = self._runners.make(task_id, session, epoch=epoch, resume=resume)
         processor = self._runners.application.processors[ProcessorId(task_id.processor)]
         pinned = processor.dispatcher == "pinned" or (
             settings.pin_tasks and processor.dispatcher == "default"
         )
+        news = _News(self.context.self_ref, group.attempt)
         ref = self.context.spawn(
             lambda: TaskActor(
                 runner,
-                self._transport,
-                self,
+                transport,
+                news,
                 self._board,
                 clock_ms=settings.clock_ms,
                 report_interval_ms=settings.report_interval_ms,
             ),
-            f"app{settings.app_id}-executor{settings.executor_id}-task{task_id}",
+            f"app{settings.app_id}-executor{settings.executor_id}-task{task_id}-{session}",
             dispatcher="pinned" if pinned else settings.dispatcher,
             mailbox_max=settings.mailbox_max,
         )
-        self._tasks[task_id] = ref
-        self._sessions[task_id] = session
-        self._transport.register(task_id, partial(_tell_all, ref))
+        transport.register(task_id, partial(_tell_all, ref))
+        return ref
 
     def _locate(self, message: TaskLocationsReady) -> None:
-        if self._attempt == (message.version, message.attempt):
+        group = self._group_of(message.attempt)
+        if group is not None and self._transport is not None:
             self._transport.locate(
                 {task: at.data_address for at in message.locations for task in at.tasks}
             )
-            self._tell(self._step(TaskLocationsReceived))
+            self._tell(self._step(TaskLocationsReceived, group))
 
     def _start_all(self, message: StartAllTasks) -> None:
-        if self._attempt != (message.version, message.attempt):
+        group = self._group_of(message.attempt)
+        if group is None:
             return
-        if self._waiting_start is None:
+        if group.waiting_start is None:
             self._tuning.freeze()  # The program, the graph and the tasks stay for long.
-            self._waiting_start = set(self._tasks)
-            for ref in self._tasks.values():
+            group.waiting_start = set(group.tasks)
+            for ref in group.tasks.values():
                 ref.tell(StartTask(message.start_time_ms))
-        self._tell_if_started()
+        self._tell_if_started(group)
+
+    # -- the end ---------------------------------------------------------------------------
 
     def _stop_all(self, message: StopAllTasks) -> None:
-        if self._attempt != (message.version, message.attempt):
-            self._attempt = (message.version, message.attempt)
-        self._waiting_stop = {task for task, ref in self._tasks.items() if ref.is_alive}
-        for task in self._waiting_stop:
-            self._tasks[task].tell(StopTask(message.completed))
-        self._tell_if_stopped()
+        group = self._group_of(message.attempt)
+        if group is not None:
+            group.is_asked_to_stop = True
+            self._stop_tasks(group, completed=message.completed)
+            self._on_maybe_stopped(group)
+            return
+        self._tell(  # It was never launched here, or is over.
+            TasksStopped(
+                executor_id=self._settings.executor_id,
+                version=message.version,
+                attempt=message.attempt,
+            )
+        )
 
-    def _on_task(self, message: _Started | _Failed | _Stopped) -> None:
-        task = message.task_id
+    def _stop_tasks(self, group: TaskGroup, *, completed: bool) -> None:
+        for ref in group.begin_stop():
+            ref.tell(StopTask(completed))
+
+    def _on_maybe_stopped(self, group: TaskGroup) -> None:
+        if not group.is_stopped:
+            return
+        if group.is_asked_to_stop:
+            self._report_clocks()
+            self._tell(
+                TasksStopped(
+                    executor_id=self._settings.executor_id,
+                    version=group.version,
+                    attempt=group.attempt,
+                    errors=tuple(group.stop_errors),
+                )
+            )
+        if group.successor is not None:
+            self._make_group(group.successor)
+
+    def _drop(self, group: TaskGroup) -> None:
+        """Forget the tasks of an attempt that is over."""
+        for task_id, ref in group.tasks.items():
+            if self._transport is not None:
+                self._transport.unregister(task_id)
+            self.context.unwatch(ref)
+            self.context.stop(ref)
+        group.tasks.clear()
+
+    # -- what tasks say --------------------------------------------------------------------
+
+    def _on_task(self, message: _Started | _Failed | _Stopped | _Snapshot) -> None:
+        group, task = self._group_of(message.attempt), message.task_id
+        if group is None:
+            return
         match message:
             case _Started():
-                if self._waiting_start is not None:
-                    self._waiting_start.discard(task)
-                    self._tell_if_started()
+                if group.waiting_start is not None:
+                    group.waiting_start.discard(task)
+                    self._tell_if_started(group)
             case _Failed():
                 self._report_clocks()
                 self._tell(
                     TaskFailed(
                         executor_id=self._settings.executor_id,
                         task_id=task,
-                        session=self._sessions[task],
+                        session=group.sessions[task],
                         error=message.error,
                     )
                 )
             case _Stopped():
-                if message.error is not None:
-                    self._stop_errors.append(message.error)
-                if task in self._waiting_stop:
-                    self._waiting_stop.discard(task)
-                    self._tell_if_stopped()
+                if group.on_stopped(task, message.error):
+                    self._on_maybe_stopped(group)
+            case _Snapshot():
+                group.on_snapshot(task, message.epoch, message.data)
+                self._store_epochs(group)
 
-    def _tell_if_started(self) -> None:
-        if self._waiting_start is not None and not self._waiting_start:
-            self._tell(self._step(TasksStarted))
-
-    def _tell_if_stopped(self) -> None:
-        if not self._waiting_stop:
-            self._report_clocks()
-            version, attempt = self._attempt
-            self._tell(
-                TasksStopped(
-                    executor_id=self._settings.executor_id,
-                    version=version,
-                    attempt=attempt,
-                    errors=tuple(self._stop_errors),
-                )
-            )
+    def _tell_if_started(self, group: TaskGroup) -> None:
+        if group.waiting_start is not None and not group.waiting_start:
+            self._tell(self._step(TasksStarted, group))
 
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
         if clocks:
             self._tell(ReportClocks(executor_id=self._settings.executor_id, clocks=clocks))
 
-    def _step(self, kind: type[Any]) -> Any:
-        version, attempt = self._attempt
-        return kind(executor_id=self._settings.executor_id, version=version, attempt=attempt)
+    def _on_quarantined(self, message: _Quarantined) -> None:
+        self._tell(
+            RecordQuarantined(
+                executor_id=self._settings.executor_id,
+                processor_id=message.task_id.processor,
+                value=message.value,
+                event_time_ms=message.event_time_ms,
+                error=message.error,
+            )
+        )
+
+    def _inject(self, message: InjectRecord) -> None:
+        for group in self._groups.values():
+            if (ref := group.tasks.get(message.task_id)) is not None:
+                ref.tell(InjectMessage(message.value, message.event_time_ms))
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def _begin_epoch(self, message: BeginEpoch) -> None:
+        group = self._group_of(message.attempt)
+        if group is None:
+            return
+        for ref in group.source_refs():
+            ref.tell(CutEpoch(message.epoch))
+        self._store_epochs(group)  # Asked again: what could not be stored before, perhaps.
+
+    def _store_epochs(self, group: TaskGroup) -> None:
+        """Store the epochs of which all snapshots are there; what fails is tried again later."""
+        for epoch in group.complete_epochs():
+            settings = self._settings
+            snapshots = group.snapshots[epoch]
+            name = (
+                f"app{settings.app_id}/region{group.region}/"
+                f"epoch{epoch}-attempt{group.attempt}-executor{settings.executor_id}"
+            )
+            try:
+                location, sha256 = self._checkpoints.save(name, encode_snapshots(snapshots))
+            except (OSError, GearpyError) as error:
+                _log.error("epoch %d of region %d not stored: %s", epoch, group.region, error)
+                return
+            file = SnapshotFile(location=location, sha256=sha256, tasks=tuple(sorted(snapshots)))
+            del group.snapshots[epoch]
+            self._tell(
+                EpochStored(
+                    executor_id=settings.executor_id,
+                    attempt=group.attempt,
+                    epoch=epoch,
+                    snapshot=file,
+                )
+            )
+
+    # --------------------------------------------------------------------------------------
+
+    def _on_link_lost(self, message: _LinkLost) -> None:
+        self._tell(
+            LinkBroken(
+                executor_id=self._settings.executor_id,
+                address=message.address,
+                reason=message.reason,
+            )
+        )
+
+    def _group_of(self, attempt: int) -> TaskGroup | None:
+        return next((each for each in self._groups.values() if each.attempt == attempt), None)
+
+    def _name_of(self, task_id: TaskId) -> str:
+        return self._runners.application.processors[ProcessorId(task_id.processor)].name
+
+    def _step(self, kind: type[Any], group: TaskGroup) -> Any:
+        return kind(
+            executor_id=self._settings.executor_id, version=group.version, attempt=group.attempt
+        )
 
     def _tell(self, message: Any) -> None:
         self._post.tell(self._settings.app_master, message)
+
+
+class _News:
+    """Takes what the tasks of one attempt say, on their threads, into the executor's mailbox."""
+
+    def __init__(self, executor: Ref[_Message], attempt: int) -> None:
+        self._executor = executor
+        self._attempt = attempt
+
+    def on_task_started(self, task_id: TaskId) -> None:
+        self._executor.tell(_Started(self._attempt, task_id))
+
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
+        self._executor.tell(_Failed(self._attempt, task_id, error))
+
+    def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
+        self._executor.tell(_Stopped(self._attempt, task_id, error))
+
+    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
+        self._executor.tell(_Snapshot(self._attempt, task_id, epoch, data))
+
+    def on_record_quarantined(
+        self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
+    ) -> None:
+        self._executor.tell(_Quarantined(task_id, value, event_time_ms, card))
 
 
 def _tell_all(ref: Ref[TaskMessage], messages: list[Any]) -> None:

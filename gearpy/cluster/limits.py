@@ -6,9 +6,16 @@ from gearpy.config.schema import Config
 from gearpy.core.flow import FlowLimits
 from gearpy.task.api import TaskLimits
 from gearpy.task.outlet import OutputLimits
-from gearpy.transport.api import TransportLimits
+from gearpy.transport.api import NodeLimits, TransportLimits
 
-__all__ = ["monotonic_ms", "output_limits", "task_limits", "transport_limits", "wall_ms"]
+__all__ = [
+    "monotonic_ms",
+    "node_limits",
+    "output_limits",
+    "task_limits",
+    "transport_limits",
+    "wall_ms",
+]
 
 
 def monotonic_ms() -> int:
@@ -57,7 +64,22 @@ def transport_limits(config: Config) -> TransportLimits:
         handshake_bytes_max=transport.handshake_max_bytes,
         unauthenticated_max=transport.unauthenticated_connections_max,
         write_buffer_bytes=transport.write_buffer_bytes,
+        queue_bytes_max=transport.queue_max_bytes,
+        close_timeout_ms=transport.close_timeout_ms,
         reconnect_base_ms=transport.reconnect_base_ms,
         reconnect_max_ms=transport.reconnect_max_ms,
         reconnect_retries=transport.reconnect_retries,
+    )
+
+
+def node_limits(config: Config) -> NodeLimits:
+    """Return the limits of what processes say to each other that a configuration sets."""
+    cluster, transport = config.cluster, config.transport
+    return NodeLimits(
+        heartbeat_interval_ms=cluster.heartbeat_interval_ms,
+        heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
+        letters_max=config.actor.mailbox_max,
+        letters_bytes_max=transport.queue_max_bytes,
+        reconnect_base_ms=transport.reconnect_base_ms,
+        reconnect_max_ms=transport.reconnect_max_ms,
     )

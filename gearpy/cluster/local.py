@@ -1,45 +1,36 @@
-"""LocalCluster: every role in one process."""
+"""LocalCluster: master and workers in one process, executors in it or as processes of their own."""
 
 import random
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Self
-from weakref import WeakSet
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeAlias
 
-from gearpy.actor.api import Actor, Ref
-from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.cluster.appmaster import AppMasterActor
-from gearpy.cluster.artifacts import ApplicationLoader, application_of, embed, forget
+from gearpy.cluster.artifacts import application_of, embed, forget
 from gearpy.cluster.client import ClusterClient, RunningApplication
-from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
-from gearpy.cluster.limits import (
-    monotonic_ms,
-    output_limits,
-    task_limits,
-    transport_limits,
-    wall_ms,
-)
-from gearpy.cluster.master import MasterActor
+from gearpy.cluster.desk import Desk
+from gearpy.cluster.endpoint import Endpoint
+from gearpy.cluster.fetch import ArtifactCache
+from gearpy.cluster.log_reader import LogReader
+from gearpy.cluster.logs import LogSettings
+from gearpy.cluster.master import MasterActor, MasterMailbox
 from gearpy.cluster.post import Post
+from gearpy.cluster.processes import ProcessLauncher, ProcessSettings
+from gearpy.cluster.threads import ThreadLauncher
 from gearpy.cluster.tuning import ProcessTuning
-from gearpy.cluster.worker import WorkerActor
-from gearpy.config.load import as_overrides, from_overrides, load
-from gearpy.config.schema import Config
-from gearpy.ids import MASTER_EXECUTOR, ActorPath
-from gearpy.messages.cluster import (
-    CLIENT_MESSAGES,
-    ApplicationSummary,
-    LaunchExecutor,
-    MasterMessage,
-    Refused,
-)
+from gearpy.cluster.worker import WorkerActor, WorkerSettings
+from gearpy.config.load import load
+from gearpy.config.schema import SETTINGS, Config
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.log import MemoryLog
 from gearpy.task.application import Buildable
-from gearpy.task.wiring import RunnerFactory
-from gearpy.transport.api import Transport, split_address
-from gearpy.transport.memory import MemoryHub, MemoryTransport
-from gearpy.transport.secret import load_or_create_secret
-from gearpy.transport.tcp import TcpTransport
+from gearpy.transport.api import split_address
+from gearpy.transport.credentials import Credentials
 from gearpy.wire.codec import decode_control, encode_control
 
 __all__ = ["LocalCluster", "run"]
@@ -47,17 +38,28 @@ __all__ = ["LocalCluster", "run"]
 _STOP_S: Final = 10.0
 #: Slots of the one worker of `run`: an application alone on a cluster always fits.
 _EMBEDDED_SLOTS: Final = 1_000_000
+#: An application that was given as an object ends at its first failure, with the user at hand to
+#: see it; so it stores no epochs either.
+_EMBEDDED: Final = {
+    "application.total-retries": "0",
+    "checkpoint.interval-ms": str(SETTINGS["checkpoint.interval-ms"].high),
+}
+
+_Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
 
 
 class LocalCluster:
-    """A master, workers and all that they start, as actors in this process.
+    """A master and workers as actors in this process, with all that they start.
+
+    Nothing of it outlives the process: what the master knows is in memory.
 
     Args:
         config: the configuration of everything.
         workers: how many workers.
         slots: what each of them offers; ``worker.slots`` if not given.
         listen: answer clients at the first of ``cluster.masters``.
-        data: how executors reach each other: in memory, or each by its own TCP listener.
+        executors: as threads of this process, or each as a process of its own.
+        data: how executors that are threads reach each other: in memory, or by TCP.
 
     Raises:
         ConfigError: it cannot listen at that address, or the secret file is not private.
@@ -70,32 +72,42 @@ class LocalCluster:
         workers: int = 1,
         slots: int | None = None,
         listen: bool = False,
+        executors: Literal["thread", "process"] = "thread",
         data: Literal["memory", "tcp"] = "memory",
     ) -> None:
         self.config = config = config or load()
         self.address = config.cluster.masters[0]
         self._data = data
-        self._listener = self._start_listener() if listen else None
+        self._endpoint: Endpoint | None = None
+        if listen or executors == "process":
+            self._endpoint = self._listen(0 if not listen else None)
+            self.address = self._endpoint.address
         self._tuning = ProcessTuning(config)
-        self._system = ThreadedActorSystem()
-        self._post = Post(self._system)
-        self._loader = ApplicationLoader()
-        self._hub = MemoryHub()
-        self._opened: WeakSet[Transport] = WeakSet()
-        self._dispatchers: WeakSet[SharedDispatcher] = WeakSet()
-        self._master: Ref[MasterMessage] = self._system.spawn(
-            lambda: MasterActor(self._post), "master"
+        self._temporary = tempfile.TemporaryDirectory(prefix="gearpy-local-")
+        self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
+        self._post = self._endpoint.post if self._endpoint else Post(self._system)
+        self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
+        self._artifacts = self._artifact_desk()
+        self._desk = Desk(
+            self._ask_master,
+            self._post,
+            artifacts=self._artifacts,
+            read_log=LogReader(config.log.folder).answer,
         )
-        for number in range(workers):
-            self._system.spawn(self._worker(slots or config.worker.slots), f"worker{number}")
+        threads = self._threads()  # One for all workers, so that their executors can meet.
+        self._launchers: list[_Launcher] = [
+            self._process_launcher(number) if executors == "process" else threads
+            for number in range(workers)
+        ]
+        for number, launcher in enumerate(self._launchers):
+            self._spawn_worker(number, slots or config.worker.slots, launcher)
         self.client = ClusterClient(self.ask)
-        if self._listener is not None:
-            self._listener.serve_control(self._answer)
+        if self._endpoint is not None and listen:
+            self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
 
-    def ask(self, message: MasterMessage) -> Any:
-        """Ask the master, as a client in another process does."""
-        question: Any = decode_control(encode_control(message))
-        reply = self._master.ask(question, self.config.masterclient.timeout_s)
+    def ask(self, message: Any) -> Any:
+        """Ask the cluster, as a client in another process does."""
+        reply = self._desk.answer(decode_control(encode_control(message)))
         return decode_control(encode_control(reply))
 
     def run(
@@ -108,6 +120,8 @@ class LocalCluster:
     ) -> ApplicationSummary:
         """Run an application of this process to its end; see `RunningApplication.wait`.
 
+        Its first failure is its last, unless ``overrides`` set ``application.total-retries``.
+
         Raises:
             ConfigError: the application cannot run.
             OperatorError: user code raised.
@@ -117,7 +131,7 @@ class LocalCluster:
         artifact = embed(built)
         try:
             running = self.client.submit(
-                built.name, artifact, executors=executors, config=overrides
+                built.name, artifact, executors=executors, config={**_EMBEDDED, **(overrides or {})}
             )
             return self._wait(running, on_progress)
         finally:
@@ -125,14 +139,14 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Stop everything; applications that run are cut short."""
-        if self._listener is not None:
-            self._listener.stop()
-        self._system.shutdown(_STOP_S)
-        for transport in self._opened:  # Of executors that were killed.
-            transport.stop()
-        for dispatcher in self._dispatchers:
-            dispatcher.close()
+        if self._endpoint is not None:
+            self._endpoint.close(_STOP_S)
+        else:
+            self._system.shutdown(_STOP_S)
+        for launcher in self._launchers:
+            launcher.close()
         self._tuning.restore()
+        self._temporary.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -151,65 +165,60 @@ class LocalCluster:
             running.shutdown()
             raise
 
-    def _start_listener(self) -> TcpTransport:
-        host, port = split_address(self.address)
-        listener = TcpTransport(
-            load_or_create_secret(self.config.transport.secret_file),
-            host=host,
-            port=port,
-            limits=transport_limits(self.config),
+    def _listen(self, port: int | None) -> Endpoint:
+        host, configured = split_address(self.address)
+        credentials = Credentials.of_cluster(self.config)
+        return Endpoint(
+            self.config, credentials, host=host, port=configured if port is None else port
         )
-        self.address = listener.start()
-        return listener
 
-    def _answer(self, message: object) -> object:
-        if not isinstance(message, CLIENT_MESSAGES):
-            return Refused(reason=f"{type(message).__name__} is not for clients")
-        return self.ask(message)
+    def _ask_master(self, message: Any) -> Any:
+        return self._master.ask(message, self.config.masterclient.timeout_s)
 
-    def _worker(self, slots: int) -> Callable[[], WorkerActor]:
-        master = self._master.path
-        return lambda: WorkerActor(master, slots, self._make_executor, self._post)
+    def _make_master(self) -> MasterActor:
+        return MasterActor(self._post, log=MemoryLog(), config=self.config, rng=random.Random())
 
-    def _make_executor(self, launch: LaunchExecutor) -> Callable[[], Actor[Any]]:
-        config = from_overrides({**as_overrides(self.config), **launch.config})
-        if launch.executor_id == MASTER_EXECUTOR:
-            return lambda: AppMasterActor(launch, self._loader, self._post, config)
-        name = f"app{launch.app_id}-executor{launch.executor_id}"
-        settings = _settings(launch, config, name)
-        self._dispatchers.add(settings.dispatcher)
-        return lambda: ExecutorActor(
-            settings,
-            lambda: self._runners(launch, config),
-            self._transport(name),
+    def _artifact_desk(self) -> ArtifactDesk:
+        folder = Path(self._temporary.name) / "artifacts"
+        return ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
+
+    def _spawn_worker(self, number: int, slots: int, launcher: _Launcher) -> None:
+        settings = WorkerSettings(
+            reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
+            stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
+        )
+        self._system.spawn(
+            lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),
+            f"worker{number}",
+        )
+
+    def _threads(self) -> ThreadLauncher:
+        cache = ArtifactCache(
+            Path(self._temporary.name) / "unpacked",
+            self._artifacts.answer,
+            ArtifactLimits.of(self.config.artifact),
+        )
+        return ThreadLauncher(
+            self._system,
             self._post,
+            self.config,
             self._tuning,
-            release=lambda: self._loader.release(launch.app_id, launch.executor_id),
+            data=self._data,
+            folder_of=cache.path_of,
         )
 
-    def _transport(self, name: str) -> Transport:
-        transport = self._new_transport(name)
-        self._opened.add(transport)
-        return transport
-
-    def _new_transport(self, name: str) -> Transport:
-        if self._data == "memory":
-            return MemoryTransport(self._hub, name)
-        secret = load_or_create_secret(self.config.transport.secret_file)
-        limits = transport_limits(self.config)
-        return TcpTransport(secret, host=self.config.hostname, limits=limits)
-
-    def _runners(self, launch: LaunchExecutor, config: Config) -> RunnerFactory:
-        return RunnerFactory(
-            application=self._loader.load(launch.app_id, launch.artifact, launch.executor_id),
-            output=output_limits(config),
-            limits=task_limits(config),
-            turn_ms=config.streaming.turn_time_ms,
-            clock_ms=monotonic_ms,
-            wall_ms=wall_ms,
-            rng=random.Random(),
-            app_id=launch.app_id,
-            executor_id=launch.executor_id,
+    def _process_launcher(self, number: int) -> ProcessLauncher:
+        assert self._endpoint is not None, "processes need somewhere to connect to"
+        folder = Path(self._temporary.name)
+        return ProcessLauncher(
+            ProcessSettings(
+                config=self.config,
+                keys=Credentials.of_cluster(self.config).keys,
+                folder=folder / f"worker{number}",
+                artifacts=folder / "fetched",
+                logs=LogSettings.of(self.config),
+                worker_node=self._endpoint.node,
+            )
         )
 
 
@@ -238,18 +247,3 @@ def run(
         app = application_of(app, sys.argv[1:])
     with LocalCluster(config, slots=_EMBEDDED_SLOTS) as cluster:
         return cluster.run(app, executors=executors, on_progress=on_progress)
-
-
-def _settings(launch: LaunchExecutor, config: Config, name: str) -> ExecutorSettings:
-    threads = config.shared_dispatcher.threads
-    return ExecutorSettings(
-        app_id=launch.app_id,
-        executor_id=launch.executor_id,
-        slots=launch.slots,
-        app_master=ActorPath(launch.reply_to.node, launch.reply_to.name),
-        dispatcher=SharedDispatcher(threads, turn_ms=config.streaming.turn_time_ms, name=name),
-        pin_tasks=config.task_dispatcher == "pinned",
-        mailbox_max=config.actor.mailbox_max,
-        report_interval_ms=config.streaming.clock_report_interval_ms,
-        clock_ms=monotonic_ms,
-    )

@@ -1,247 +1,593 @@
-"""MasterActor: registry of applications and workers, and the slots of all."""
+"""MasterActor: applications, workers and the slots of all; what must last is in its log."""
 
 import logging
-from dataclasses import replace
-from typing import Final, assert_never
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Exited
+from gearpy.actor.api import Actor, Cancellable, Exited, Failed, Ref
+from gearpy.cluster.master_answers import MasterAnswers, MasterLookup
+from gearpy.cluster.master_limits import (
+    app_master_times,
+    config_of,
+    mistakes_in,
+    restart_policy,
+)
+from gearpy.cluster.master_store import MasterStore
 from gearpy.cluster.post import Post
-from gearpy.core.registry import TERMINAL, Registry
-from gearpy.core.scheduling import ResourceRequest, SlotScheduler
-from gearpy.errors import SubmitRefused
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
+from gearpy.config.schema import Config
+from gearpy.core.app_masters import (
+    AppMasters,
+    EndApplication,
+    KeeperAction,
+    Kill,
+    RecordLoss,
+    RequestSlot,
+    Times,
+)
+from gearpy.core.master_commands import (
+    AddQuarantined,
+    AddWorker,
+    ChangeStatus,
+    ForgetEnded,
+    LaunchAppMaster,
+    LoseAppMaster,
+    MasterCommand,
+    RemoveQuarantined,
+    StoreValue,
+    Submit,
+)
+from gearpy.core.registry import TERMINAL
+from gearpy.core.restart import RestartPolicy
+from gearpy.core.scheduling import Priority, ResourceRequest, SlotScheduler
+from gearpy.errors import ConfigError, MailboxFull
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId, address_of
+from gearpy.messages.client import (
+    QuarantinedList,
+    ReplayQuarantined,
+    RestartApplication,
+)
 from gearpy.messages.cluster import (
     Allocation,
-    ApplicationList,
+    ApplicationStatus,
     ApplicationStatusChanged,
     ApplicationSummary,
     AppMasterRegistered,
     ErrorCard,
     ExecutorExited,
     ExecutorLaunchRejected,
-    GetApplication,
     LaunchExecutor,
-    ListApplications,
-    ListWorkers,
     MasterMessage,
+    PutValue,
+    Quarantine,
+    QuarantineStored,
     Refused,
     RegisterAppMaster,
     RegisterWorker,
     RequestResource,
     ResourceAllocated,
     ResourceUpdate,
+    RunningExecutor,
     ShutdownAccepted,
     ShutdownApplication,
     ShutdownExecutor,
     SubmitApplication,
     Submitted,
-    WorkerList,
+    ValueStored,
     WorkerRegistered,
-    WorkerSummary,
 )
+from gearpy.storage.log import Log
 
-__all__ = ["MasterActor"]
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["MasterActor", "MasterMailbox"]
 
 _log = logging.getLogger(__name__)
 _APP_MASTER_SLOTS: Final = 1
 
 
-class MasterActor(Actor[MasterMessage]):
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    pass
+
+
+_Request: TypeAlias = (
+    SubmitApplication | ShutdownApplication | RestartApplication | ReplayQuarantined
+)
+_AppMasterNews: TypeAlias = (
+    RegisterAppMaster | RequestResource | ApplicationStatusChanged | PutValue | Quarantine
+)
+_WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
+#: What a master is told and asked.
+MasterMailbox: TypeAlias = (
+    MasterMessage | RestartApplication | ReplayQuarantined | MasterLookup | _Tick
+)
+
+
+class MasterActor(Actor[MasterMailbox]):
     """Answers clients, places app masters and executors on workers.
 
-    Runs on: its own thread. Restart: none yet; all it knows is in memory.
+    What is answered, or has been acted on, is in the log. A log that cannot be written ends the
+    actor: whoever runs it ends the process then.
+
+    Runs on: its own thread. Restart: by a new one over the same log; workers and app masters
+    register with it again, and it counts slots and launches from what they say.
     Gearpump: `Master`, `AppManager`.
     """
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, *, log: Log, config: Config, rng: "Random") -> None:
         self._post = post
-        self._registry = Registry()
+        self._config = config
+        self._store = MasterStore(log, snapshot_records=config.master.snapshot_records)
+        self._state = self._store.state
         self._scheduler = SlotScheduler()
         self._workers: dict[WorkerId, ActorPath] = {}
-        self._submitted: dict[AppId, SubmitApplication] = {}
-        self._app_masters: dict[AppId, ActorPath] = {}
-        self._app_master_workers: dict[AppId, WorkerId] = {}
-        self._next_worker = 0
+        self._watched: dict[ActorPath, Ref[Any]] = {}
+        self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
+        self._answers = MasterAnswers(
+            self._state, self._app_masters, self._scheduler, self._workers
+        )
+        self._timer: tuple[int, Cancellable] | None = None
 
-    def receive(self, message: MasterMessage) -> object:  # noqa: C901 - an arm for each message
+    def on_start(self) -> None:
+        """Go on with the applications that the log tells of."""
+        self._do(self._app_masters.on_start(self._now()))
+
+    def receive(self, message: MasterMailbox) -> object:
         """Answer a client, or take the news of a worker or an app master."""
+        match message:
+            case _Tick():
+                self._timer = None
+                self._do(self._app_masters.on_tick(self._now()))
+            case (
+                RegisterAppMaster()
+                | RequestResource()
+                | ApplicationStatusChanged()
+                | PutValue()
+                | Quarantine()
+            ):
+                self._on_app_master_news(message)
+            case RegisterWorker() | ResourceUpdate() | ExecutorLaunchRejected() | ExecutorExited():
+                self._on_worker_news(message)
+            case (
+                SubmitApplication()
+                | ShutdownApplication()
+                | RestartApplication()
+                | ReplayQuarantined()
+            ):
+                return self._serve(message)
+            case _:
+                return self._answers.answer(message)
+        return None
+
+    def on_exited(self, exited: Exited) -> None:
+        """Hear that a worker or an app master is gone, or cannot be reached any more."""
+        path = exited.ref.path
+        self._watched.pop(path, None)
+        cause = str(exited.reason) if isinstance(exited.reason, Failed) else ""
+        if (app_id := self._app_masters.of_path(path)) is not None:
+            self._on_unreachable(app_id, cause)
+        for worker_id in [each for each, where in self._workers.items() if where == path]:
+            self._on_worker_lost(worker_id)
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def _serve(self, message: _Request) -> object:
         match message:
             case SubmitApplication():
                 return self._submit(message)
-            case ListApplications():
-                return ApplicationList(applications=tuple(map(_brief, self._registry.summaries())))
-            case GetApplication():
-                return self._registry.get(message.app_id) or self._unknown(message.app_id)
-            case ListWorkers():
-                return self._worker_list()
             case ShutdownApplication():
                 return self._shutdown(message.app_id)
+            case RestartApplication():
+                return self._restart(message.app_id)
+            case ReplayQuarantined():
+                return self._mark_replayed(message)
+            case _:
+                assert_never(message)
+
+    def _submit(self, request: SubmitApplication) -> Submitted | Refused:
+        refusal = self._state.refusal_of(request) or mistakes_in(self._config, request)
+        if refusal:
+            return Refused(reason=refusal)
+        (app_id,) = self._commit(Submit(request=request, at_ms=self.context.wall_ms()))
+        self._do(self._app_masters.on_submitted(app_id))
+        return Submitted(app_id=app_id)
+
+    def _shutdown(self, app_id: AppId) -> ShutdownAccepted | Refused:
+        known = self._state.get(app_id)
+        if known is None:
+            return self._answers.unknown(app_id)
+        if known.status in TERMINAL:
+            return Refused(reason=f"application {app_id} is already {known.status}")
+        self._end(known, "terminated")
+        return ShutdownAccepted(app_id=app_id)
+
+    def _restart(self, app_id: AppId) -> Submitted | Refused:
+        known, request = self._state.get(app_id), self._state.request_of(app_id)
+        if known is None or request is None:
+            return self._answers.unknown(app_id)
+        if refusal := self._state.refusal_of(request, instead_of=app_id):
+            return Refused(reason=refusal)
+        submit = Submit(request=request, at_ms=self.context.wall_ms())
+        if known.status in TERMINAL:
+            (new_id,) = self._commit(submit)
+        else:
+            new_id = self._end(known, "terminated", and_then=submit)
+        self._do(self._app_masters.on_submitted(new_id))
+        return Submitted(app_id=new_id)
+
+    def _mark_replayed(self, message: ReplayQuarantined) -> QuarantinedList | Refused:
+        """Forget records that were given back to their operators."""
+        if self._state.get(message.app_id) is None:
+            return self._answers.unknown(message.app_id)
+        records = tuple(
+            each
+            for each in self._state.quarantined(message.app_id)
+            if not message.numbers or each.number in message.numbers
+        )
+        if numbers := tuple(each.number for each in records):
+            self._commit(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
+        return QuarantinedList(app_id=message.app_id, records=records)
+
+    # -- workers and slots -----------------------------------------------------------------
+
+    def _on_worker_news(self, message: _WorkerNews) -> None:
+        match message:
             case RegisterWorker():
                 self._register_worker(message)
             case ResourceUpdate():
                 self._scheduler.release(message.worker_id, message.released_slots)
-                self._allocate()
-            case RequestResource():
-                self._request(message)
-            case RegisterAppMaster():
-                self._register_app_master(message)
-            case ApplicationStatusChanged():
-                self._on_status(message)
-            case ExecutorLaunchRejected() | ExecutorExited():
-                self._on_app_master_gone(message)
+            case ExecutorLaunchRejected():
+                cause = f"it was not started: {message.reason}"
+                self._on_gone(message.app_id, message.launch, cause)
+            case ExecutorExited():
+                self._on_gone(message.app_id, message.launch, message.cause)
             case _:
                 assert_never(message)
-        return None
-
-    def on_exited(self, exited: Exited) -> None:
-        """Forget a worker and its slots."""
-        for worker_id, path in list(self._workers.items()):
-            if path == exited.ref.path:
-                del self._workers[worker_id]
-                self._scheduler.on_worker_lost(worker_id)
-                self._on_app_masters_lost(worker_id)
-
-    # -- clients ---------------------------------------------------------------------------
-
-    def _submit(self, message: SubmitApplication) -> Submitted | Refused:
-        try:
-            app_id = self._registry.submit(message, self.context.wall_ms())
-        except SubmitRefused as error:
-            return Refused(reason=str(error))
-        self._submitted[app_id] = message
-        self._scheduler.request(ResourceRequest(app_id=app_id, slots=_APP_MASTER_SLOTS))
         self._allocate()
-        return Submitted(app_id=app_id)
-
-    def _shutdown(self, app_id: AppId) -> ShutdownAccepted | Refused:
-        known = self._registry.get(app_id)
-        if known is None:
-            return self._unknown(app_id)
-        if not self._registry.shutdown(app_id, self.context.wall_ms()):
-            return Refused(reason=f"application {app_id} is already {known.status}")
-        self._clean_up(app_id, "terminated")
-        return ShutdownAccepted(app_id=app_id)
-
-    def _unknown(self, app_id: AppId) -> Refused:
-        known = ", ".join(str(each.app_id) for each in self._registry.summaries()) or "none"
-        return Refused(reason=f"no application has id {app_id}; ids known: {known}")
-
-    def _worker_list(self) -> WorkerList:
-        return WorkerList(
-            workers=tuple(
-                WorkerSummary(worker_id=worker_id, slots=each.total, free_slots=each.free)
-                for worker_id, each in self._scheduler.workers().items()
-            )
-        )
-
-    # -- workers and slots -----------------------------------------------------------------
 
     def _register_worker(self, message: RegisterWorker) -> None:
-        worker_id = WorkerId(self._next_worker)
-        self._next_worker += 1
+        known = next((each for each, at in self._workers.items() if at == message.worker), None)
+        if known is not None and message.worker_id is None:  # It had no answer yet.
+            worker_id = known
+            self._scheduler.on_worker(worker_id, total=message.slots, free=message.slots)
+        else:
+            worker_id = self._take_worker(message)
+        self._watch(message.worker)
+        answer = WorkerRegistered(worker_id=worker_id, master=self._own_path())
+        if not self._tell(message.worker, answer):
+            self._on_worker_lost(worker_id)
+        elif message.worker_id is not None:
+            self._compare(message, worker_id)
+
+    def _take_worker(self, message: RegisterWorker) -> WorkerId:
+        worker_id = message.worker_id
+        if worker_id is None or not self._state.is_given(worker_id):
+            # An id that was never given is of another master's log, and so are its executors.
+            (worker_id,) = self._commit(AddWorker())
+        old = self._workers.get(worker_id)
+        if old is not None and old != message.worker:
+            self._unwatch(old)
         self._workers[worker_id] = message.worker
-        self._scheduler.on_worker(worker_id, total=message.slots, free=message.slots)
-        ref = self._post.find(message.worker)
-        if ref is not None:
-            self.context.watch(ref)
-        self._post.tell(
-            message.worker,
-            WorkerRegistered(worker_id=worker_id, master=self.context.self_ref.path),
+        slots = [each.slots for each in message.running]
+        self._scheduler.on_worker_again(worker_id, total=message.slots, running=slots)
+        return worker_id
+
+    def _compare(self, message: RegisterWorker, worker_id: WorkerId) -> None:
+        """Compare what a worker runs with what it should run."""
+        is_stranger = message.worker_id != worker_id
+        for each in message.running:
+            if is_stranger or not self._is_wanted(each):
+                reason = f"application {each.app_id} has ended, or runs elsewhere"
+                self._stop_executor(worker_id, each, reason=reason, kill=True)
+        if not is_stranger:
+            now = self._now()
+            self._do(self._app_masters.on_worker_again(worker_id, message.running, now))
+
+    def _is_wanted(self, running: RunningExecutor) -> bool:
+        if running.executor_id == MASTER_EXECUTOR:
+            return self._app_masters.is_current(running.app_id, running.launch)
+        return self._state.is_living(running.app_id)
+
+    def _on_worker_lost(self, worker_id: WorkerId) -> None:
+        self._workers.pop(worker_id, None)
+        self._scheduler.on_worker_lost(worker_id)
+        self._do(self._app_masters.on_worker_lost(worker_id, self._now()))
+
+    def _allocate(self) -> None:
+        for app_id, worker_id, slots in self._scheduler.allocate():
+            if self._app_masters.phase(app_id) == "waiting-for-slot":
+                self._launch_app_master(app_id, worker_id)
+            elif not self._give(app_id, worker_id, slots):
+                self._scheduler.release(worker_id, slots)
+                self._scheduler.cancel(app_id)  # It asks anew when it is back.
+
+    def _give(self, app_id: AppId, worker_id: WorkerId, slots: int) -> bool:
+        path = self._app_masters.path(app_id)
+        if path is None:
+            return False
+        worker = self._workers[worker_id]
+        allocation = Allocation(worker_id=worker_id, worker=worker, slots=slots)
+        return self._tell(path, ResourceAllocated(app_id=app_id, allocations=(allocation,)))
+
+    def _own_path(self) -> ActorPath:
+        """Return what others know this master by: without incarnation, as it may come back."""
+        here = self.context.self_ref.path
+        return ActorPath(address_of(here.node), here.name)
+
+    def _launch_app_master(self, app_id: AppId, worker_id: WorkerId) -> None:
+        request, now = self._state.request_of(app_id), self._now()
+        assert request is not None
+        command = LaunchAppMaster(app_id=app_id, worker_id=worker_id, at_ms=now.wall_ms)
+        (launch,) = self._commit(command)
+        self._app_masters.on_launched(app_id, now)
+        message = LaunchExecutor(
+            app_id=app_id,
+            executor_id=MASTER_EXECUTOR,
+            launch=launch,
+            slots=_APP_MASTER_SLOTS,
+            name=request.name,
+            artifact=request.artifact,
+            executors=request.executors,
+            config=request.config,
+            reply_to=self._own_path(),
         )
-        self._allocate()
+        if self._tell(self._workers[worker_id], message):
+            self._set_timer()
+        else:
+            self._scheduler.release(worker_id, _APP_MASTER_SLOTS)
+            self._on_gone(app_id, launch, f"worker {worker_id} cannot be reached")
+
+    # -- app masters -----------------------------------------------------------------------
+
+    def _on_app_master_news(self, message: _AppMasterNews) -> None:
+        match message:
+            case RegisterAppMaster():
+                self._register_app_master(message)
+            case RequestResource():
+                self._request(message)
+            case ApplicationStatusChanged():
+                self._on_status(message)
+            case PutValue():
+                self._put_value(message)
+            case Quarantine():
+                self._quarantine(message)
+            case _:
+                assert_never(message)
 
     def _register_app_master(self, message: RegisterAppMaster) -> None:
-        if self._is_living(message.app_id):
-            self._app_masters[message.app_id] = message.app_master
-            self._post.tell(message.app_master, AppMasterRegistered(app_id=message.app_id))
+        app_id, path = message.app_id, message.app_master
+        if not self._app_masters.on_registered(app_id, message.launch, path):
+            self._send_away(app_id, message.launch)
+            return
+        self._set_timer()
+        self._watch(path)
+        values = self._state.values(app_id)
+        answer = AppMasterRegistered(app_id=app_id, launch=message.launch, values=values)
+        if not self._tell(path, answer):
+            self._on_unreachable(app_id, "")
 
     def _request(self, message: RequestResource) -> None:
-        if not self._is_living(message.app_id):
-            return  # It was stopped while the request was under way.
+        if self._app_masters.path(message.app_id) is None:
+            return  # It ended, or was given up, while the request was under way.
+        self._scheduler.cancel(message.app_id)
         self._scheduler.request(
             ResourceRequest(app_id=message.app_id, slots=message.slots, executors=message.executors)
         )
         self._allocate()
 
-    def _allocate(self) -> None:
-        for app_id, worker_id, slots in self._scheduler.allocate():
-            if app_id not in self._app_master_workers:
-                self._launch_app_master(app_id, worker_id)
-                continue
-            allocation = Allocation(
-                worker_id=worker_id, worker=self._workers[worker_id], slots=slots
-            )
-            message = ResourceAllocated(app_id=app_id, allocations=(allocation,))
-            if not self._post.tell(self._app_masters[app_id], message):
-                self._scheduler.release(worker_id, slots)
-
-    def _launch_app_master(self, app_id: AppId, worker_id: WorkerId) -> None:
-        self._app_master_workers[app_id] = worker_id
-        submitted = self._submitted[app_id]
-        self._post.tell(
-            self._workers[worker_id],
-            LaunchExecutor(
-                app_id=app_id,
-                executor_id=MASTER_EXECUTOR,
-                slots=_APP_MASTER_SLOTS,
-                name=submitted.name,
-                artifact=submitted.artifact,
-                executors=submitted.executors,
-                config=submitted.config,
-                reply_to=self.context.self_ref.path,
-            ),
-        )
-
-    # -- applications ----------------------------------------------------------------------
-
     def _on_status(self, message: ApplicationStatusChanged) -> None:
-        changed = self._registry.on_status(
-            message.app_id,
-            message.status,
-            progress=message.progress,
-            cause=message.cause,
-            now_ms=self.context.wall_ms(),
-        )
-        if changed and message.status in TERMINAL:
-            self._clean_up(message.app_id, message.status)
-
-    def _on_app_master_gone(self, message: ExecutorLaunchRejected | ExecutorExited) -> None:
-        if isinstance(message, ExecutorLaunchRejected):
-            self._fail(message.app_id, f"the app master was not started: {message.reason}")
+        known = self._state.get(message.app_id)
+        if known is None or not self._app_masters.is_current(message.app_id, message.launch):
+            self._send_away(message.app_id, message.launch)
+        elif message.status in TERMINAL:
+            self._end(
+                replace(known, progress=message.progress), message.status, cause=message.cause
+            )
+        elif message.status != known.status and message.status == "active":
+            command = ChangeStatus(
+                app_id=message.app_id,
+                status=message.status,
+                at_ms=self.context.wall_ms(),
+                progress=message.progress,
+            )
+            self._commit(command)
         else:
-            self._fail(message.app_id, f"the app master is gone: {message.cause or 'stopped'}")
+            self._state.on_progress(message.app_id, message.progress)
 
-    def _on_app_masters_lost(self, worker_id: WorkerId) -> None:
-        for app_id, where in list(self._app_master_workers.items()):
-            if where == worker_id:
-                self._fail(app_id, f"the app master is gone: worker {worker_id} is lost")
+    def _put_value(self, message: PutValue) -> None:
+        path = self._writer(message)
+        if path is None:
+            return  # Whoever counts has registered, and stores again what was not answered.
+        command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
+        (is_stored,) = self._commit(command)
+        if is_stored:
+            answer = ValueStored(app_id=message.app_id, key=message.key, version=message.version)
+            self._tell(path, answer)
+        else:
+            _log.warning("application %s stores too many values", message.app_id)
 
-    def _fail(self, app_id: AppId, cause: str) -> None:
-        if self._is_living(app_id):
-            self._registry.on_status(
-                app_id, "failed", cause=ErrorCard(cause=cause), now_ms=self.context.wall_ms()
+    def _writer(self, message: PutValue | Quarantine) -> ActorPath | None:
+        """Return who is told that it was stored; nobody, if the sender counts no more."""
+        if self._app_masters.is_current(message.app_id, message.launch):
+            return self._app_masters.path(message.app_id)
+        self._send_away(message.app_id, message.launch)
+        return None
+
+    def _quarantine(self, message: Quarantine) -> None:
+        app_id, path = message.app_id, self._writer(message)
+        known, request = self._state.get(app_id), self._state.request_of(app_id)
+        if path is None or known is None or request is None or known.status in TERMINAL:
+            return
+        limit = config_of(self._config, request).application.quarantine_max_records
+        if len(self._state.quarantined(app_id)) >= limit:
+            cause = f"more than {limit} records in quarantine (application.quarantine-max-records)"
+            self._end(known, "failed", cause=replace(message.error, cause=cause))
+            return
+        self._commit(
+            AddQuarantined(
+                app_id=app_id,
+                processor_id=message.processor_id,
+                value=message.value,
+                event_time_ms=message.event_time_ms,
+                error=message.error,
+                at_ms=self.context.wall_ms(),
             )
-            self._clean_up(app_id, "failed")
+        )
+        self._tell(path, QuarantineStored(app_id=app_id, number=message.number))
 
-    def _is_living(self, app_id: AppId) -> bool:
-        known = self._registry.get(app_id)
-        return known is not None and known.status not in TERMINAL
+    def _on_gone(self, app_id: AppId, launch: int, cause: str) -> None:
+        self._do(self._app_masters.on_gone(app_id, launch, cause, self._now()))
 
-    def _clean_up(self, app_id: AppId, reason: str) -> None:
-        """Take back what it waits for, end its app master, forget all but its summary."""
+    def _on_unreachable(self, app_id: AppId, cause: str) -> None:
+        cause = cause or "its process ended or cannot be reached"
+        self._do(self._app_masters.on_unreachable(app_id, cause, self._now()))
+
+    def _send_away(self, app_id: AppId, launch: int) -> None:
+        """Have an app master ended that was given up, if it is known where it runs."""
+        for each in self._state.launches(app_id):
+            if each.number == launch:
+                kill = Kill(app_id, each.worker_id, launch, "it was replaced, or has ended")
+                self._kill(kill)
+
+    def _do(self, actions: Iterable[KeeperAction]) -> None:
+        for action in actions:
+            match action:
+                case RequestSlot():
+                    self._request_slot(action)
+                case Kill():
+                    self._kill(action)
+                case RecordLoss():
+                    self._record_loss(action)
+                case EndApplication():
+                    self._give_up(action)
+                case _:
+                    assert_never(action)
+        self._allocate()
+        self._set_timer()
+
+    def _request_slot(self, action: RequestSlot) -> None:
+        self._scheduler.request(
+            ResourceRequest(
+                app_id=action.app_id,
+                slots=_APP_MASTER_SLOTS,
+                priority=Priority.HIGH,
+                avoid=action.avoid,
+            )
+        )
+
+    def _record_loss(self, action: RecordLoss) -> None:
+        app_id, launch = action.app_id, action.launch
+        _log.warning("app master of application %s is lost: %s", app_id, action.cause)
+        self._scheduler.cancel(app_id)  # What it asked for; the next one asks anew.
+        self._commit(LoseAppMaster(app_id=app_id, launch=launch, at_ms=self.context.wall_ms()))
+
+    def _give_up(self, action: EndApplication) -> None:
+        if known := self._state.get(action.app_id):
+            self._end(known, "failed", cause=ErrorCard(cause=action.cause))
+
+    def _kill(self, action: Kill) -> None:
+        gone = RunningExecutor(
+            app_id=action.app_id,
+            executor_id=MASTER_EXECUTOR,
+            launch=action.launch,
+            slots=_APP_MASTER_SLOTS,
+        )
+        self._stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def _end(
+        self,
+        known: ApplicationSummary,
+        status: ApplicationStatus,
+        *,
+        cause: ErrorCard | None = None,
+        and_then: Submit | None = None,
+    ) -> Any:
+        """Make an end durable, then take back what the application has and waits for."""
+        app_id, path = known.app_id, self._app_masters.path(known.app_id)
+        commands: list[MasterCommand] = [self._ending(known, status, cause)]
+        keep = self._config.master.ended_applications_max
+        if self._state.ended_count >= keep:
+            commands.append(ForgetEnded(keep=keep))
+        newest = self._state.newest_launch(app_id)
+        result = self._commit(*commands, *([and_then] if and_then else []))[-1]
+        self._app_masters.on_ended(app_id)
         self._scheduler.cancel(app_id)
-        self._submitted.pop(app_id, None)
-        self._app_masters.pop(app_id, None)
-        worker_id = self._app_master_workers.pop(app_id, None)
-        if worker_id in self._workers:
-            self._post.tell(
-                self._workers[worker_id],
-                ShutdownExecutor(app_id=app_id, executor_id=MASTER_EXECUTOR, reason=reason),
+        if path is not None:
+            self._unwatch(path)
+        if newest is not None and not newest.is_lost:
+            running = RunningExecutor(
+                app_id=app_id, executor_id=MASTER_EXECUTOR, launch=newest.number, slots=0
             )
+            self._stop_executor(newest.worker_id, running, reason=status, kill=False)
+        return result
 
+    def _ending(
+        self, known: ApplicationSummary, status: ApplicationStatus, cause: ErrorCard | None
+    ) -> ChangeStatus:
+        return ChangeStatus(
+            app_id=known.app_id,
+            status=status,
+            at_ms=self.context.wall_ms(),
+            progress=replace(known.progress, stall=""),
+            cause=cause,
+        )
 
-def _brief(summary: ApplicationSummary) -> ApplicationSummary:
-    """Leave out the traceback: those of many applications do not fit into one message."""
-    if summary.cause is None:
-        return summary
-    return replace(summary, cause=replace(summary.cause, traceback=""))
+    def _stop_executor(
+        self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
+    ) -> None:
+        if worker_id in self._workers:
+            message = ShutdownExecutor(
+                app_id=executor.app_id,
+                executor_id=executor.executor_id,
+                launch=executor.launch,
+                reason=reason,
+                kill=kill,
+            )
+            self._tell(self._workers[worker_id], message)
+
+    # -- the rest --------------------------------------------------------------------------
+
+    def _commit(self, *commands: MasterCommand) -> list[Any]:
+        return self._store.commit(*commands)
+
+    def _policy_of(self, app_id: AppId) -> RestartPolicy:
+        request = self._state.request_of(app_id)
+        assert request is not None
+        return restart_policy(config_of(self._config, request))
+
+    def _now(self) -> Times:
+        return Times(self.context.now_ms(), self.context.wall_ms())
+
+    def _set_timer(self) -> None:
+        """Have the next tick when something is due, and none before."""
+        due_ms = self._app_masters.next_due_ms
+        if self._timer is not None:
+            if self._timer[0] == due_ms:
+                return
+            self._timer[1].cancel()
+            self._timer = None
+        if due_ms is not None:
+            delay_ms = max(0, due_ms - self.context.now_ms())
+            self._timer = (due_ms, self.context.schedule_once(delay_ms, _Tick()))
+
+    def _tell(self, path: ActorPath, message: object) -> bool:
+        try:
+            return self._post.tell(path, message)
+        except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.
+            _log.warning("%s was not told %s: %s", path, type(message).__name__, error)
+            return False
+
+    def _watch(self, path: ActorPath) -> None:
+        ref = self._post.find(path)
+        if ref is not None:
+            self._watched[path] = ref
+            self.context.watch(ref)
+
+    def _unwatch(self, path: ActorPath) -> None:
+        ref = self._watched.pop(path, None)
+        if ref is not None:
+            self.context.unwatch(ref)

@@ -9,6 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from gearpy.config.connections import TransportConfig
+from gearpy.config.daemons import (
+    AppMasterConfig,
+    ArtifactConfig,
+    CheckpointConfig,
+    ExecutorConfig,
+    LogConfig,
+    MasterConfig,
+    WorkerConfig,
+)
 from gearpy.config.setting import (
     Setting,
     Value,
@@ -34,8 +44,6 @@ __all__ = [
     "SharedDispatcherConfig",
     "SourceConfig",
     "StreamingConfig",
-    "TransportConfig",
-    "WorkerConfig",
     "config_of",
     "mistakes_in",
     "values_of",
@@ -61,19 +69,29 @@ class ClusterConfig:
         "Control listeners of the masters; a worker or client needs to reach one of them.",
         form="host:port",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
-    """What a worker offers."""
-
-    slots: int = setting(
-        "slots",
+    reconnect_timeout_s: int = setting(
+        "reconnect-timeout-seconds",
+        600,
+        "seconds",
+        "Workers and app masters look so long for a master that is away, while their "
+        "applications go on; then they stop. Gearpump: 30 seconds.",
+        high=_DAY_S,
+    )
+    heartbeat_interval_ms: int = setting(
+        "heartbeat-interval-ms",
         1000,
-        "slots",
-        "What one worker offers to executors. A slot is a share of the machine by agreement, "
-        "not a measured amount.",
-        high=1_000_000,
+        "ms",
+        "Processes that depend on each other ask this often whether the other is there.",
+        low=10,
+        high=_DAY_MS,
+    )
+    heartbeat_timeout_ms: int = setting(
+        "heartbeat-timeout-ms",
+        6000,
+        "ms",
+        "A process that is silent for so long counts as lost: frozen, or cut off.",
+        low=100,
+        high=_DAY_MS,
     )
 
 
@@ -87,6 +105,63 @@ class ApplicationConfig:
         "executors",
         "Executors of an application that does not say how many it wants.",
         high=10_000,
+    )
+    retries: int = setting(
+        "total-retries",
+        5,
+        "restarts",
+        "Tasks that fail, or lose their executor, are started again so often within the window; "
+        "then the application fails. Gearpump counts over its whole life.",
+        low=0,
+        high=1_000_000,
+    )
+    retry_window_s: int = setting(
+        "retry-window-seconds",
+        600,
+        "seconds",
+        "Restarts of tasks older than this are forgotten.",
+        high=_DAY_S,
+    )
+    backoff_base_ms: int = setting(
+        "backoff-base-ms",
+        100,
+        "ms",
+        "Pause before the first restart of tasks; it doubles with each that follows.",
+        low=0,
+        high=_DAY_MS,
+    )
+    backoff_max_ms: int = setting(
+        "backoff-max-ms",
+        5000,
+        "ms",
+        "The pause between restarts of tasks grows up to this.",
+        low=0,
+        high=_DAY_MS,
+    )
+    poison_attempts: int = setting(
+        "poison-attempts",
+        3,
+        "attempts",
+        "A record that makes its operator raise so often ends the application: another restart "
+        "would not help.",
+        high=1_000_000,
+    )
+    on_error: Literal["fail", "skip", "quarantine"] = setting(
+        "on-error",
+        "fail",
+        "policy",
+        "What follows when an operator raises on a record: fail restarts the tasks and, when that "
+        "does not help, ends the application; skip drops and counts the record; quarantine keeps "
+        "it for `gear quarantine`.",
+        choices=("fail", "skip", "quarantine"),
+    )
+    quarantine_max_records: int = setting(
+        "quarantine-max-records",
+        1000,
+        "records",
+        "An application that puts more records into quarantine fails: something is wrong with "
+        "the program, not with records.",
+        high=10_000_000,
     )
 
 
@@ -252,101 +327,6 @@ class ActorConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransportConfig:
-    """Connections between processes."""
-
-    secret_file: str = setting(
-        "secret-file",
-        "~/.gearpy/secret",
-        "file",
-        "The secret that all processes of a cluster share; who does not know it is not heard. "
-        "A ~ is the user's home.",
-        form="a path",
-    )
-    frame_max_bytes: int = setting(
-        "frame-max-bytes",
-        16 * _MIB,
-        "bytes",
-        "A data frame that claims to be larger ends the connection before memory is taken for it.",
-        low=4 * _KIB,
-        high=_KIB * _MIB,
-    )
-    control_frame_max_bytes: int = setting(
-        "control-frame-max-bytes",
-        _MIB,
-        "bytes",
-        "The same for control messages, which are small.",
-        low=4 * _KIB,
-        high=_KIB * _MIB,
-    )
-    handshake_timeout_ms: int = setting(
-        "handshake-timeout-ms",
-        3000,
-        "ms",
-        "A peer that has not proved itself after so long is disconnected.",
-        low=10,
-        high=60_000,
-    )
-    handshake_max_bytes: int = setting(
-        "handshake-max-bytes",
-        512,
-        "bytes",
-        "A peer that has not proved itself may send so much in one frame.",
-        low=256,
-        high=64 * _KIB,
-    )
-    unauthenticated_connections_max: int = setting(
-        "unauthenticated-connections-max",
-        64,
-        "connections",
-        "So many connections may be in the handshake at once; further ones are closed, so that "
-        "strangers cannot exhaust a listener.",
-        high=65_536,
-    )
-    write_buffer_bytes: int = setting(
-        "write-buffer-bytes",
-        _MIB,
-        "bytes",
-        "A busy connection gathers up to so much for one write. Larger saves system calls and "
-        "costs latency.",
-        low=4 * _KIB,
-        high=_KIB * _MIB,
-    )
-    reconnect_base_ms: int = setting(
-        "reconnect-base-ms",
-        100,
-        "ms",
-        "Pause before the first attempt to connect again; it grows, with jitter, with each "
-        "that follows.",
-        high=60_000,
-    )
-    reconnect_max_ms: int = setting(
-        "reconnect-max-ms",
-        1000,
-        "ms",
-        "The pause between attempts to connect grows up to this.",
-        high=600_000,
-    )
-    reconnect_retries: int = setting(
-        "reconnect-retries",
-        30,
-        "attempts",
-        "After so many failed attempts in a row the peer counts as lost.",
-        low=0,
-        high=1_000_000,
-    )
-    gil_switch_interval_us: int = setting(
-        "gil-switch-interval-us",
-        1000,
-        "us",
-        "How long a thread may keep the interpreter while others wait. The loop thread waits so "
-        "long for a busy task; Python's own default is 5000.",
-        low=50,
-        high=100_000,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole configuration; immutable, and free of mistakes once it exists.
 
@@ -386,7 +366,13 @@ class Config:
         high=100_000_000,
     )
     cluster: ClusterConfig = section("cluster", ClusterConfig())
+    master: MasterConfig = section("master", MasterConfig())
     worker: WorkerConfig = section("worker", WorkerConfig())
+    executor: ExecutorConfig = section("executor", ExecutorConfig())
+    appmaster: AppMasterConfig = section("appmaster", AppMasterConfig())
+    artifact: ArtifactConfig = section("artifact", ArtifactConfig())
+    checkpoint: CheckpointConfig = section("checkpoint", CheckpointConfig())
+    log: LogConfig = section("log", LogConfig())
     application: ApplicationConfig = section("application", ApplicationConfig())
     streaming: StreamingConfig = section("streaming", StreamingConfig())
     source: SourceConfig = section("source", SourceConfig())
@@ -428,6 +414,13 @@ _NOT_ABOVE: Final = (
         "a healthy clock would count as stalled between two reports",
     ),
     ("transport.reconnect-base-ms", "transport.reconnect-max-ms", "the pause could not grow"),
+    ("application.backoff-base-ms", "application.backoff-max-ms", "the pause could not grow"),
+    ("appmaster.backoff-base-ms", "appmaster.backoff-max-ms", "the pause could not grow"),
+    (
+        "cluster.heartbeat-interval-ms",
+        "cluster.heartbeat-timeout-ms",
+        "healthy processes would count as lost",
+    ),
 )
 
 

@@ -63,7 +63,12 @@ class ConsoleSink(Sink):
 
 
 class ConsoleWriter(SinkWriter):
-    """Prints a batch at a time, so that lines of several tasks stay whole."""
+    """Prints a batch at a time, so that lines of several tasks stay whole.
+
+    What was printed cannot be taken back: after a failure lines come again.
+    """
+
+    atomic = True
 
     def __init__(self, lines_of: Callable[[Sequence[Any]], list[str]], file: TextIO | None) -> None:
         self._lines_of = lines_of

@@ -75,13 +75,15 @@ def files(
 def text_file(path: str | Path, *, append: bool = False) -> Sink:
     r"""Write ``str(value)`` and ``\n`` for each record into a UTF-8 file.
 
-    The file is emptied at the start, also at a restart, unless ``append``. With ``n`` > 1 tasks
-    there are ``n`` files, ``name-00000-of-00002.txt`` and so on. Lines are on disk when the
-    application has ended.
+    The file is emptied at the start, unless ``append``. With ``n`` > 1 tasks there are ``n``
+    files, ``name-00000-of-00002.txt`` and so on. Lines are on disk when an epoch is complete, and
+    when the application has ended. After a failure the file is cut back to the newest complete
+    epoch, so that it has each line once; whoever follows it must follow its name.
 
     Args:
         path: where to write; the folder must exist.
-        append: go on at the end of what is there. A restart may then write records twice.
+        append: go on at the end of what is there. A failure before the first complete epoch then
+            writes records twice.
 
     Example:
         >>> import gearpy as gp

@@ -61,7 +61,8 @@ def memory(results: list[Any], *, messages: bool = False) -> Sink:
     """Append the records to a list of this process.
 
     Works only where the list lives: in an application that runs embedded, with its tasks as
-    threads. Tasks in other processes append to lists of their own.
+    threads. Tasks in other processes append to lists of their own. After a failure records come
+    again that are in the list already.
 
     Args:
         results: the list.
@@ -205,7 +206,11 @@ class MemorySink(Sink):
 
 
 class MemoryWriter(SinkWriter):
-    """Appends to a list that other tasks append to."""
+    """Appends to a list that other tasks append to.
+
+    The list belongs to its program, and what others have appended stands in between: nothing is
+    taken back. After a failure records come again.
+    """
 
     def __init__(self, results: list[Any], lock: threading.Lock, *, messages: bool) -> None:
         self._results = results

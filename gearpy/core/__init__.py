@@ -6,25 +6,34 @@ transports are thin shells around them. Any layer above may import this.
 The graph:
 - `graph`: order, levels and cycles of a directed graph.
 - `dag`: processors, edges and tasks of one application; immutable and checked.
+- `graph_difference`: in what the graphs of two processes differ, for people.
 - `stable_hash`: the hash that routes keys, alike in every process; key groups.
 - `partition`: which task gets which record.
 
 One link, one task:
 - `flow`: credit between a task and the tasks downstream; loss detection.
 - `watermark`: event time of a task over its input links.
+- `alignment`: epochs of a task over its input links.
 - `sizing`: about how much memory records take, for limits.
 - `window`: assign, merge, close.
 - `times`: durations and event times as people write them.
 
 One application:
 - `placement`: which executor gets which task.
-- `deployment`: the start-up and the end of the tasks, step by step.
+- `task_manager`: what starts, what restarts after a failure, and the end; `decisions`: what it can
+  tell an app master to do. It has `executors`, a process for each that it wants, and regions:
+- `regions`: the connected parts of a dag; `region`: one of them at work, attempt after attempt.
+- `deployment`: the start-up and the end of the tasks of a region, step by step.
+- `epochs`: when an epoch is complete, and what a restart needs.
+- `incidents`: what goes wrong, each failure counted once.
 - `clock`: the application clock, stalls, and what holds it (`lazy_min` makes it cheap).
 - `progress`: how far the application is.
 - `restart`: how often something may fail, and when it is tried again.
 
 The cluster:
 - `registry`: the master's applications and the states they go through.
+- `master_state`: all that a master must not forget; `master_commands`: what changes it.
+- `app_masters`: which of them run, are launched again, or given up.
 - `scheduling`: requests for slots and the workers that have them.
 
 Start with `dag`, then `flow`, then `clock`.

@@ -50,6 +50,8 @@ IMMORTAL = Life()
 class ProcessorSpec:
     """One operator. ``kind`` names what it runs; the dag only compares it.
 
+    ``partitions`` tells what a source reads: each task takes its share of them by their order, so
+    all processes must find the same.
     Gearpump: `ProcessorDescription`.
     """
 
@@ -58,6 +60,7 @@ class ProcessorSpec:
     parallelism: int = 1
     kind: str = ""
     life: Life = IMMORTAL
+    partitions: str = ""
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Return the tasks of this processor, by index."""
@@ -221,6 +224,17 @@ class Dag:
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def description(self) -> tuple[str, ...]:
+        """All that the structural hash is made of, as one line for each processor and edge.
+
+        A line begins with the number of the processor, or the numbers that the edge joins; see
+        `core.graph_difference`.
+        """
+        processors = (_line(self.processors[pid]) for pid in sorted(self.processors))
+        edges = sorted((*edge.ends, edge.partitioner) for edge in self.edges)
+        return (*processors, *(f"{source} -> {target} {name}" for source, target, name in edges))
+
     # -- mistakes --------------------------------------------------------------------------
 
     def _ends(self) -> list[tuple[ProcessorId, ProcessorId]]:
@@ -262,7 +276,16 @@ class Dag:
 
 def _fields(spec: ProcessorSpec) -> list[str | int]:
     life = spec.life
-    return [spec.id, spec.name, spec.parallelism, spec.kind, life.birth_ms, life.death_ms]
+    fields: list[str | int] = [spec.id, spec.name, spec.parallelism, spec.kind]
+    fields += [life.birth_ms, life.death_ms]
+    return [*fields, spec.partitions] if spec.partitions else fields
+
+
+def _line(spec: ProcessorSpec) -> str:
+    life = "" if spec.life == IMMORTAL else f" life {spec.life.birth_ms}..{spec.life.death_ms}"
+    kind = f" ({spec.kind})" if spec.kind else ""
+    reads = f" reads {spec.partitions}" if spec.partitions else ""
+    return f"{spec.id} {spec.name} x{spec.parallelism}{kind}{life}{reads}"
 
 
 def _twice(specs: tuple[ProcessorSpec, ...]) -> list[str]:

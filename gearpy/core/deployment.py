@@ -4,17 +4,15 @@ The state machine of the app master's hand-shake with its executors. Gearpump: `
 whose steps have no time-out, so that one lost message stops an application for ever.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from gearpy.core.dag import Dag
-from gearpy.core.placement import place
 from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
     ExecutorMessage,
     LaunchTasks,
-    RegisterExecutor,
+    SnapshotFile,
     StartAllTasks,
     StopAllTasks,
     TaskLaunch,
@@ -40,7 +38,6 @@ __all__ = [
 
 DeploymentState: TypeAlias = Literal[
     "created",
-    "waiting-for-executors",
     "launching",
     "locating",
     "starting",
@@ -53,20 +50,17 @@ _Event: TypeAlias = Literal["start", "all-answered", "stop", "fail"]
 
 #: The whole state machine. "all-answered": every executor has done the step.
 TRANSITIONS: Final[Mapping[tuple[DeploymentState, _Event], DeploymentState]] = {
-    ("created", "start"): "waiting-for-executors",
-    ("waiting-for-executors", "all-answered"): "launching",
+    ("created", "start"): "launching",
     ("launching", "all-answered"): "locating",
     ("locating", "all-answered"): "starting",
     ("starting", "all-answered"): "running",
     ("created", "stop"): "stopping",
-    ("waiting-for-executors", "stop"): "stopping",
     ("launching", "stop"): "stopping",
     ("locating", "stop"): "stopping",
     ("starting", "stop"): "stopping",
     ("running", "stop"): "stopping",
     ("failed", "stop"): "stopping",
     ("stopping", "all-answered"): "stopped",
-    ("waiting-for-executors", "fail"): "failed",
     ("launching", "fail"): "failed",
     ("locating", "fail"): "failed",
     ("starting", "fail"): "failed",
@@ -92,16 +86,24 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The start-up, or an executor, has failed; ``cause`` says where and what to look at."""
+    """The start-up, or an executor, has failed; ``cause`` says where and what to look at.
+
+    ``silent`` are the executors that did not answer in time; they are asked nothing more.
+    """
 
     cause: str
+    silent: tuple[ExecutorId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Every task has stopped, or will not answer any more, which is then among the errors."""
+    """Every task has stopped, or will not answer any more, which is then among the errors.
+
+    ``silent`` are the executors that did not answer in time; their tasks may still run.
+    """
 
     errors: tuple[ErrorCard, ...]
+    silent: tuple[ExecutorId, ...] = ()
 
 
 Command: TypeAlias = Send | Ready | Failed | Stopped
@@ -109,7 +111,7 @@ _Answer: TypeAlias = TasksLaunched | TaskLocationsReceived | TasksStarted | Task
 
 
 class Deployment:
-    """One attempt to start the tasks of one dag version, and their end.
+    """One attempt to start the tasks of one region, and their end.
 
     Every event returns what to send or to tell. A step that is not done half way through
     its time is sent once more to those who have not answered, and fails at the end of its
@@ -117,36 +119,55 @@ class Deployment:
 
     Invariant: no executor is asked for a step before all have answered the one before, and
     what `StartAllTasks` starts is known to everybody. Stopping always ends.
+
+    Args:
+        version: of the dag.
+        region: the connected part of the dag that the tasks make up.
+        attempt: no other deployment of the application has the same.
+        placement: the executor of every task of the region.
+        addresses: the data listener of each executor that has a task.
+        first_session: tasks get sessions from here on.
+        step_timeout_ms: each step ends within this time.
+        epoch: what the first records belong to.
+        snapshots: what the tasks go on from.
+        start_time_ms: event time at which sources open.
     """
 
     def __init__(
         self,
-        dag: Dag,
         *,
-        executors_wanted: int,
+        version: int,
+        region: int,
+        attempt: int,
+        placement: Mapping[TaskId, ExecutorId],
+        addresses: Mapping[ExecutorId, str],
+        first_session: int,
         step_timeout_ms: int,
-        first_session: int = 1,
-        attempt: int = 0,
+        epoch: int = 1,
+        snapshots: Sequence[SnapshotFile] = (),
         start_time_ms: int = MIN_MS,
     ) -> None:
-        assert executors_wanted >= 1, executors_wanted
+        assert placement, "a region has tasks"
         assert step_timeout_ms >= 1, step_timeout_ms
-        self._dag = dag
-        self._executors_wanted = executors_wanted
-        self._step_timeout_ms = step_timeout_ms
+        self._version = version
+        self._region = region
         self._attempt = attempt
+        self._placement = dict(placement)
+        self._addresses = {each: addresses[each] for each in sorted(set(placement.values()))}
+        self._step_timeout_ms = step_timeout_ms
+        self._epoch = epoch
+        self._snapshots = tuple(snapshots)
         self._start_time_ms = start_time_ms
         self._state: DeploymentState = "created"
-        self._executors: dict[ExecutorId, RegisterExecutor] = {}
         self._waiting_for: dict[ExecutorId, None] = {}  # A set that keeps its order.
         self._step_started_ms = 0
         self._is_repeated = False
         self._completed = False
         self._errors: list[ErrorCard] = []
+        self._silent: tuple[ExecutorId, ...] = ()
         self._ignored = 0
-        self._placement: Mapping[TaskId, ExecutorId] = {}
         self._sessions: Mapping[TaskId, SessionId] = {
-            task: SessionId(first_session + place) for place, task in enumerate(dag.tasks())
+            task: SessionId(first_session + at) for at, task in enumerate(placement)
         }
 
     # -- questions -------------------------------------------------------------------------
@@ -167,19 +188,13 @@ class Deployment:
         return self._sessions
 
     @property
-    def next_session(self) -> SessionId:
-        """The first session number that a later attempt may use."""
-        return SessionId(max(self._sessions.values()) + 1)
-
-    @property
-    def placement(self) -> Mapping[TaskId, ExecutorId]:
-        """The executor of every task; empty until all executors are there."""
-        return self._placement
-
-    @property
     def executors(self) -> tuple[ExecutorId, ...]:
-        """The executors that are registered and not lost."""
-        return tuple(sorted(self._executors))
+        """The executors that have a task and are neither lost nor silent."""
+        return tuple(self._addresses)
+
+    def awaits(self, executor_id: ExecutorId) -> bool:
+        """Tell whether an executor has not answered the step at hand."""
+        return executor_id in self._waiting_for
 
     @property
     def ignored(self) -> int:
@@ -189,22 +204,9 @@ class Deployment:
     # -- the start -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        """Begin to wait for executors."""
+        """Have the tasks made."""
         assert self._state == "created", self._state
         return self._go("start", now_ms)
-
-    def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
-        """Count an executor; when all are there, place the tasks and launch them."""
-        if self._state != "waiting-for-executors":
-            return self._ignore()
-        if mistake := self._mistake_of(message):
-            return self._fail(mistake, now_ms)
-        self._executors[message.executor_id] = message
-        if len(self._executors) < self._executors_wanted:
-            return []
-        slots = {executor: each.slots for executor, each in self._executors.items()}
-        self._placement = place(self._dag, slots)
-        return self._go("all-answered", now_ms)
 
     def on_tasks_launched(self, message: TasksLaunched, now_ms: int) -> list[Command]:
         """When the tasks of all executors exist, tell everybody where they are."""
@@ -230,6 +232,7 @@ class Deployment:
         if (self._state, "stop") not in TRANSITIONS:
             return []
         self._completed = completed
+        self._silent = ()  # Who was silent in the start has been told.
         return self._go("stop", now_ms)
 
     def on_tasks_stopped(self, message: TasksStopped, now_ms: int) -> list[Command]:
@@ -241,23 +244,20 @@ class Deployment:
     # -- trouble ---------------------------------------------------------------------------
 
     def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
-        """Forget an executor; without it nothing that was started can go on.
-
-        While executors are awaited a new one may take its place.
-        """
-        if executor_id not in self._executors:
+        """Forget an executor; without it nothing that was started can go on."""
+        if executor_id not in self._addresses:
             return self._ignore()
-        del self._executors[executor_id]
+        del self._addresses[executor_id]
         if self._state == "stopping":
             return self._on_lost_while_stopping(executor_id, now_ms)
-        if self._state in {"waiting-for-executors", "stopped", "failed"}:
+        if (self._state, "fail") not in TRANSITIONS:
             return []
         step = "while running" if self._state == "running" else f"in step {self._state}"
         return self._fail(f"executor {executor_id} lost {step}", now_ms)
 
     def on_tick(self, now_ms: int) -> list[Command]:
         """Send the step again half way through its time; end it when the time is over."""
-        if self._state != "waiting-for-executors" and self._state not in _ASKING:
+        if self._state not in _ASKING:
             return []
         passed_ms = now_ms - self._step_started_ms
         if passed_ms >= self._step_timeout_ms:
@@ -269,37 +269,23 @@ class Deployment:
 
     def _on_timeout(self, now_ms: int) -> list[Command]:
         after = f"after {self._step_timeout_ms} ms"
-        silent = ", ".join(map(str, self._waiting_for))
-        if self._state == "waiting-for-executors":
-            there = f"{len(self._executors)} of {self._executors_wanted} executors"
-            return self._fail(f"only {there} have registered {after}: are there free slots", now_ms)
+        self._silent = tuple(self._waiting_for)
         if self._state == "stopping":
-            cards = [
+            self._errors += [
                 ErrorCard(cause=f"executor {executor} has not stopped its tasks {after}")
-                for executor in self._waiting_for
+                for executor in self._silent
             ]
-            self._errors += cards
             return self._go("all-answered", now_ms)
-        return self._fail(f"no answer in step {self._state} {after} from executor {silent}", now_ms)
+        for executor in self._silent:
+            del self._addresses[executor]
+        names = ", ".join(map(str, self._silent))
+        return self._fail(f"no answer in step {self._state} {after} from executor {names}", now_ms)
 
     def _on_lost_while_stopping(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
         if executor_id not in self._waiting_for:
             return []
         self._errors.append(ErrorCard(cause=f"executor {executor_id} lost in step stopping"))
         return self._done_by(executor_id, now_ms)
-
-    def _mistake_of(self, message: RegisterExecutor) -> str | None:
-        if message.slots < 1:
-            return f"executor {message.executor_id} has {message.slots} slots: give it at least 1"
-        expected = self._dag.structural_hash()
-        if message.graph_hash == expected:
-            return None
-        return (
-            f"executor {message.executor_id} built another graph than the app master "
-            f"(hash {message.graph_hash[:12]} instead of {expected[:12]}): the program must "
-            "build the same graph in every process; look for what differs, such as "
-            "arguments, environment, random numbers, or another version of a file"
-        )
 
     # -- the machine -----------------------------------------------------------------------
 
@@ -311,7 +297,7 @@ class Deployment:
     def _is_awaited(self, step: DeploymentState, answer: _Answer) -> bool:
         return (
             self._state == step
-            and (answer.version, answer.attempt) == (self._dag.version, self._attempt)
+            and (answer.version, answer.attempt) == (self._version, self._attempt)
             and answer.executor_id in self._waiting_for
         )
 
@@ -329,12 +315,12 @@ class Deployment:
         if self._state == "running":
             return [Ready()]
         if self._state == "stopped":
-            return [Stopped(errors=tuple(self._errors))]
+            return [Stopped(errors=tuple(self._errors), silent=self._silent)]
         return self._step_messages()
 
     def _fail(self, cause: str, now_ms: int) -> list[Command]:
         self._go("fail", now_ms)
-        return [Failed(cause=cause)]
+        return [Failed(cause=cause, silent=self._silent)]
 
     def _ignore(self) -> list[Command]:
         self._ignored += 1
@@ -349,7 +335,7 @@ class Deployment:
         return [Send(executor_id=each, message=make(each)) for each in self._waiting_for]
 
     def _makers(self) -> Mapping[DeploymentState, Callable[[ExecutorId], ExecutorMessage]]:
-        version, attempt = self._dag.version, self._attempt
+        version, attempt = self._version, self._attempt
         return {
             "launching": self._launch_tasks,
             "locating": lambda _: self._locations(),
@@ -365,21 +351,24 @@ class Deployment:
         return [task for task in self._sessions if self._placement[task] == executor_id]
 
     def _launch_tasks(self, executor_id: ExecutorId) -> LaunchTasks:
-        launches = [
-            TaskLaunch(task_id=task, session=self._sessions[task])
-            for task in self._tasks_on(executor_id)
-        ]
-        return LaunchTasks(version=self._dag.version, attempt=self._attempt, tasks=tuple(launches))
+        tasks = self._tasks_on(executor_id)
+        wanted = set(tasks)
+        return LaunchTasks(
+            region=self._region,
+            version=self._version,
+            attempt=self._attempt,
+            tasks=tuple(TaskLaunch(task_id=each, session=self._sessions[each]) for each in tasks),
+            epoch=self._epoch,
+            snapshots=tuple(file for file in self._snapshots if wanted & set(file.tasks)),
+        )
 
     def _locations(self) -> TaskLocationsReady:
         locations = [
             TaskLocation(
-                executor_id=executor,
-                data_address=self._executors[executor].data_address,
-                tasks=tuple(self._tasks_on(executor)),
+                executor_id=executor, data_address=address, tasks=tuple(self._tasks_on(executor))
             )
-            for executor in self.executors
+            for executor, address in self._addresses.items()
         ]
         return TaskLocationsReady(
-            version=self._dag.version, attempt=self._attempt, locations=tuple(locations)
+            version=self._version, attempt=self._attempt, locations=tuple(locations)
         )

@@ -1,7 +1,7 @@
 """The master's applications and the states they go through. Gearpump: `AppManager`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
@@ -58,9 +58,16 @@ class Registry:
     no two have one name; a terminal state, its time and its cause never change.
     """
 
-    def __init__(self, *, next_id: int = 1) -> None:
+    def __init__(
+        self, *, next_id: int = 1, applications: Iterable[ApplicationSummary] = ()
+    ) -> None:
         self._next_id = next_id
-        self._applications: dict[AppId, ApplicationSummary] = {}
+        self._applications = {each.app_id: each for each in applications}
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next application."""
+        return self._next_id
 
     def submit(self, request: SubmitApplication, now_ms: int) -> AppId:
         """Register an application as pending and return its id.
@@ -68,7 +75,7 @@ class Registry:
         Raises:
             SubmitRefused: the name is malformed or taken; nothing has changed.
         """
-        if refusal := self._refusal_of(request):
+        if refusal := self.refusal_of(request):
             raise SubmitRefused(refusal)
         app_id = AppId(self._next_id)
         self._next_id += 1
@@ -113,6 +120,17 @@ class Registry:
         )
         return True
 
+    def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
+        """Take how far an application is; nothing changes once it has ended."""
+        old = self._applications.get(app_id)
+        if old is not None and old.status not in TERMINAL:
+            self._applications[app_id] = replace(old, progress=progress)
+
+    def forget(self, app_id: AppId) -> None:
+        """Forget an application that has ended; its id is not used again."""
+        old = self._applications.pop(app_id)
+        assert old.status in TERMINAL, f"application {app_id} is {old.status}"
+
     def shutdown(self, app_id: AppId, now_ms: int) -> bool:
         """End an application as ``terminated``; return False if it is unknown or over."""
         return self.on_status(app_id, "terminated", now_ms=now_ms)
@@ -129,10 +147,11 @@ class Registry:
         """Return all applications, oldest first."""
         return tuple(self._applications.values())
 
-    def _alive(self) -> list[ApplicationSummary]:
-        return [each for each in self._applications.values() if each.status not in TERMINAL]
+    def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
+        """Return why an application may not be submitted, or nothing.
 
-    def _refusal_of(self, request: SubmitApplication) -> str | None:
+        The name of ``instead_of`` counts as free.
+        """
         name = request.name
         if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS_MAX:
             return (
@@ -142,9 +161,13 @@ class Registry:
             )
         if request.executors < 1:
             return f"application {name!r} asks for {request.executors} executors: ask for 1 or more"
-        if other := self.living(name):
+        other = self.living(name)
+        if other is not None and other.app_id != instead_of:
             return (
                 f"application {name!r} is already {other.status} with id {other.app_id}: "
                 "stop it first or choose another name"
             )
-        return None
+        return ""
+
+    def _alive(self) -> list[ApplicationSummary]:
+        return [each for each in self._applications.values() if each.status not in TERMINAL]

@@ -1,6 +1,7 @@
 """Requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from typing import NamedTuple
@@ -32,7 +33,8 @@ class ResourceRequest:
     """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
 
     Only a request with ``ANY`` is divided: into one part for each executor, as equal as
-    can be, which may be granted one by one. A part is never divided.
+    can be, which may be granted one by one. A part is never divided. On the worker to
+    ``avoid`` it is served only where no other has room.
     """
 
     app_id: AppId
@@ -41,6 +43,7 @@ class ResourceRequest:
     priority: Priority = Priority.NORMAL
     relaxation: Relaxation = Relaxation.ANY
     worker_id: WorkerId | None = None
+    avoid: WorkerId | None = None
 
     def __post_init__(self) -> None:
         if mistakes := list(self._mistakes()):
@@ -80,6 +83,7 @@ class WorkerSlots:
 
     total: int
     used: int = 0
+    executors: int = 0  # Granted parts that were not released.
 
     @property
     def free(self) -> int:
@@ -92,7 +96,8 @@ class _Waiting:
     """A request and the parts of it that were not granted yet."""
 
     request: ResourceRequest
-    parts: list[int] = field(default_factory=list)
+    parts: list[int]
+    granted: Counter[WorkerId] = field(default_factory=Counter)
 
 
 class SlotScheduler:
@@ -121,6 +126,15 @@ class SlotScheduler:
         else:
             known.total = total
 
+    def on_worker_again(self, worker_id: WorkerId, *, total: int, running: Sequence[int]) -> None:
+        """Take a worker that says itself which slots are taken, whatever was known of it.
+
+        ``running`` has the slots of each of its executors.
+        """
+        self._workers[worker_id] = WorkerSlots(
+            total=total, used=sum(running), executors=len(running)
+        )
+
     def on_worker_lost(self, worker_id: WorkerId) -> None:
         """Forget a worker and its slots."""
         self._workers.pop(worker_id, None)
@@ -129,6 +143,7 @@ class SlotScheduler:
         """Give slots back that an executor has left; of an unknown worker: nothing."""
         if worker := self._workers.get(worker_id):
             worker.used = max(0, worker.used - slots)
+            worker.executors = max(0, worker.executors - 1)
 
     def workers(self) -> dict[WorkerId, WorkerSlots]:
         """Return a copy of what is known of the workers, by id."""
@@ -143,7 +158,7 @@ class SlotScheduler:
         self._queue.sort(key=lambda waiting: -waiting.request.priority)
 
     def cancel(self, app_id: AppId) -> None:
-        """Drop the requests of an application that has ended, however it has."""
+        """Drop the requests of an application that has ended, or asks anew."""
         self._queue = [each for each in self._queue if each.request.app_id != app_id]
 
     def waiting_slots(self, app_id: AppId) -> int:
@@ -175,20 +190,34 @@ class SlotScheduler:
     def _serve(self, waiting: _Waiting) -> list[Grant]:
         grants, left = [], []
         for part in waiting.parts:
-            worker_id = self._best_worker(waiting.request, part)
+            worker_id = self._best_worker(waiting, part)
             if worker_id is None:
                 left.append(part)
                 continue
             self._workers[worker_id].used += part
+            self._workers[worker_id].executors += 1
+            waiting.granted[worker_id] += 1
             grants.append(Grant(waiting.request.app_id, worker_id, part))
         waiting.parts = left
         return grants
 
-    def _best_worker(self, request: ResourceRequest, slots: int) -> WorkerId | None:
-        """Return the worker with most free slots that has enough; the lowest id among equals."""
-        candidates = self._candidates(request)
+    def _best_worker(self, waiting: _Waiting, slots: int) -> WorkerId | None:
+        """Return the worker with enough free slots that has least of this request.
+
+        Among equals the one with most free slots, then the one with the lowest id.
+        """
+        candidates, request = self._candidates(waiting.request), waiting.request
         fitting = [worker for worker, each in candidates.items() if each.free >= slots]
-        return min(fitting, key=lambda worker: (-candidates[worker].free, worker), default=None)
+        return min(
+            fitting,
+            key=lambda worker: (
+                worker == request.avoid,
+                waiting.granted[worker],
+                -candidates[worker].free,
+                worker,
+            ),
+            default=None,
+        )
 
     def _candidates(self, request: ResourceRequest) -> dict[WorkerId, WorkerSlots]:
         if request.worker_id is None:

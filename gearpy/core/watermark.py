@@ -20,14 +20,15 @@ class WatermarkTracker:
     an idle link may give again.
 
     Invariant: `watermark_ms` never moves backwards, is at most the watermark of every link that
-    was not idle when it last moved, and is `MAX_MS` only if all links are there.
+    was not idle when it last moved, and is `MAX_MS` only if all links are there. A task that was
+    restarted begins with the watermark it had, until its links have come there again.
     """
 
-    def __init__(self, links: Iterable[TaskId]) -> None:
+    def __init__(self, links: Iterable[TaskId], watermark_ms: int = MIN_MS) -> None:
         self._watermarks = dict.fromkeys(links, MIN_MS)
         self._active = dict(self._watermarks)  # Neither idle nor ended.
         self._open = set(self._watermarks)  # Not ended.
-        self.watermark_ms = MIN_MS
+        self.watermark_ms = watermark_ms
 
     @property
     def is_idle(self) -> bool:

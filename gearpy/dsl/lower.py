@@ -140,7 +140,9 @@ def _stage_maker(steps: Sequence[Node]) -> Callable[[TaskContext], Sequence[Stag
         for is_row, run in groupby(steps, key=lambda step: isinstance(step, RowNode)):
             if is_row:
                 operators = [step.operator for step in run if isinstance(step, RowNode)]
-                stages += fused_stages(operators, limit=context.limits.batch_records)
+                stages += fused_stages(
+                    operators, limit=context.limits.batch_records, rejects=context.rejects
+                )
             else:
                 stages += [stage for step in run for stage in _stage(step, context)]
         return stages
@@ -167,4 +169,4 @@ def _fold_stage(step: FoldNode, context: TaskContext) -> Stage:
             limit=context.limits.batch_records,
         )
     assert step.key is not None, "a running fold is by key"
-    return RunningFold(step.name, step.key, step.fold)
+    return RunningFold(step.name, step.key, step.fold, context.rejects)

@@ -2,8 +2,10 @@
 
 - `data`: task to task (records, acks). One object per batch, never one per record.
 - `app`: app master and executors.
-- `cluster`: client, master and workers.
+- `cluster`: client, master and workers; `client`: what else a client may ask.
+- `node`: process to process, beneath all others.
 
-Everything in `app` and `cluster` is a frozen dataclass of plain values, registered by its
-class name with `wire.codec`, and can cross a process boundary. Any layer above may import this.
+Everything in `app`, `client`, `cluster` and `node` is a frozen dataclass of plain values,
+registered by its class name with `wire.codec`, and can cross a process boundary. Any layer above
+may import this.
 """

@@ -11,11 +11,17 @@ from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.cluster import ErrorCard
 
 __all__ = [
+    "BeginEpoch",
+    "EpochStored",
     "ExecutorMessage",
     "ExecutorToAppMaster",
+    "InjectRecord",
     "LaunchTasks",
+    "LinkBroken",
+    "RecordQuarantined",
     "RegisterExecutor",
     "ReportClocks",
+    "SnapshotFile",
     "StartAllTasks",
     "StopAllTasks",
     "TaskClock",
@@ -32,13 +38,19 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterExecutor:
-    """An executor is up and built the graph. ``data_address`` is its transport's listener."""
+    """An executor is up and built the graph. ``data_address`` is its transport's listener.
+
+    ``launch`` is that of its `LaunchExecutor`; another than the app master waits for is a zombie.
+    """
 
     executor_id: ExecutorId
+    launch: int
     executor: ActorPath
     data_address: str
     slots: int
     graph_hash: str
+    graph: tuple[str, ...] = ()  # `Dag.description`: a line for each processor and edge.
+    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +62,29 @@ class TaskLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchTasks:
-    """Create these tasks; answered by `TasksLaunched`. Gearpump: `LaunchTasks`."""
+class SnapshotFile:
+    """Where an executor has stored what its tasks were at the end of an epoch."""
 
+    location: str
+    sha256: str
+    tasks: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchTasks:
+    """Create these tasks; answered by `TasksLaunched`. Gearpump: `LaunchTasks`.
+
+    Tasks of an earlier attempt of the same region are stopped first. ``epoch`` is the one that
+    the first records belong to. ``snapshots`` hold what the tasks go on from; empty: from the
+    beginning.
+    """
+
+    region: int
     version: int
     attempt: int
     tasks: tuple[TaskLaunch, ...]
+    epoch: int = 1
+    snapshots: tuple[SnapshotFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +157,8 @@ class TaskClock:
     records_in: int = 0
     records_out: int = 0
     late_records: int = 0
+    skipped_records: int = 0
+    quarantined_records: int = 0
     done: int = 0
     total: int = 0
 
@@ -138,6 +169,57 @@ class ReportClocks:
 
     executor_id: ExecutorId
     clocks: tuple[TaskClock, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginEpoch:
+    """Sources of this attempt: end epoch ``epoch`` where you are. Answered by `EpochStored`.
+
+    Sent again when it was not answered; sources that have ended the epoch ignore it.
+    """
+
+    version: int
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochStored:
+    """What all tasks of the executor and attempt were at the end of an epoch is on disk."""
+
+    executor_id: ExecutorId
+    attempt: int
+    epoch: int
+    snapshot: SnapshotFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkBroken:
+    """The connection to another executor's data listener is lost."""
+
+    executor_id: ExecutorId
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordQuarantined:
+    """An operator could not take a record; the application goes on without it."""
+
+    executor_id: ExecutorId
+    processor_id: int
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectRecord:
+    """Give a record to a task once more, beside what comes on its links."""
+
+    task_id: TaskId
+    value: bytes
+    event_time_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,5 +262,10 @@ ExecutorToAppMaster: TypeAlias = (
     | ReportClocks
     | TaskFailed
     | TasksStopped
+    | EpochStored
+    | LinkBroken
+    | RecordQuarantined
 )
-ExecutorMessage: TypeAlias = LaunchTasks | TaskLocationsReady | StartAllTasks | StopAllTasks
+ExecutorMessage: TypeAlias = (
+    LaunchTasks | TaskLocationsReady | StartAllTasks | StopAllTasks | BeginEpoch | InjectRecord
+)

@@ -9,31 +9,41 @@ __all__ = [
     "CLIENT_MESSAGES",
     "Allocation",
     "AppMasterRegistered",
+    "ApplicationDetail",
     "ApplicationList",
     "ApplicationProgress",
     "ApplicationStatus",
     "ApplicationStatusChanged",
     "ApplicationSummary",
     "Artifact",
+    "ClockHolderSummary",
     "ErrorCard",
     "ExecutorExited",
     "ExecutorLaunchRejected",
+    "ExecutorSummary",
+    "Failure",
     "GetApplication",
     "LaunchExecutor",
     "ListApplications",
     "ListWorkers",
     "MasterMessage",
+    "ProcessorSummary",
+    "PutValue",
+    "Quarantine",
+    "QuarantineStored",
     "Refused",
     "RegisterAppMaster",
     "RegisterWorker",
     "RequestResource",
     "ResourceAllocated",
     "ResourceUpdate",
+    "RunningExecutor",
     "ShutdownAccepted",
     "ShutdownApplication",
     "ShutdownExecutor",
     "SubmitApplication",
     "Submitted",
+    "ValueStored",
     "WorkerList",
     "WorkerMessage",
     "WorkerRegistered",
@@ -48,15 +58,22 @@ ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed
 class Artifact:
     """The submitted unit: where executors find the program, and how to build its graph.
 
-    ``kind`` is ``"file"`` (``location`` is the path of a ``.py`` file) or ``"memory"``
-    (``location`` is a key of `task.application.embedded`, one process only).
+    ``kind`` is ``"file"`` (``location`` is the path of a ``.py`` file), ``"memory"``
+    (``location`` is a key of `cluster.artifacts.embed`, one process only) or ``"stored"``
+    (``location`` is the SHA-256 of bytes that were uploaded to the master, ``filename`` what they
+    are: a ``.py`` file, a ``.zip`` of a folder, or a ``.whl``).
+    ``module`` is the module to import of a stored folder or wheel (dotted name).
     ``attr`` names an application or a factory in it; empty means: find the only one.
+    ``check_requirements``: what a stored program says it needs must be installed where it runs.
     """
 
-    kind: Literal["file", "memory"]
+    kind: Literal["file", "memory", "stored"]
     location: str
+    filename: str = ""
+    module: str = ""
     attr: str = ""
     args: tuple[str, ...] = ()
+    check_requirements: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +100,10 @@ class ApplicationProgress:
     records_in: int = 0
     records_out: int = 0
     late_records: int = 0
+    skipped_records: int = 0
+    quarantined_records: int = 0
+    restarts: int = 0  # Of regions, over the whole life of the app master.
+    epoch: int = 0  # Newest epoch that a restart would go back to; 0: none yet.
     watermark_ms: int | None = None
     done: int = 0
     total: int = 0
@@ -111,6 +132,70 @@ class WorkerSummary:
     worker_id: WorkerId
     slots: int
     free_slots: int
+    address: str = ""  # Of its control listener; empty within the master's process.
+    executors: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorSummary:
+    """One executor of an application."""
+
+    executor_id: ExecutorId
+    launch: int
+    worker_id: WorkerId
+    slots: int
+    status: Literal["launching", "running"]
+    pid: int = 0
+    data_address: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorSummary:
+    """One processor of an application, counts over all its tasks."""
+
+    processor_id: int
+    name: str
+    parallelism: int
+    clock_ms: int | None
+    records_in: int = 0
+    records_out: int = 0
+    late_records: int = 0
+    skipped_records: int = 0
+    quarantined_records: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Something that went wrong and was survived, or not. ``at_ms`` is wall time."""
+
+    at_ms: int
+    what: str
+    error: ErrorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockHolderSummary:
+    """One link of the chain from a source to what holds the clock; see `ClockService.why`."""
+
+    task: str
+    name: str
+    clock_ms: int | None
+    watermark_ms: int | None
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationDetail:
+    """What an app master knows of its application, beside its summary."""
+
+    app_id: AppId
+    executors: tuple[ExecutorSummary, ...] = ()
+    processors: tuple[ProcessorSummary, ...] = ()
+    failures: tuple[Failure, ...] = ()  # The latest, oldest first.
+    restarts: int = 0
+    epoch: int = 0
+    why: tuple[ClockHolderSummary, ...] = ()
 
 
 # -- client -> master ----------------------------------------------------------------------
@@ -190,11 +275,27 @@ class ShutdownAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningExecutor:
+    """An executor that a worker has started and that has not ended."""
+
+    app_id: AppId
+    executor_id: ExecutorId
+    launch: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterWorker:
-    """A worker offers its slots. Answered by `WorkerRegistered`."""
+    """A worker offers its slots. Answered by `WorkerRegistered`.
+
+    Sent again when the master was lost and is back: ``worker_id`` is then what it had, and
+    ``running`` what takes some of its slots, so that a new master can count them.
+    """
 
     worker: ActorPath
     slots: int
+    worker_id: WorkerId | None = None
+    running: tuple[RunningExecutor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +320,15 @@ class ResourceUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchExecutor:
-    """Start an executor that takes ``slots``; with id -1 it hosts the AppMaster."""
+    """Start an executor that takes ``slots``; with id -1 it hosts the AppMaster.
+
+    ``launch`` counts the launches of the app master, or of all executors of one app master: it
+    tells an executor from an earlier one with the same id.
+    """
 
     app_id: AppId
     executor_id: ExecutorId
+    launch: int
     slots: int
     name: str
     artifact: Artifact
@@ -237,16 +343,19 @@ class ExecutorLaunchRejected:
 
     app_id: AppId
     executor_id: ExecutorId
+    launch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownExecutor:
-    """Stop an executor; its slots become free."""
+    """Stop an executor; its slots become free. ``kill`` gives it no time to end well."""
 
     app_id: AppId
     executor_id: ExecutorId
+    launch: int
     reason: str
+    kill: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +364,7 @@ class ExecutorExited:
 
     app_id: AppId
     executor_id: ExecutorId
+    launch: int
     cause: str = ""
 
 
@@ -263,17 +373,71 @@ class ExecutorExited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterAppMaster:
-    """An app master is up. Answered by `AppMasterRegistered`."""
+    """An app master is up, or found its master again. Answered by `AppMasterRegistered`.
+
+    ``launch`` is that of its `LaunchExecutor`: of two, the master hears the newer one only.
+    """
 
     app_id: AppId
     app_master: ActorPath
+    launch: int
+    status: ApplicationStatus = "pending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppMasterRegistered:
-    """The master knows the app master."""
+    """The master knows the app master. ``values`` is all that was stored for the application."""
 
     app_id: AppId
+    launch: int
+    values: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutValue:
+    """Store a value of an application durably. Answered by `ValueStored`.
+
+    Gearpump: `PutKV`. ``version`` comes back with the answer.
+    """
+
+    app_id: AppId
+    launch: int
+    key: str
+    value: bytes
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueStored:
+    """The value is on disk."""
+
+    app_id: AppId
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Store a record that an operator could not take, durably.
+
+    Answered by `QuarantineStored` with its ``number``, which counts those of a ``launch``.
+    """
+
+    app_id: AppId
+    launch: int
+    number: int
+    processor_id: int
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineStored:
+    """The record is on disk."""
+
+    app_id: AppId
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,9 +468,10 @@ class ResourceAllocated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationStatusChanged:
-    """The app master reports ``active``, ``succeeded`` or ``failed``."""
+    """The app master of ``launch`` reports ``active``, ``succeeded`` or ``failed``."""
 
     app_id: AppId
+    launch: int
     status: ApplicationStatus
     progress: ApplicationProgress
     cause: ErrorCard | None = None
@@ -333,5 +498,7 @@ MasterMessage: TypeAlias = (
     | RegisterAppMaster
     | RequestResource
     | ApplicationStatusChanged
+    | PutValue
+    | Quarantine
 )
 WorkerMessage: TypeAlias = WorkerRegistered | LaunchExecutor | ShutdownExecutor

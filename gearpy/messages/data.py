@@ -79,8 +79,9 @@ class DataMessage:
 
     ``seq`` numbers the data messages of the link in this session, from 1, without a gap.
     ``watermark_ms``: no later record of this link is older (late ones excepted). ``idle``: the
-    link pins no clock until the next data message that is not idle. An empty batch is a
-    punctuation: it carries only the promises.
+    link pins no clock until the next data message that is not idle. ``epoch``: what the records
+    belong to; it never falls on a link, and the first message of a later one says that the link
+    has ended those before. An empty batch is a punctuation: it carries only the promises.
     """
 
     session: SessionId

@@ -6,7 +6,10 @@ What users write:
 
 What runs it:
 - `runner`: one task at work; `inlet` is its input side, `outlet` its output side.
-- `output`: checks what user code puts out. `timers`: what it has asked to be called for.
+- `driving`: gives the user's task its records. `output`: checks what it puts out.
+- `timers`: what it has asked to be called for. `counters`: what it has handled.
+- `snapshots`: what it is at the end of an epoch, as bytes.
+- `rejects`: records that it could not take.
 - `wiring`: makes the runner of a task of an application.
 - `actor`: puts a runner into a mailbox.
 - `failure`: from an exception in user code to what people are told.

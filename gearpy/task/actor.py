@@ -25,7 +25,16 @@ from gearpy.task.failure import card_of
 from gearpy.task.runner import TaskRunner
 from gearpy.transport.api import Transport
 
-__all__ = ["ClockBoard", "StartTask", "StopTask", "TaskActor", "TaskEvents", "TaskMessage"]
+__all__ = [
+    "ClockBoard",
+    "CutEpoch",
+    "InjectMessage",
+    "StartTask",
+    "StopTask",
+    "TaskActor",
+    "TaskEvents",
+    "TaskMessage",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +54,21 @@ class StopTask:
 
 
 @dataclass(frozen=True, slots=True)
+class CutEpoch:
+    """A task without inputs: end this epoch where you are. Others need not be told."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InjectMessage:
+    """Process this record, encoded as it was in quarantine, beside what comes on the links."""
+
+    value: bytes
+    event_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Turn:
     """There may be work."""
 
@@ -54,7 +78,9 @@ class _Wake:
     """The time has come that the runner waits for."""
 
 
-TaskMessage: TypeAlias = LinkMessage | StartTask | StopTask | _Turn | _Wake
+TaskMessage: TypeAlias = (
+    LinkMessage | StartTask | StopTask | CutEpoch | InjectMessage | _Turn | _Wake
+)
 _TURN = _Turn()
 _WAKE = _Wake()
 _LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
@@ -73,6 +99,16 @@ class TaskEvents(Protocol):
 
     def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
         """The task was stopped; ``error`` is what its `on_stop` raised."""
+        ...
+
+    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
+        """The task has ended an epoch; ``data`` is what `RunnerFactory.make` resumes from."""
+        ...
+
+    def on_record_quarantined(
+        self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
+    ) -> None:
+        """User code raised on a record; `InjectMessage` gives it to the task once more."""
         ...
 
 
@@ -159,6 +195,10 @@ class TaskActor(BatchActor[TaskMessage]):
         elif isinstance(message, StopTask):
             error = self._stop(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
+        elif isinstance(message, CutEpoch):
+            self._runner.cut(message.epoch)
+        elif isinstance(message, InjectMessage):
+            self._runner.inject(message.value, message.event_time_ms)
         elif isinstance(message, _Turn):
             self._turn_queued = False
         else:
@@ -177,11 +217,23 @@ class TaskActor(BatchActor[TaskMessage]):
         if self._runner.outbox:
             self._transport.send(self._runner.outbox)
             self._runner.outbox.clear()
+        if self._runner.snapshots or self._runner.rejected:
+            self._hand_over()
         now_ms = self._clock_ms()
         if wake_ms != 0 or now_ms >= self._report_at_ms:
             self._report_at_ms = now_ms + self._report_interval_ms
             self._board.post(self._runner.clock())
         self._plan_turn(wake_ms, now_ms)
+
+    def _hand_over(self) -> None:
+        for epoch, data in self._runner.snapshots:
+            self._events.on_task_snapshot(self._task_id, epoch, data)
+        for record in self._runner.rejected:
+            self._events.on_record_quarantined(
+                self._task_id, record.value, record.event_time_ms, record.error
+            )
+        self._runner.snapshots.clear()
+        self._runner.rejected.clear()
 
     def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
         if wake_ms is None:

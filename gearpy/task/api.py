@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Final
 
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.data import Batch, Message
+from gearpy.task.counters import TaskCounters
+from gearpy.task.rejects import Rejects
 
 __all__ = [
     "FINISHED",
@@ -31,17 +33,6 @@ __all__ = [
 
 #: `Task.produce` returns this when it will never produce again.
 FINISHED: Final = -1
-
-
-@dataclass(slots=True)
-class TaskCounters:
-    """What a task has handled since it started; reported with its clock."""
-
-    records_in: int = 0
-    records_out: int = 0
-    late_records: int = 0
-    done: int = 0  #: A source's progress in its own units ...
-    total: int = 0  #: ... out of this many; 0 when it cannot know.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +75,12 @@ class TaskContext:
     log: logging.Logger
     limits: TaskLimits
     config: Mapping[str, Any] = field(default_factory=dict)
+    resume: Any = None
+    """What `Task.snapshot` returned when the epoch ended that the task goes on from; None at
+    the first start, and if it returned None."""
     counters: TaskCounters = field(default_factory=TaskCounters)
+    rejects: Rejects = field(default_factory=Rejects)
+    """Where gearpy's own operators leave records on which user code raised."""
 
 
 class Task:
@@ -93,6 +89,15 @@ class Task:
     Override `on_next` (a message at a time) or `on_batch` (all at once, faster), or `produce`
     for a task without inputs. Made on the executor, at the start: the constructor may open
     nothing, `on_start` may. Gearpump: `Task`.
+
+    A task that keeps something between messages overrides `snapshot`, and in `on_start` goes on
+    from `TaskContext.resume`. Then a restart after a failure loses nothing: the sources go back
+    to where they were at the same moment. A task without `snapshot` restarts empty.
+
+    What follows when it raises on a record is set by ``application.on-error``: the tasks are
+    restarted, or the record is dropped. What `on_next` has put out for it is then taken back, as
+    far as it has not been sent; what it has changed in the task is not. Of an `on_batch` that
+    raises nobody knows the record, unless it was one alone: more are always a failure.
     """
 
     #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
@@ -125,6 +130,7 @@ class Task:
         """Send some messages on one's own; called while downstream has room.
 
         A task without inputs ends its stream when this returned `FINISHED` and no timer is left.
+        Its epochs end between two calls, so a generator must not go on for ever.
 
         Returns:
             0 to be called again at once, a number of ms to wait first, or `FINISHED`; or a
@@ -134,6 +140,17 @@ class Task:
 
     def on_timer(self, payload: object) -> None:
         """Take what `TaskContext.schedule` was given, when its time has come."""
+
+    def snapshot(self) -> Any:
+        """Return all that the task keeps, to go on from it after a restart.
+
+        Called between records, at the end of each epoch. Plain data: numbers, text, bytes,
+        lists, dicts, tuples, sets, times and classes known to `gearpy.register`. It is encoded at
+        once, so it need not be copied. With it goes what `TaskContext.schedule` was given and is
+        not due yet: these timers are there again when `on_start` is called with a ``resume``. One
+        whose payload is no such data is left out, and this is logged.
+        """
+        return None
 
     def on_unmanaged(self, value: Any) -> None:
         """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
@@ -165,7 +182,10 @@ class SourceReader(ABC):
 
     @abstractmethod
     def snapshot(self) -> Any:
-        """Return where to resume: plain data, given to `Source.open` after a restart."""
+        """Return where to resume: plain data, given to `Source.open` after a restart.
+
+        A reader that was opened there gives the records, times and watermarks that follow.
+        """
 
     @property
     def watermark_ms(self) -> int:
@@ -183,6 +203,11 @@ class SourceReader(ABC):
 
 class Source(ABC):
     """Where records come from: a number of partitions, each read by one task.
+
+    After a restart a partition is opened at its last snapshot, or, if the source is not
+    ``replayable``, with None: it gives what comes from then on, and what was read since the
+    snapshot is lost. What a source itself raises is a failure, whatever ``application.on-error``
+    says, as nobody knows what it would give next.
 
     The object is built with the graph, in every process: it must not open anything before
     `open`. Gearpump: `DataSource`.
@@ -206,7 +231,25 @@ class Source(ABC):
 
 
 class SinkWriter(ABC):
-    """Writes what one task gets."""
+    """Writes what one task gets.
+
+    After a restart records are written again from the last complete epoch on: at least once.
+    With `snapshot` and `restore` a writer can take back what was written since then, and so
+    write each record once. Calls come in this order: `restore` once; `write_batch`,
+    `on_watermark` and `snapshot`; `close`.
+    """
+
+    #: A `write_batch` that raises an `OperatorError`, which names a record, has written nothing.
+    #: By ``application.on-error`` the records are then written one by one. Of another writer
+    #: nobody knows which record it was, unless it was one alone: more are always a failure.
+    atomic: ClassVar[bool] = False
+
+    def restore(self, state: Any) -> None:  # noqa: B027 - optional
+        """Go on from what `snapshot` returned; with None begin afresh.
+
+        None does not mean that nothing was written: a task may have failed before the end of
+        the first epoch.
+        """
 
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
@@ -214,6 +257,14 @@ class SinkWriter(ABC):
 
     def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027 - optional
         """Learn how far event time has come."""
+
+    def snapshot(self) -> Any:
+        """Make durable what was written so far, and return where this is, as plain data.
+
+        Called at the end of each epoch. Once it has returned, what was written before is not
+        written again; what is written later may be.
+        """
+        return None
 
     def close(self, *, completed: bool) -> None:  # noqa: B027 - optional
         """Flush and release; ``completed`` when the stream has ended well."""

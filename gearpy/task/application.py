@@ -3,6 +3,8 @@
 Holds the user's code; the cluster itself passes only the `Dag` made from it around.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +20,9 @@ __all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"
 
 TaskFactory: TypeAlias = Callable[[TaskContext], Task]
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+#: What the cluster puts before names of a program's modules; see `cluster.isolation`.
+_OWN_PACKAGE: Final = re.compile(r"^gearpy_app_(\d+\.)?")
+_PARTITIONS_CHARS_MAX: Final = 200
 
 
 @dataclass(eq=False, slots=True)
@@ -125,7 +130,11 @@ class StreamApplication:
         number = {id(processor): ProcessorId(i) for i, processor in enumerate(given)}
         specs = {
             number[id(p)]: ProcessorSpec(
-                id=number[id(p)], name=p.name, parallelism=p.parallelism, kind=_kind(p)
+                id=number[id(p)],
+                name=p.name,
+                parallelism=p.parallelism,
+                kind=_kind(p),
+                partitions=_partitions(p),
             )
             for p in given
         }
@@ -144,8 +153,26 @@ class StreamApplication:
 
 
 def _kind(processor: Processor) -> str:
+    """Name what a processor runs, alike in every process that built it."""
     task = processor.task
-    return f"{getattr(task, '__module__', '')}.{getattr(task, '__qualname__', type(task).__name__)}"
+    module = _OWN_PACKAGE.sub("", getattr(task, "__module__", None) or "")
+    return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"
+
+
+def _partitions(processor: Processor) -> str:
+    """Return the partitions in the order by which tasks share them; many in short."""
+    if processor.source is None:
+        return ""
+    try:
+        names = sorted(processor.source.partitions())
+    except ConfigError:
+        return ""  # Told with all other mistakes.
+    text = json.dumps(names)
+    if len(text) <= _PARTITIONS_CHARS_MAX:
+        return text
+    ends = f"{json.dumps(names[0])} to {json.dumps(names[-1])}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{len(names)} partitions, {ends}, SHA-256 {digest}"
 
 
 def _bad_name(name: str) -> str:

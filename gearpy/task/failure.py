@@ -10,7 +10,15 @@ from typing import Any, Final
 from gearpy.errors import OperatorError
 from gearpy.messages.cluster import ErrorCard
 
-__all__ = ["USER_ERRORS", "card_of", "complete", "operator_error", "raised_by_user", "source_of"]
+__all__ = [
+    "USER_ERRORS",
+    "card_of",
+    "complete",
+    "operator_error",
+    "raised_by_user",
+    "shown",
+    "source_of",
+]
 
 #: What user code may raise that is a failure of the task. `sys.exit` ends a task, no more.
 USER_ERRORS: Final = (Exception, SystemExit)
@@ -41,7 +49,7 @@ def operator_error(
         cause=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
         source=source,
         source_line=line,
-        record="" if record is _NOTHING else _shown(record),
+        record="" if record is _NOTHING else shown(record),
         event_time_ms=event_time_ms,
         traceback=_trace_of(error),
     )
@@ -101,7 +109,8 @@ def _is_library(filename: str) -> bool:
     return "site-packages" in filename or "/lib/python" in filename
 
 
-def _shown(record: Any) -> str:
+def shown(record: Any) -> str:
+    """Return a record as text of limited length, whatever its `__repr__` does."""
     try:
         text = repr(record)
     except Exception as error:  # noqa: BLE001 - user code in __repr__

@@ -3,7 +3,8 @@
 The loop is generated as Python source and compiled once for a chain, so that a record costs a
 few bytecodes and the users' calls, whatever the length of the chain. When user code raises, the
 line of the generated loop tells the operator and its local variables hold the record: nothing
-is spent on that while all goes well.
+is spent on that while all goes well. A loop that may go on behind a bad record also notes where
+the output of each record begins.
 """
 
 import traceback
@@ -16,11 +17,12 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.failure import USER_ERRORS, operator_error, raised_by_user
 from gearpy.task.output import Columns
+from gearpy.task.rejects import Rejects
 
 __all__ = ["FusedStage", "RowOperator", "fused_stages"]
 
 _INDENT: Final = "    "
-_LOOPS_MAX: Final = 16  # Python takes 20 nested blocks.
+_LOOPS_MAX: Final = 16  # Python takes 20 nested blocks; two more are around them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,24 @@ class FusedStage:
         operators: at least one.
         limit: records after which a flat_map hands over what it has; then it waits to be
             pulled on, so that one exploding record does not fill the memory.
+        rejects: what to do with a record that user code raises on. It is the one that entered
+            the loop; what followed from it is taken back, as far as it was not handed over.
     """
 
     hold_ms = MAX_MS
+    place = 0
 
-    def __init__(self, operators: Sequence[RowOperator], *, limit: int) -> None:
+    def __init__(
+        self, operators: Sequence[RowOperator], *, limit: int, rejects: Rejects | None = None
+    ) -> None:
         assert operators
+        self.name = " > ".join(operator.name for operator in operators)
         self._operators = operators
-        source, self._line_of = _generate(operators)
+        self._rejects = rejects or Rejects()
+        source, self._line_of = _generate(operators, goes_on=self._rejects.may_go_on)
         code = compile(source, "<gearpy fused loop>", "exec")
         names: dict[str, Any] = {f"f{i}": op.function for i, op in enumerate(operators)}
-        names["limit"] = limit
+        names |= {"limit": limit, "errors": USER_ERRORS, "reject": self._reject}
         exec(code, names)  # noqa: S102 - the source is made here, of fixed words only
         self._loop: Callable[[list[Any], list[int]], Iterator[Columns]] = names["loop"]
         self._code: CodeType = names["loop"].__code__
@@ -65,8 +74,17 @@ class FusedStage:
         """Nothing waits here."""
         return iter(())
 
+    def snapshot(self) -> None:
+        """Nothing is kept."""
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
+
+    def _reject(self, error: BaseException, value: Any, time: int) -> None:
+        self._rejects.take(value, time, self._blame(error), place=self.place)
 
     def _blame(self, error: BaseException) -> OperatorError:
         raised = raised_by_user(error)
@@ -82,7 +100,9 @@ class FusedStage:
         return operator_error(self._operators[0].name, raised)
 
 
-def fused_stages(operators: Sequence[RowOperator], *, limit: int) -> list[FusedStage]:
+def fused_stages(
+    operators: Sequence[RowOperator], *, limit: int, rejects: Rejects | None = None
+) -> list[FusedStage]:
     """Return the chain as few stages: each flat_map nests a loop, and Python limits that."""
     parts: list[list[RowOperator]] = [[]]
     loops = 0
@@ -92,18 +112,22 @@ def fused_stages(operators: Sequence[RowOperator], *, limit: int) -> list[FusedS
             parts.append([])
             loops = 1
         parts[-1].append(operator)
-    return [FusedStage(part, limit=limit) for part in parts]
+    return [FusedStage(part, limit=limit, rejects=rejects) for part in parts]
 
 
-def _generate(operators: Sequence[RowOperator]) -> tuple[str, dict[int, tuple[int, str]]]:
+def _generate(
+    operators: Sequence[RowOperator], *, goes_on: bool
+) -> tuple[str, dict[int, tuple[int, str]]]:
     """Return the source, and for each line with a user's call the operator and its input."""
     lines = [
         "def loop(values, timestamps):",
         "    out = []; times = []; emit = out.append; stamp = times.append",
         "    for v, t in zip(values, timestamps):",
     ]
+    if goes_on:
+        lines += ["        kept = len(out)", "        try:"]
     line_of: dict[int, tuple[int, str]] = {}
-    depth, variable, in_flat_map = 2, "v", False
+    depth, variable, in_flat_map = 3 if goes_on else 2, "v", False
     for index, operator in enumerate(operators):
         indent = _INDENT * depth
         line_of[len(lines) + 1] = (index, variable)
@@ -121,5 +145,11 @@ def _generate(operators: Sequence[RowOperator]) -> tuple[str, dict[int, tuple[in
         lines.append(f"{indent}if len(out) >= limit:")
         lines.append(f"{indent}    yield out, times")
         lines.append(f"{indent}    out = []; times = []; emit = out.append; stamp = times.append")
+        if goes_on:
+            lines.append(f"{indent}    kept = 0")
+    if goes_on:
+        lines.append("        except errors as error:")
+        lines.append("            del out[kept:], times[kept:]")
+        lines.append("            reject(error, v, t)")
     lines.append("    if out: yield out, times")
     return "\n".join(lines) + "\n", line_of

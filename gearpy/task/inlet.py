@@ -2,7 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from gearpy.core.alignment import EpochEnd, LinkAlignment
 from gearpy.core.flow import ReceiverCounts
 from gearpy.core.watermark import WatermarkTracker
 from gearpy.ids import TaskId
@@ -15,43 +18,71 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 
-__all__ = ["Inlet", "QueuedMessage"]
+__all__ = ["Injected", "Inlet", "QueuedMessage"]
 
-QueuedMessage = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
+#: What comes on links.
+QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A record given by hand: its value, encoded, and its event time."""
+
+    value: bytes
+    event_time_ms: int
 
 
 class Inlet:
-    """Checks what arrives, queues it, answers ack requests in their turn.
+    """Checks what arrives, queues it epoch by epoch, answers ack requests in their turn.
 
     Ack requests stand in the same queue as the records, so an `Ack` says that everything sent
-    before the question was processed. Gearpump: `TaskActor`'s queue and `SecurityChecker`.
+    before the question was processed. A link that has ended the epoch waits until all have; then
+    an `EpochEnd` stands in the queue. Gearpump: `TaskActor`'s queue and `SecurityChecker`.
+
+    Args:
+        task_id: whose inputs these are.
+        upstream: the tasks that send.
+        epoch: what their first records belong to.
     """
 
-    def __init__(self, task_id: TaskId, upstream: Iterable[TaskId]) -> None:
+    def __init__(self, task_id: TaskId, upstream: Iterable[TaskId], epoch: int) -> None:
         self._task_id = task_id
         self._counts = ReceiverCounts()
-        self._queue: deque[QueuedMessage] = deque()
-        self.watermarks = WatermarkTracker(upstream)
+        self._queue: deque[QueuedMessage | EpochEnd | Injected] = deque()
+        self._links = list(upstream)
+        self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
+        self.watermarks = WatermarkTracker(self._links)
         self.records_queued = 0
+
+    def restore(self, watermark_ms: int) -> None:
+        """Begin at a watermark that was reached before."""
+        self.watermarks = WatermarkTracker(self._links, watermark_ms)
 
     def receive(self, message: QueuedMessage) -> None:
         """Queue a message; data of stale sessions and duplicates are dropped and counted.
 
         Raises:
-            MessageLost: a gap in the sequence numbers of a link.
+            MessageLost: a gap in the sequence numbers of a link, or its epoch has gone back.
         """
         if type(message) is DataMessage:
             verdict = self._counts.on_data(message.source, message.session, message.seq)
             if verdict != "accept":
                 return
             self.records_queued += len(message.batch)
+            epoch: int | None = message.epoch
         elif type(message) is InitialAckRequest and not self._counts.on_open(
             message.source, message.session
         ):
             return
-        self._queue.append(message)
+        else:
+            epoch = None
+        self._queue.extend(self._alignment.take(message.source, message, epoch))
 
-    def next(self) -> QueuedMessage | None:
+    def inject(self, record: Injected) -> None:
+        """Queue a record beside what comes on links."""
+        self._queue.append(record)
+
+    def next(self) -> QueuedMessage | EpochEnd | Injected | None:
         """Take the oldest message."""
         return self._queue.popleft() if self._queue else None
 
@@ -83,6 +114,11 @@ class Inlet:
     def duplicates(self) -> int:
         """Messages that came twice; the second was dropped."""
         return self._counts.duplicates
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, neither to be processed nor for the end of an epoch."""
+        return not self._queue and not self._alignment.is_holding
 
     def __bool__(self) -> bool:
         return bool(self._queue)

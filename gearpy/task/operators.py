@@ -6,20 +6,32 @@ one after the other on each batch.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import FINISHED, Sink, Source, SourceReader, Task, TaskContext
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.output import Columns
+from gearpy.task.rejects import Midway
+from gearpy.task.snapshots import decode_state, encode_state
 
 __all__ = ["ChainTask", "SinkStage", "SourceTask", "Stage"]
 
+_STAGES: Final = "stages"  # Keys of snapshots.
+_OPEN: Final = "open"
+_FINISHED: Final = "finished"
+_PROGRESS: Final = "progress"
+_WATERMARK: Final = "watermark"
+
 
 class Stage(Protocol):
-    """One step of a chain."""
+    """One step of a chain. Deals with records on which user code raises by itself."""
+
+    name: str  #: For people.
+    place: int  #: Number in the chain, which sets it; for `Midway`.
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Take records, yield what follows from them now."""
@@ -27,6 +39,14 @@ class Stage(Protocol):
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Learn how far event time has come, yield what was waiting for it."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what is kept between records, as plain data; None for nothing."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot, None at the first start; called once, before all else."""
         ...
 
     def close(self, *, completed: bool) -> None:
@@ -56,11 +76,27 @@ class ChainTask(Task):
         self._stages: Sequence[Stage] = ()
 
     def on_start(self, start_time_ms: int) -> None:
-        """Make the stages."""
+        """Make the stages; each goes on from where it was."""
         self._stages = self._make_stages(self.context)
+        kept = (self.context.resume or {}).get(_STAGES, [b""] * len(self._stages))
+        if len(kept) != len(self._stages):
+            raise ConfigError(
+                f"snapshot has {len(kept)} steps, the program has {len(self._stages)}: "
+                "it is of another program"
+            )
+        for place, (stage, state) in enumerate(zip(self._stages, kept, strict=True)):
+            stage.place = place
+            stage.restore(decode_state(state))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what each stage keeps, encoded, so that an error names the stage."""
+        return {_STAGES: [encode_state(stage.name, stage.snapshot()) for stage in self._stages]}
 
     def on_batch(self, batch: Batch) -> Iterator[Batch]:
         """Push the records through all stages."""
+        first = batch.values[0] if len(batch) == 1 else None
+        if isinstance(first, Midway):
+            return self._push(first.place, [first.value], batch.timestamps)
         return self._push(0, batch.values, batch.timestamps)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
@@ -98,7 +134,8 @@ class SourceTask(ChainTask):
 
     Partition ``k`` belongs to the task whose index is ``k`` modulo the parallelism. The
     partition that is furthest behind in event time is read first; equal ones take turns.
-    Gearpump: `DataSourceTask`.
+    After a restart the readers go on from their snapshots, or, if the source is not replayable,
+    from wherever it is. Gearpump: `DataSourceTask`.
     """
 
     def __init__(
@@ -109,17 +146,35 @@ class SourceTask(ChainTask):
     ) -> None:
         super().__init__(context, make_stages)
         self._source = source
-        self._readers: list[SourceReader] = []
-        self._finished = (0, 0)  # Progress of the partitions that have ended.
+        self._parts: list[_Part] = []
+        self._finished: list[str] = []
+        self._progress = (0, 0)  # Of the partitions that have ended.
         self._watermark_ms = MIN_MS
 
     def on_start(self, start_time_ms: int) -> None:
-        """Open this task's partitions."""
+        """Open this task's partitions, each where it was."""
         super().on_start(start_time_ms)
         first, step = self.context.task_id.task_index, self.context.parallelism
         mine = sorted(self._source.partitions())[first::step]
-        for partition in mine:  # One by one, so that those opened are closed if one fails.
-            self._readers.append(self._source.open(partition, None))
+        kept = self.context.resume or {}
+        places: dict[str, Any] = kept.get(_OPEN, {})
+        self._finished = list(kept.get(_FINISHED, ()))
+        self._progress = kept.get(_PROGRESS, (0, 0))
+        self._watermark_ms = kept.get(_WATERMARK, MIN_MS)
+        self._check_partitions(mine, [*places, *self._finished])
+        for name in mine:  # One by one, so that those opened are closed if one fails.
+            if name not in self._finished:
+                place = places.get(name) if self._source.replayable else None
+                self._parts.append(_Part(name, self._source.open(name, place)))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return where each partition is, too."""
+        return super().snapshot() | {
+            _OPEN: {part.name: part.reader.snapshot() for part in self._parts},
+            _FINISHED: self._finished,
+            _PROGRESS: self._progress,
+            _WATERMARK: self._watermark_ms,
+        }
 
     def produce(self) -> Generator[Batch, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
@@ -132,14 +187,14 @@ class SourceTask(ChainTask):
         watermark = min(
             (reader.watermark_ms for reader in self._live()), default=self._watermark_ms
         )
-        if not self._readers:
+        if not self._parts:
             watermark = MAX_MS
         if watermark > self._watermark_ms:
             self._watermark_ms = watermark
             yield from self.on_watermark(watermark)
             self.context.update_watermark(watermark)
-        self.context.set_idle(bool(self._readers) and not self._live())
-        if not self._readers:
+        self.context.set_idle(bool(self._parts) and not self._live())
+        if not self._parts:
             return FINISHED
         return self.context.limits.idle_poll_ms if batch is None else 0
 
@@ -148,23 +203,30 @@ class SourceTask(ChainTask):
         try:
             super().on_stop(completed=completed)
         finally:
-            for reader in self._readers:
-                reader.close()
+            for part in self._parts:
+                part.reader.close()
 
     def _live(self) -> list[SourceReader]:
-        return [reader for reader in self._readers if not reader.idle]
+        return [part.reader for part in self._parts if not part.reader.idle]
 
     def _read(self) -> Batch | None:
-        self._readers.sort(key=lambda reader: reader.watermark_ms)
-        for at, reader in enumerate(self._readers):
-            if reader.finished:
+        self._parts.sort(key=lambda part: part.reader.watermark_ms)
+        for at, part in enumerate(self._parts):
+            if part.reader.finished:
                 continue
-            batch = reader.read_batch(self.context.limits.read_batch_records)
+            batch = part.reader.read_batch(self.context.limits.read_batch_records)
             if batch is not None and len(batch):
                 self._check(batch)
-                self._readers.append(self._readers.pop(at))
+                self._parts.append(self._parts.pop(at))
                 return batch
         return None
+
+    def _check_partitions(self, mine: Sequence[str], kept: Sequence[str]) -> None:
+        if lost := sorted(set(kept) - set(mine)):
+            raise ConfigError(
+                f"source {self._source.description} was read at partition {lost[0]!r}, "
+                "which it does not have any more: its partitions must stay the same over restarts"
+            )
 
     def _check(self, batch: Batch) -> None:
         values, times = len(batch.values), len(batch.timestamps)
@@ -174,33 +236,50 @@ class SourceTask(ChainTask):
             )
 
     def _drop_finished(self) -> None:
-        done, total = self._finished
-        for reader in [reader for reader in self._readers if reader.finished]:
-            self._readers.remove(reader)
-            done, total = done + reader.progress[0], total + reader.progress[1]
-            reader.close()
-        self._finished = (done, total)
+        done, total = self._progress
+        for part in [part for part in self._parts if part.reader.finished]:
+            self._parts.remove(part)
+            self._finished.append(part.name)
+            done, total = done + part.reader.progress[0], total + part.reader.progress[1]
+            part.reader.close()
+        self._progress = (done, total)
         counters = self.context.counters
-        counters.done = done + sum(reader.progress[0] for reader in self._readers)
-        counters.total = total + sum(reader.progress[1] for reader in self._readers)
+        counters.done = done + sum(part.reader.progress[0] for part in self._parts)
+        counters.total = total + sum(part.reader.progress[1] for part in self._parts)
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A partition that is read."""
+
+    name: str
+    reader: SourceReader
 
 
 class SinkStage:
-    """Hands records to a sink's writer; the end of a chain."""
+    """Hands records to a sink's writer; the end of a chain.
+
+    A writer that raises on one record alone has not taken it. On several, nobody knows which one
+    it was, so that is a failure; unless the writer is `atomic`: then they are tried one by one.
+    """
 
     hold_ms = MAX_MS
+    place = 0
 
     def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
-        self._name = name
+        self.name = name
         self._counters = context.counters
+        self._rejects = context.rejects
         with self._blamed():
             self._writer = sink.open(context.task_id.task_index, context.parallelism)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Write the records."""
-        with self._blamed():
+        try:
             self._writer.write_batch(Batch(values, timestamps))
-        self._counters.records_out += len(values)
+            self._counters.records_out += len(values)
+        except USER_ERRORS as error:
+            self._reject(error, values, timestamps)
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
@@ -209,14 +288,35 @@ class SinkStage:
             self._writer.on_watermark(watermark_ms)
         return iter(())
 
+    def snapshot(self) -> Any:
+        """Let the writer make durable what it has."""
+        with self._blamed():
+            return self._writer.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Let the writer go on from there, or begin afresh."""
+        with self._blamed():
+            self._writer.restore(state)
+
     def close(self, *, completed: bool) -> None:
         """Close the writer."""
         with self._blamed():
             self._writer.close(completed=completed)
+
+    def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
+        if len(values) == 1:
+            record, time = values[0], timestamps[0]
+            blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+            self._rejects.take(record, time, blamed, place=self.place)
+        elif self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError):
+            for value, time in zip(values, timestamps, strict=True):
+                self.process([value], [time])
+        else:
+            raise operator_error(self.name, error) from error
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
         try:
             yield
         except USER_ERRORS as error:
-            raise operator_error(self._name, error) from error
+            raise operator_error(self.name, error) from error

@@ -1,4 +1,4 @@
-"""The output side of a task: partitioning, credit, sequence numbers, watermarks per link."""
+"""The output side of a task: partitioning, credit, numbers, watermark and epoch per link."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -42,6 +42,7 @@ class _Link:
     seq: int = 0
     watermark_ms: int = MIN_MS  #: Last watermark told.
     idle: bool = False  #: Last flag told.
+    after_end: int = 0  #: Messages without records since the end was told.
     held: deque["_Portion"] = field(default_factory=deque)  #: Waits for credit.
 
 
@@ -49,21 +50,27 @@ class _Portion(NamedTuple):
     """What goes into one data message, and what flow control has to know of it."""
 
     batch: Batch
+    epoch: int
     oldest_ms: int
     size_bytes: int
 
     @classmethod
-    def of(cls, values: list[Any], timestamps: list[int]) -> "_Portion":
+    def of(cls, values: list[Any], timestamps: list[int], epoch: int) -> "_Portion":
         """Measure some records; none are older than nothing and take no room."""
         oldest_ms = min(timestamps, default=MAX_MS)
-        return cls(Batch(values, timestamps), oldest_ms, estimate_bytes(values))
+        return cls(Batch(values, timestamps), epoch, oldest_ms, estimate_bytes(values))
+
+    @property
+    def counted(self) -> int:
+        """What it takes of the credit; without records as much as one."""
+        return len(self.batch) or 1
 
     def split(self, records: int) -> tuple["_Portion", "_Portion"]:
         """Return the first so many records, and the rest."""
         values, timestamps = self.batch.values, self.batch.timestamps
         return (
-            _Portion.of(values[:records], timestamps[:records]),
-            _Portion.of(values[records:], timestamps[records:]),
+            _Portion.of(values[:records], timestamps[:records], self.epoch),
+            _Portion.of(values[records:], timestamps[records:], self.epoch),
         )
 
 
@@ -83,7 +90,9 @@ class Outlet:
         edges: Sequence[OutputEdge],
         limits: OutputLimits,
         outbox: list[LinkMessage],
+        epoch: int,
     ) -> None:
+        self.epoch = epoch  #: What is put out now belongs to it.
         self._task_id = task_id
         self._session = session
         self._limits = limits
@@ -105,12 +114,25 @@ class Outlet:
         for target in self._by_target:
             self._outbox.append(InitialAckRequest(self._session, self._task_id, target))
 
+    def restore(self, watermark_ms: int) -> None:
+        """Begin with a watermark that was promised before; it is told again."""
+        self.announce(watermark_ms, idle=False)
+
     def emit(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
-        """Send records to every downstream processor."""
-        for edge in self._edges:
-            for index, part, times in edge.partition(values, timestamps, self._task_id.task_index):
+        """Send records to every downstream processor; if a partitioner raises, to none."""
+        sender = self._task_id.task_index
+        parts = [(edge, edge.partition(values, timestamps, sender)) for edge in self._edges]
+        for edge, parts_of_edge in parts:
+            for index, part, times in parts_of_edge:
                 for portion in self._portions(part, times):
                     self._offer(edge, index, portion, now_ms)
+
+    def begin_epoch(self, epoch: int, now_ms: int) -> None:
+        """Let all that follows belong to another epoch; every link is told behind what it holds."""
+        self.epoch = epoch
+        for edge in self._edges:
+            for index in range(len(edge.links)):
+                self._offer(edge, index, _Portion.of([], [], epoch), now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
         """Take an acknowledgement and send what was held for want of credit.
@@ -170,6 +192,15 @@ class Outlet:
         return not self.is_blocked and all(e.subscription.is_settled for e in self._edges)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether every target has acknowledged the end of the stream; epochs may end later."""
+        return not self.is_blocked and all(
+            link.watermark_ms == MAX_MS and edge.subscription.pending(index) <= link.after_end
+            for edge in self._edges
+            for index, link in enumerate(edge.links)
+        )
+
+    @property
     def is_settled_and_told(self) -> bool:
         """Whether the latest watermark was told, too."""
         return self.is_settled and not self._dirty
@@ -196,23 +227,23 @@ class Outlet:
                 if link.held or edge.subscription.credit(index) <= 0:
                     self._dirty = True  # Told with what is held, or bare, once there is credit.
                 else:
-                    self._dispatch(edge, index, _Portion.of([], []), now_ms)
+                    self._dispatch(edge, index, _Portion.of([], [], self.epoch), now_ms)
 
     def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[_Portion]:
-        whole = _Portion.of(values, timestamps)
+        whole = _Portion.of(values, timestamps, self.epoch)
         count = len(values)
         fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
         step = min(self._limits.batch_records, fits)
         if count <= step:
             return (whole,)
         return (
-            _Portion.of(values[i : i + step], timestamps[i : i + step])
+            _Portion.of(values[i : i + step], timestamps[i : i + step], self.epoch)
             for i in range(0, count, step)
         )
 
     def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
         link = edge.links[index]
-        if link.held or edge.subscription.credit(index) < len(portion.batch):
+        if link.held or edge.subscription.credit(index) < portion.counted:
             link.held.append(portion)
             self.is_blocked = True
             self._release(edge, index, now_ms)
@@ -223,7 +254,7 @@ class Outlet:
         link = edge.links[index]
         while link.held and (room := edge.subscription.credit(index)) > 0:
             portion = link.held.popleft()
-            if len(portion.batch) > room:
+            if portion.counted > room:
                 portion, rest = portion.split(room)
                 link.held.appendleft(rest)
             self._dispatch(edge, index, portion, now_ms)
@@ -245,6 +276,8 @@ class Outlet:
 
     def _message(self, link: _Link, portion: _Portion) -> DataMessage:
         link.seq += 1
+        is_after_end = link.watermark_ms == MAX_MS and not portion.batch.values
+        link.after_end = link.after_end + 1 if is_after_end else 0
         if not link.held:  # What is still held was put out before the latest promise.
             link.watermark_ms, link.idle = self.watermark_ms, self.idle
         return DataMessage(
@@ -255,6 +288,7 @@ class Outlet:
             batch=portion.batch,
             watermark_ms=link.watermark_ms,
             idle=link.idle,
+            epoch=portion.epoch,
             size_bytes=portion.size_bytes,
         )
 

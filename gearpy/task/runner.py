@@ -1,16 +1,17 @@
 """One task at work: a plain object without thread, socket or clock of its own.
 
 Whoever owns it calls `open` once, `receive` for what arrives, `turn` whenever there may be
-something to do, and sends what has gathered in `outbox`. The task actor does so on a thread,
-the simulator in virtual time.
+something to do, and sends what has gathered in `outbox`, stores what is in `snapshots`, keeps
+what is in `rejected`. The task actor does so on a thread, the simulator in virtual time.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.core.alignment import EpochEnd
+from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
@@ -25,12 +26,16 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
-from gearpy.task.failure import USER_ERRORS, complete, operator_error
-from gearpy.task.inlet import Inlet
+from gearpy.task.counters import TaskCounters
+from gearpy.task.driving import Job, blame, driver_of, reject
+from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.inlet import Injected, Inlet
 from gearpy.task.outlet import Outlet, OutputEdge, OutputLimits
 from gearpy.task.output import Columns, columns_of_batch, columns_of_messages
+from gearpy.task.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
+from gearpy.task.snapshots import TaskState
 from gearpy.task.timers import Timers
-from gearpy.wire.payload import decode_batch
+from gearpy.wire.payload import decode_batch, decode_value
 
 __all__ = ["TaskInfo", "TaskRunner"]
 
@@ -56,7 +61,9 @@ class TaskRunner:
 
     Work is a chain of jobs, each an iterator that stops where output has filled a batch; it is
     pulled on only while every target has credit. So back-pressure holds inside a batch, inside
-    the answer to one message, and while windows close. Gearpump: `TaskActor`, `TaskWrapper`.
+    the answer to one message, and while windows close. An epoch ends between two jobs: what the
+    task is then is in ``snapshots``, and all that it sends later belongs to the next epoch.
+    Gearpump: `TaskActor`, `TaskWrapper`.
 
     Args:
         info: who the task is.
@@ -66,6 +73,9 @@ class TaskRunner:
         turn_ms: how long one `turn` may take, as far as user code lets go.
         clock_ms: monotonic ms.
         wall_ms: ms since the epoch.
+        epoch: what the first records belong to.
+        resume: the snapshot to go on from; None: from the beginning.
+        on_error: what to do with a record that user code raises on.
     """
 
     def __init__(
@@ -78,44 +88,59 @@ class TaskRunner:
         turn_ms: int,
         clock_ms: Callable[[], int],
         wall_ms: Callable[[], int],
+        epoch: int = 1,
+        resume: bytes | None = None,
+        on_error: OnError = "fail",
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
+        self.snapshots: list[tuple[int, bytes]] = []  #: Epochs that have ended, and what it was.
         self._make = make
         self._limits = limits
         self._task_limits = task_limits
         self._turn_ms = turn_ms
         self._clock_ms = clock_ms
-        self._inlet = Inlet(info.task_id, info.upstream)
+        self._inlet = Inlet(info.task_id, info.upstream, epoch)
         self._outlet = Outlet(
             task_id=info.task_id,
             session=info.session,
             edges=info.edges,
             limits=limits,
             outbox=self.outbox,
+            epoch=epoch,
         )
         self._buffer: list[Message] = []
-        self._job: Iterator[Batch | None] | None = None
+        self._job: Job | None = None
         self._timers = Timers()
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS
-        self.context = self._make_context(wall_ms)
+        self._resume = resume
+        self._cut_epoch = epoch - 1  # The newest epoch that was asked to end.
+        counters = TaskCounters()
+        self._rejects = Rejects(on_error, counters, str(info.task_id))
+        self.context = self._make_context(wall_ms, counters)
         self.task: Task | None = None
         self._counts_taken = False
-        self._drive: Callable[[Batch], Iterator[Batch | None]] = self._drive_messages
+        self._drive: Callable[[Batch], Job]
 
     def open(self, start_time_ms: int) -> None:
         """Open the links, make the user's task and start it."""
         self._outlet.open()
         try:
+            self._restore()
             self.task = self._make(self.context)
             self.task.on_start(start_time_ms)
         except USER_ERRORS as error:
             self._blame(error)
         if not self.info.upstream:
             self._produce_at_ms = self._clock_ms()
-        if type(self.task).on_batch is not Task.on_batch:
-            self._drive = self._drive_batch
+        self._drive = driver_of(
+            self.task,
+            self._buffer,
+            limit=self._limits.batch_records,
+            operator=self.info.operator,
+            rejects=self._rejects,
+        )
         self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
 
@@ -129,6 +154,18 @@ class TaskRunner:
             self._outlet.on_ack(message, self._clock_ms())
         else:
             self._inlet.receive(message)  # type: ignore[arg-type] # everything but Ack
+
+    def cut(self, epoch: int) -> None:
+        """Ask a task without inputs to end an epoch, and those before it, as soon as it can.
+
+        Nothing happens where it has ended already, or where inputs decide.
+        """
+        if not self.info.upstream:
+            self._cut_epoch = max(self._cut_epoch, epoch)
+
+    def inject(self, value: bytes, event_time_ms: int) -> None:
+        """Let the task process a record beside what comes on its links; see `RejectedRecord`."""
+        self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
         """Work for a while.
@@ -167,6 +204,8 @@ class TaskRunner:
             records_in=counters.records_in,
             records_out=counters.records_out,
             late_records=counters.late_records,
+            skipped_records=counters.skipped_records,
+            quarantined_records=counters.quarantined_records,
             done=counters.done,
             total=counters.total,
         )
@@ -186,6 +225,16 @@ class TaskRunner:
             self._produce_at_ms = min(self._produce_at_ms, self._clock_ms())
 
     @property
+    def epoch(self) -> int:
+        """What the records that it processes now belong to."""
+        return self._outlet.epoch
+
+    @property
+    def rejected(self) -> list[RejectedRecord]:
+        """Records that go into quarantine; emptied by the owner."""
+        return self._rejects.records
+
+    @property
     def is_blocked(self) -> bool:
         """Whether the task waits for room downstream."""
         return self._outlet.is_blocked
@@ -193,14 +242,16 @@ class TaskRunner:
     @property
     def is_settled(self) -> bool:
         """Whether all that came in was processed, and all that went out told and acknowledged."""
-        return self._job is None and not self._inlet and self._outlet.is_settled_and_told
+        return self._job is None and self._inlet.is_empty and self._outlet.is_settled_and_told
 
     @property
     def records_queued(self) -> int:
         """Records that came in and are not processed."""
         return self._inlet.records_queued
 
-    def _next_job(self, now_ms: int) -> Iterator[Batch | None] | None:
+    def _next_job(self, now_ms: int) -> Job | None:
+        if self._cut_epoch >= self.epoch:
+            self._end_epoch(self._cut_epoch)
         if _is_due(self._timers.due_ms, now_ms):
             return self._fire_timer()
         message = self._inlet.next()
@@ -213,7 +264,7 @@ class TaskRunner:
             return self._produce()
         return None
 
-    def _job_of(self, message: object) -> Iterator[Batch | None] | None:
+    def _job_of(self, message: object) -> Job | None:
         if type(message) is DataMessage:
             return self._process(message)
         if isinstance(message, (AckRequest, InitialAckRequest)):
@@ -221,56 +272,43 @@ class TaskRunner:
             answer = self._inlet.answer(message)
             if answer is not None:
                 self.outbox.append(answer)
+        elif isinstance(message, EpochEnd):
+            self._end_epoch(message.epoch)
+        elif isinstance(message, Injected):
+            return self._take_injected(message)
         elif isinstance(message, Unmanaged):
             return self._take_unmanaged(message)
         return None
 
-    def _process(self, message: DataMessage) -> Iterator[Batch | None]:
+    def _process(self, message: DataMessage) -> Job:
         batch = message.batch
         if isinstance(batch, EncodedBatch):
             batch = message.batch = decode_batch(batch.body, batch.count)
         if batch.values:
             if not message.idle:  # What follows from these records holds clocks back at once.
                 self._outlet.announce(self._outlet.watermark_ms, idle=False)
-            self.context.counters.records_in += len(batch.values)
-            yield from self._drive(batch)
-            if self._counts_taken:
-                self.context.counters.records_out += len(batch.values)
+            yield from self._take_records(batch)
         if self._inlet.on_processed(message):
             yield from self._advance(self._inlet.watermarks.watermark_ms)
         self._outlet.announce(self._outlet.watermark_ms, idle=self._inlet.watermarks.is_idle)
 
-    def _drive_messages(self, batch: Batch) -> Iterator[Batch | None]:
-        assert self.task is not None
-        on_next, buffer, limit = self.task.on_next, self._buffer, self._limits.batch_records
-        message = None
-        try:
-            for message in batch.messages():
-                more = on_next(message)
-                if more is not None:
-                    for extra in more:
-                        buffer.append(extra)
-                        if len(buffer) >= limit:
-                            yield None
-                elif len(buffer) >= limit:
-                    yield None
-        except USER_ERRORS as error:
-            self._blame(error, message)
+    def _take_records(self, batch: Batch) -> Job:
+        counters = self.context.counters
+        counters.records_in += len(batch.values)
+        before = counters.skipped_records + counters.quarantined_records
+        yield from self._drive(batch)
+        if self._counts_taken:
+            dropped = counters.skipped_records + counters.quarantined_records - before
+            counters.records_out += len(batch.values) - dropped
 
-    def _drive_batch(self, batch: Batch) -> Iterator[Batch | None]:
-        assert self.task is not None
-        outputs = self.task.on_batch(batch)
-        if outputs is not None:
-            yield from outputs
-
-    def _advance(self, watermark_ms: int) -> Iterator[Batch | None]:
+    def _advance(self, watermark_ms: int) -> Job:
         assert self.task is not None
         outputs = self.task.on_watermark(watermark_ms)
         if outputs is not None:
             yield from outputs
         self._announce(watermark_ms)
 
-    def _produce(self) -> Iterator[Batch | None]:
+    def _produce(self) -> Job:
         assert self.task is not None
         wait_ms = self.task.produce()
         if isinstance(wait_ms, Iterator):
@@ -280,7 +318,7 @@ class TaskRunner:
         self._produce_at_ms = None if wait_ms == FINISHED else self._clock_ms() + wait_ms
         self._end_if_done()
 
-    def _fire_timer(self) -> Iterator[Batch | None]:
+    def _fire_timer(self) -> Job:
         assert self.task is not None
         self.task.on_timer(self._timers.pop())
         self._end_if_done()
@@ -295,10 +333,58 @@ class TaskRunner:
         self._flush()  # What was put out so far comes before the promise.
         self._outlet.announce(watermark_ms, idle=self._outlet.idle)
 
-    def _take_unmanaged(self, message: Unmanaged) -> Iterator[Batch | None]:
+    def _take_unmanaged(self, message: Unmanaged) -> Job:
         assert self.task is not None
         self.task.on_unmanaged(message.value)
         yield from ()
+
+    def _take_injected(self, record: Injected) -> Job:
+        try:
+            value = decode_value(record.value)
+        except ProtocolError as error:
+            blamed = operator_error(self.info.operator, error)
+            self._rejects.take_encoded(record.value, record.event_time_ms, blamed)
+            return
+        if isinstance(value, Midway) and value.place == OUTPUT:
+            yield Batch([value.value], [record.event_time_ms])
+        else:
+            yield from self._take_records(Batch([value], [record.event_time_ms]))
+
+    def _end_epoch(self, epoch: int) -> None:
+        self._flush()
+        self.snapshots.append((epoch, self._snapshot()))
+        self._outlet.begin_epoch(epoch + 1, self._clock_ms())
+
+    def _snapshot(self) -> bytes:
+        assert self.task is not None
+        now_ms = self._clock_ms()
+        try:
+            kept = self.task.snapshot()
+            state = TaskState(
+                task=kept,
+                counters=asdict(self.context.counters),
+                watermark_ms=self._outlet.watermark_ms,
+                clock_ms=self._claimed_clock_ms,
+                # Without anything kept the task begins as new, and sets its timers itself.
+                timers=[] if kept is None else self._timers.after(now_ms),
+            )
+            return state.encode(self.info.operator)
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _restore(self) -> None:
+        if self._resume is None:
+            return
+        state = TaskState.decode(self._resume)
+        self._resume = None
+        self.context.resume = state.task
+        self.context.counters.restore(state.counters)
+        self._claimed_clock_ms = state.clock_ms
+        self._outlet.restore(state.watermark_ms)
+        if self.info.upstream:
+            self._inlet.restore(state.watermark_ms)
+        for delay_ms, payload in state.timers:
+            self._schedule(delay_ms, payload)
 
     def _step(self, now_ms: int) -> None:
         """Pull the job once; send what has filled a batch."""
@@ -324,12 +410,25 @@ class TaskRunner:
         try:
             values, timestamps = columns_of(output)
             if values:
-                self.context.counters.records_out += len(values)
-                self._outlet.emit(values, timestamps, now_ms)
+                self._send(values, timestamps, now_ms)
         except USER_ERRORS as error:  # A partitioner may be the user's.
             self._blame(error)
 
-    def _make_context(self, wall_ms: Callable[[], int]) -> TaskContext:
+    def _send(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
+        try:
+            self._outlet.emit(values, timestamps, now_ms)
+            self.context.counters.records_out += len(values)
+        except USER_ERRORS as error:
+            if not self._rejects.may_go_on:
+                raise
+            if len(values) > 1:  # None was sent. Find those that have nowhere to go.
+                for value, time in zip(values, timestamps, strict=True):
+                    self._send([value], [time], now_ms)
+            else:
+                message = Message(values[0], timestamps[0])
+                reject(self._rejects, self.info.operator, error, message, place=OUTPUT)
+
+    def _make_context(self, wall_ms: Callable[[], int], counters: TaskCounters) -> TaskContext:
         info = self.info
         return TaskContext(
             task_id=info.task_id,
@@ -348,6 +447,8 @@ class TaskRunner:
             limits=self._task_limits,
             log=logging.getLogger(f"gearpy.app.{info.app_name}.{info.operator}"),
             config=info.config or {},
+            counters=counters,
+            rejects=self._rejects,
         )
 
     def _schedule(self, delay_ms: int, payload: object) -> None:
@@ -368,7 +469,9 @@ class TaskRunner:
     def _next_turn_ms(self, now_ms: int) -> int | None:
         waits = [self._outlet.wake_ms(now_ms)]
         if not self._outlet.is_blocked:
-            if self._job is not None or self._inlet or _is_due(self._produce_at_ms, now_ms):
+            has_cut = self._cut_epoch >= self.epoch
+            is_due = _is_due(self._produce_at_ms, now_ms)
+            if self._job is not None or self._inlet or has_cut or is_due:
                 return 0
             waits += [self._produce_at_ms, self._timers.due_ms]
         return min((at for at in waits if at is not None), default=None)
@@ -379,20 +482,12 @@ class TaskRunner:
         except USER_ERRORS as error:
             self._blame(error)
         reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
-        if reached_ms == MAX_MS and not self._outlet.is_settled:
+        if reached_ms == MAX_MS and not self._outlet.has_ended:
             return MAX_MS - 1
         return reached_ms
 
-    def _blame(self, error: BaseException, message: Message | None = None) -> NoReturn:
-        if isinstance(error, OperatorError):
-            complete(error)
-            raise error
-        operator = self.info.operator
-        if message is None:
-            raise operator_error(operator, error) from error
-        raise operator_error(
-            operator, error, record=message.value, event_time_ms=message.timestamp
-        ) from error
+    def _blame(self, error: BaseException) -> NoReturn:
+        blame(self.info.operator, error)
 
 
 def _is_due(at_ms: int | None, now_ms: int) -> bool:

@@ -27,7 +27,16 @@ class Timers:
         """Take the payload that is due first."""
         return heapq.heappop(self._heap)[2]
 
+    def after(self, now_ms: int) -> list[tuple[int, object]]:
+        """Return all delays from now on and payloads, in the order in which they will come."""
+        timers = sorted(self._heap, key=_order)
+        return [(max(0, at_ms - now_ms), payload) for at_ms, _, payload in timers]
+
     @property
     def due_ms(self) -> int | None:
         """When the first one is due; None where there is none."""
         return self._heap[0][0] if self._heap else None
+
+
+def _order(timer: tuple[int, int, object]) -> tuple[int, int]:
+    return timer[:2]

@@ -8,6 +8,7 @@ from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.task.api import TaskLimits
 from gearpy.task.application import StreamApplication
 from gearpy.task.outlet import OutputEdge, OutputLimits
+from gearpy.task.rejects import OnError
 from gearpy.task.runner import TaskInfo, TaskRunner
 
 __all__ = ["RunnerFactory"]
@@ -24,11 +25,21 @@ class RunnerFactory:
     clock_ms: Callable[[], int]
     wall_ms: Callable[[], int]
     rng: random.Random
+    on_error: OnError = "fail"
     app_id: AppId = AppId(0)
     executor_id: ExecutorId = ExecutorId(0)
 
-    def make(self, task_id: TaskId, session: SessionId) -> TaskRunner:
-        """Return the runner of a task, not opened yet."""
+    def make(
+        self, task_id: TaskId, session: SessionId, *, epoch: int = 1, resume: bytes | None = None
+    ) -> TaskRunner:
+        """Return the runner of a task, not opened yet.
+
+        Args:
+            task_id: which task.
+            session: number of its new incarnation.
+            epoch: what its first records belong to.
+            resume: what it was at the end of the epoch before; None: it begins at the beginning.
+        """
         processor = self.application.processors[ProcessorId(task_id.processor)]
         info = TaskInfo(
             task_id=task_id,
@@ -50,6 +61,9 @@ class RunnerFactory:
             turn_ms=self.turn_ms,
             clock_ms=self.clock_ms,
             wall_ms=self.wall_ms,
+            epoch=epoch,
+            resume=resume,
+            on_error=self.on_error,
         )
 
     def _edges(self, source: ProcessorId) -> list[OutputEdge]:

@@ -4,6 +4,8 @@
 - `manual_source`: `ManualSource`, through which a `FlowDriver` feeds an application.
 - `simulation`: `Simulation`, a whole application in one thread and virtual time, with messages
   that take a random time; a seed gives the same run again.
+- `cluster`: `ClusterSimulation`, all roles of a cluster in virtual time, whose processes can be
+  killed and frozen; `world` is its time and its processes, `network` what is between them.
 
 Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
 """

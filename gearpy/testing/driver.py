@@ -60,6 +60,7 @@ class TaskDriver:
         task_index: which of them this one is.
         config: what the task finds in `TaskContext.config`.
         is_source: the task has no inputs; its `produce` is called as `advance` lets time pass.
+        resume: what `cut` of another driver returned; the task goes on from there.
 
     Raises:
         OperatorError: from every method here, when the task raises.
@@ -90,6 +91,7 @@ class TaskDriver:
         task_index: int = 0,
         config: Mapping[str, Any] | None = None,
         is_source: bool = False,
+        resume: bytes | None = None,
     ) -> None:
         self.now_ms = 0
         self.outputs: list[Message] = []
@@ -100,6 +102,7 @@ class TaskDriver:
         self._readings = 0
         self._is_source = is_source
         self._sent_seq = 0
+        self._epoch = 1
         self._got = 0
         self._runner = TaskRunner(
             TaskInfo(
@@ -124,6 +127,7 @@ class TaskDriver:
             turn_ms=1,
             clock_ms=self._read_clock,
             wall_ms=lambda: self.now_ms,
+            resume=resume,
         )
         self._open()
 
@@ -142,6 +146,18 @@ class TaskDriver:
     def end(self) -> None:
         """End the stream: the watermark goes to `MAX_MS`."""
         self._deliver(Batch([], []), MAX_MS)
+
+    def cut(self) -> bytes:
+        """End an epoch and return what the task is; see `Task.snapshot`."""
+        if self._is_source:
+            self._runner.cut(self._runner.epoch)
+            self._work(self.now_ms)
+        else:
+            self._epoch += 1
+            self._deliver(Batch([], []), MIN_MS)
+        ((_, snapshot),) = self._runner.snapshots
+        self._runner.snapshots.clear()
+        return snapshot
 
     def advance(self, duration: Duration) -> None:
         """Let time pass: timers fire, a source produces."""
@@ -192,6 +208,7 @@ class TaskDriver:
                 seq=self._sent_seq,
                 batch=batch,
                 watermark_ms=watermark_ms,
+                epoch=self._epoch,
             )
         )
         self._work(self.now_ms)

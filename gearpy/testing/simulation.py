@@ -1,16 +1,17 @@
 """A whole application in one thread, in virtual time, in an order that a seed decides.
 
-Real task runners, with a network whose links keep their order but overtake each other. A run
-takes no wall time to wait, and the same seed gives the same run.
+Real task runners, with a network whose links keep their order but overtake each other. Epochs
+can be ended at random times, and all tasks be killed and restarted from the newest one that is
+complete. A run takes no wall time to wait, and the same seed gives the same run.
 """
 
 import heapq
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from gearpy.core.flow import FlowLimits
 from gearpy.errors import ApplicationFailed
@@ -20,6 +21,7 @@ from gearpy.messages.data import LinkMessage
 from gearpy.task.api import TaskLimits
 from gearpy.task.application import Buildable
 from gearpy.task.outlet import OutputLimits
+from gearpy.task.rejects import OnError, RejectedRecord
 from gearpy.task.runner import TaskRunner
 from gearpy.task.wiring import RunnerFactory
 
@@ -41,6 +43,24 @@ SMALL_LIMITS: Final = OutputLimits(
 _START_MS: Final = 1_000_000
 
 
+class _Cut(NamedTuple):
+    """A source is told to end an epoch."""
+
+    task: TaskId
+    epoch: int
+
+
+class _NextCut(NamedTuple):
+    """It is time to end an epoch."""
+
+
+class _Crash(NamedTuple):
+    """Everything dies and is started again."""
+
+
+_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Cut | _NextCut | _Crash
+
+
 class Simulation:
     """Runs an application to its end, or as far as it is told to.
 
@@ -51,6 +71,16 @@ class Simulation:
         limits: flow control of the tasks.
         idle_poll_ms: how long a source with nothing to give is left alone.
         readings_per_ms: time goes on by a ms when tasks have looked at the clock so often.
+        cut_every_ms: end an epoch about so often, whether or not those before are complete;
+            None: never.
+        crash_at_ms: call `crash` so long after the start, as often as there are times.
+        on_error: what to do with a record that user code raises on.
+
+    Attributes:
+        runners: the tasks; others after a crash.
+        complete_epoch: the newest epoch that every task has ended.
+        crashes: how often everything was restarted.
+        quarantined: records that user code raised on, and the tasks that had them.
 
     Raises:
         ConfigError: the application cannot run.
@@ -65,6 +95,9 @@ class Simulation:
         limits: OutputLimits = SMALL_LIMITS,
         idle_poll_ms: int = 10,
         readings_per_ms: int = 8,
+        cut_every_ms: int | None = None,
+        crash_at_ms: Sequence[int] = (),
+        on_error: OnError = "fail",
     ) -> None:
         self.application = app.build()
         self.seed = seed
@@ -74,13 +107,21 @@ class Simulation:
         self._rng = random.Random(seed)
         self._delay_ms = delay_ms
         self._readings_per_ms = readings_per_ms
-        self._events: list[tuple[int, float, int, TaskId | tuple[TaskId, TaskId]]] = []
+        self.complete_epoch = 0
+        self.crashes = 0
+        self.quarantined: list[tuple[TaskId, RejectedRecord]] = []
+        self._cut_every_ms = cut_every_ms
+        self._crash_at_ms = sorted(_START_MS + after_ms for after_ms in crash_at_ms)
+        self._asked_epoch = 0
+        self._snapshots: dict[int, dict[TaskId, bytes]] = {}
+        self._sessions = count(1)
+        self._events: list[tuple[int, float, int, _Event]] = []
         self._event_ids = count()
         self._readings = count()
         self._links: dict[tuple[TaskId, TaskId], deque[LinkMessage]] = {}
         self._link_at_ms: dict[tuple[TaskId, TaskId], int] = {}
         self._turn_at_ms: dict[TaskId, int] = {}
-        factory = RunnerFactory(
+        self._factory = RunnerFactory(
             application=self.application,
             output=limits,
             limits=TaskLimits(
@@ -90,14 +131,11 @@ class Simulation:
             clock_ms=self._read_clock,
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
+            on_error=on_error,
         )
-        self.runners: dict[TaskId, TaskRunner] = {
-            task: factory.make(task, SessionId(session))
-            for session, task in enumerate(self.application.dag.tasks(), start=1)
-        }
-        self._unfinished = set(self.runners)
+        self.runners: dict[TaskId, TaskRunner] = {}
         with self._naming_seed():
-            self._open_all()
+            self._start_all()
 
     def run(self, *, steps_max: int = 1_000_000) -> "Simulation":
         """Run until every task has finished, then stop the tasks.
@@ -139,17 +177,53 @@ class Simulation:
             return False
         at_ms, _, _, what = heapq.heappop(self._events)
         self.now_ms = max(self.now_ms, at_ms)
-        if isinstance(what, TaskId):
-            if self._turn_at_ms.get(what) == at_ms:
-                del self._turn_at_ms[what]
-                self._turn(what)
-        else:
-            self._deliver(what)
+        match what:
+            case TaskId():
+                if self._turn_at_ms.get(what) == at_ms:
+                    del self._turn_at_ms[what]
+                    self._turn(what)
+            case _Cut():
+                self.runners[what.task].cut(what.epoch)
+                self._schedule_turn(what.task, self.now_ms)
+            case _NextCut():
+                self.cut()
+                self._plan_cut()
+            case _Crash():
+                self.crash()
+            case _:
+                self._deliver(what)
         return True
+
+    def cut(self) -> None:
+        """Ask all sources to end the next epoch; it takes a while until they hear of it."""
+        self._asked_epoch += 1
+        for task, runner in self.runners.items():
+            if not runner.info.upstream:
+                for _ in range(self._rng.choice([1, 1, 2])):  # It may be asked again.
+                    self._push(self._later_ms(), _Cut(task, self._asked_epoch))
+
+    def crash(self) -> None:
+        """Kill all tasks and what is under way; go on from the newest complete epoch.
+
+        Nothing is stopped or closed, as when processes are killed.
+        """
+        self.crashes += 1
+        self._events.clear()
+        self._links.clear()
+        self._link_at_ms.clear()
+        self._turn_at_ms.clear()
+        self._asked_epoch = self.complete_epoch
+        with self._naming_seed():
+            self._start_all()
 
     def wake(self, task: TaskId) -> None:
         """Give a task a turn now; if it is a source, let it look for something to give."""
         self.runners[task].poke()
+        self._schedule_turn(task, self.now_ms)
+
+    def inject(self, task: TaskId, record: RejectedRecord) -> None:
+        """Give a record to a task once more."""
+        self.runners[task].inject(record.value, record.event_time_ms)
         self._schedule_turn(task, self.now_ms)
 
     def clocks(self) -> list[TaskClock]:
@@ -168,18 +242,42 @@ class Simulation:
             runner.is_settled for runner in self.runners.values()
         )
 
+    def _start_all(self) -> None:
+        snapshots = self._snapshots.get(self.complete_epoch, {})
+        self._snapshots = {self.complete_epoch: snapshots}
+        for task in self.application.dag.tasks():
+            self.runners[task] = self._factory.make(
+                task,
+                SessionId(next(self._sessions)),
+                epoch=self.complete_epoch + 1,
+                resume=snapshots.get(task),
+            )
+        self._unfinished = set(self.runners)
+        self._plan_cut()
+        while self._crash_at_ms and self._crash_at_ms[0] <= self.now_ms:
+            self._crash_at_ms.pop(0)
+        for at_ms in self._crash_at_ms[:1]:
+            self._push(at_ms, _Crash())
+        self._open_all()
+
     def _open_all(self) -> None:
         tasks = list(self.runners)
         self._rng.shuffle(tasks)
         for task in tasks:
             self.runners[task].open(MIN_MS)
             self._send_all(task)
-            self._schedule_turn(task, self.now_ms + self._rng.randrange(self._delay_ms + 1))
+            self._schedule_turn(task, self._later_ms())
+
+    def _plan_cut(self) -> None:
+        if self._cut_every_ms is not None:
+            wait_ms = self._rng.randrange(2 * self._cut_every_ms + 1)
+            self._push(self.now_ms + wait_ms, _NextCut())
 
     def _turn(self, task: TaskId) -> None:
         runner = self.runners[task]
         wake_ms = runner.turn()
         self._send_all(task)
+        self._store(task)
         if task in self._unfinished and runner.clock().clock_ms == MAX_MS:
             self._unfinished.discard(task)
         if wake_ms is not None:
@@ -190,7 +288,7 @@ class Simulation:
         for message in outbox:
             link = (task, message.target)
             self._links.setdefault(link, deque()).append(message)
-            at_ms = self.now_ms + self._rng.randrange(self._delay_ms + 1)
+            at_ms = self._later_ms()
             at_ms = self._link_at_ms[link] = max(at_ms, self._link_at_ms.get(link, 0))
             self._push(at_ms, link)
         outbox.clear()
@@ -208,7 +306,22 @@ class Simulation:
             self._turn_at_ms[task] = at_ms
             self._push(at_ms, task)
 
-    def _push(self, at_ms: int, what: TaskId | tuple[TaskId, TaskId]) -> None:
+    def _store(self, task: TaskId) -> None:
+        """Keep what a task hands over; an epoch is complete when all tasks have ended it."""
+        self.quarantined += [(task, record) for record in self.runners[task].rejected]
+        self.runners[task].rejected.clear()
+        for epoch, data in self.runners[task].snapshots:
+            of_tasks = self._snapshots.setdefault(epoch, {})
+            assert task not in of_tasks, f"task {task} has ended epoch {epoch} twice"
+            of_tasks[task] = data
+            if len(of_tasks) == len(self.runners):
+                self.complete_epoch = max(self.complete_epoch, epoch)
+        self.runners[task].snapshots.clear()
+
+    def _later_ms(self) -> int:
+        return self.now_ms + self._rng.randrange(self._delay_ms + 1)
+
+    def _push(self, at_ms: int, what: _Event) -> None:
         heapq.heappush(self._events, (at_ms, self._rng.random(), next(self._event_ids), what))
 
     @contextmanager

@@ -6,8 +6,11 @@
 - `tcp`: transports of many processes; `listener` accepts connections, `peer` makes them,
   `protocol` puts one connection of `gearpy.wire` on a socket.
 - `control_server` and `control_client`: questions and answers on the same listener.
+- `nodes`: letters between actors of different processes, and which of them are lost;
+  `node_link` writes to one process, `node_server` hears them all.
 - `loop`: the thread of the event loop, the one bridge between it and all others.
-- `secret`: the shared secret file.
+- `credentials`: what a process shows to its peers: `secret` has the shared secret file, `tls` the
+  encryption and its certificates, which `certificates` makes; `private_files` are their owner's.
 
 Any layer above may import this; nothing above imports asyncio.
 """

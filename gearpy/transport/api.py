@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from gearpy.errors import ConfigError
-from gearpy.ids import TaskId
+from gearpy.ids import ActorPath, TaskId
 from gearpy.messages.data import LinkMessage
+from gearpy.messages.node import Letter
 from gearpy.wire.connection import HandshakeLimits
 from gearpy.wire.frames import FrameLimits
 
@@ -15,6 +16,10 @@ __all__ = [
     "Counters",
     "LinkHandler",
     "LinkLost",
+    "NodeLimits",
+    "NodeLost",
+    "Nodes",
+    "TakeLetter",
     "Transport",
     "TransportLimits",
     "TransportStats",
@@ -27,6 +32,13 @@ LinkHandler: TypeAlias = Callable[[list[LinkMessage]], None]
 
 #: Told the address and the reason when a peer is lost. Called on any thread: it must only enqueue.
 LinkLost: TypeAlias = Callable[[str, str], None]
+
+#: Takes the sender's node and a letter. Called in order for each sender, on the transport's
+#: thread: it must only enqueue.
+TakeLetter: TypeAlias = Callable[[str, Letter], None]
+
+#: Told the reason when a node is lost. Called on any thread: it must only enqueue.
+NodeLost: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,20 @@ class TransportLimits:
         return HandshakeLimits(
             timeout_ms=self.handshake_timeout_ms, bytes_max=self.handshake_bytes_max
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLimits:
+    """How long a node may be silent, and how much is kept and remembered of others."""
+
+    heartbeat_interval_ms: int = 1000
+    heartbeat_timeout_ms: int = 6000
+    letters_max: int = 100_000  # Not taken by one node; above it that node counts as lost ...
+    letters_bytes_max: int = 256 << 20  # ... and the same in bytes.
+    reconnect_base_ms: int = 100
+    reconnect_max_ms: int = 1000
+    senders_max: int = 10_000  # Conversations that can be resumed.
+    fenced_max: int = 100_000  # Nodes that are refused; the oldest are forgotten.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,6 +172,56 @@ class Transport(Protocol):
         Raises:
             ConfigError: a value in a message for another process cannot travel.
         """
+        ...
+
+
+class Nodes(Protocol):
+    """Carries letters to other processes, and tells when one of them is lost.
+
+    Letters to one node arrive in the order they were sent, each once, also when connections
+    break; or the node is lost. A node with incarnation is lost for ever: it is fenced, so that
+    nothing it says later is heard. A text without incarnation means whoever is there: when that
+    process is lost, watchers are told, and what is sent later goes to the next one.
+
+    Runs on: any thread.
+    """
+
+    @property
+    def node(self) -> str:
+        """What others call this process."""
+        ...
+
+    def serve(self, deliver: TakeLetter) -> None:
+        """Hand on letters for this process from now on; once."""
+        ...
+
+    def send(
+        self,
+        node: str,
+        *,
+        to: str,
+        body: bytes,
+        reply_to: ActorPath | None = None,
+        ask: int = 0,
+        answers: int = 0,
+    ) -> bool:
+        """Send a letter to actor ``to`` of a node; False: it is lost. Never blocks.
+
+        Raises:
+            ConfigError: the letter is larger than a frame may be.
+        """
+        ...
+
+    def watch(self, node: str, key: object, lost: NodeLost) -> None:
+        """Call ``lost`` once when a node is lost, at once if it is; replaces that of this key."""
+        ...
+
+    def unwatch(self, node: str, key: object) -> None:
+        """Undo `watch`; a call may be under way already."""
+        ...
+
+    def fence(self, node: str) -> None:
+        """Give up a node with incarnation: refuse and count all that it says from now on."""
         ...
 
 

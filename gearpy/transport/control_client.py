@@ -3,12 +3,15 @@
 import select
 import socket
 import threading
+from contextlib import suppress
 from itertools import count
 from typing import NoReturn, Self
 
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.protocol import monotonic_ms, new_connection
+from gearpy.transport.credentials import Shown, credentials_of
+from gearpy.transport.protocol import NO_TLS_THERE, monotonic_ms, new_connection
+from gearpy.transport.tls import TlsPipe
 from gearpy.wire.auth import Purpose, Role
 from gearpy.wire.connection import Authenticated, Connection, ConnectionClosed
 from gearpy.wire.control_codec import decode_reply, encode_request, encode_tell
@@ -30,17 +33,18 @@ class ControlClient:
     def __init__(
         self,
         address: str,
-        secret: bytes,
+        shown: Shown,
         limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
     ) -> None:
         self.address = address
         self._host_port = split_address(address)
-        self._secret = secret
+        self._credentials = credentials_of(shown)
         self._limits = limits
         self._ids = count(1)
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
+        self._tls: TlsPipe | None = None
         self._frames: list[Frame] = []
 
     def ask(self, message: object, timeout_s: float) -> object:
@@ -102,7 +106,7 @@ class ControlClient:
         assert self._socket is not None
         try:
             self._socket.settimeout(_seconds_until(deadline_ms))
-            self._socket.sendall(data)
+            self._socket.sendall(self._encrypted(data))
         except TimeoutError:
             raise
         except OSError as error:
@@ -117,8 +121,10 @@ class ControlClient:
         except OSError as error:
             raise ConnectionLost(f"no cluster at {self.address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = self._credentials.tls
+        self._tls = None if tls is None else tls.client_pipe(self._host_port[0])
         self._connection = new_connection(
-            Role.CLIENT, self._secret, self._limits, purpose=Purpose.CONTROL
+            Role.CLIENT, self._credentials, self._limits, purpose=Purpose.CONTROL
         )
         self._flush()
         while not self._connection.authenticated:
@@ -148,7 +154,9 @@ class ControlClient:
         except OSError as error:
             self._lose(ConnectionLost(f"{self.address} went away: {error}"))
         if data:
-            self._connection.receive_data(data, monotonic_ms())
+            self._connection.receive_data(self._decrypted(data), monotonic_ms())
+        elif self._tls is not None and not self._tls.ready:
+            self._lose(ConnectionLost(f"{self.address}: {NO_TLS_THERE}"))
         else:
             self._connection.receive_eof()
         self._flush()
@@ -157,12 +165,31 @@ class ControlClient:
     def _flush(self) -> None:
         assert self._socket is not None
         assert self._connection is not None
-        data = self._connection.data_to_send()
+        data = self._encrypted(self._connection.data_to_send())
         if data:
             try:
                 self._socket.sendall(data)
             except OSError as error:
                 self._lose(ConnectionLost(f"{self.address} went away: {error}"))
+
+    def _encrypted(self, data: bytes) -> bytes:
+        """Return what to put on the socket to say something, or what TLS itself has to say."""
+        if self._tls is None:
+            return data
+        if data:
+            self._tls.send(data)
+        return self._tls.data_to_send()
+
+    def _decrypted(self, data: bytes) -> bytes:
+        if self._tls is None:
+            return data
+        try:
+            return self._tls.receive(data)
+        except ProtocolError as error:
+            assert self._socket is not None
+            with suppress(OSError):  # The alert, so that the peer knows why.
+                self._socket.sendall(self._tls.data_to_send())
+            self._lose(ProtocolError(f"{self.address}: {error}"))
 
     def _on_events(self) -> None:
         assert self._connection is not None
@@ -182,7 +209,7 @@ class ControlClient:
     def _disconnect(self) -> None:
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._connection = None, None
+        self._socket, self._connection, self._tls = None, None, None
         self._frames.clear()
 
 

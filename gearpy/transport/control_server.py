@@ -15,13 +15,17 @@ from gearpy.wire.control_codec import (
     request_id_of,
 )
 from gearpy.wire.frames import Frame
+from gearpy.wire.keys import Principal
 
-__all__ = ["ControlHandler", "ControlServer"]
+__all__ = ["ControlAllows", "ControlHandler", "ControlServer"]
 
 _log = logging.getLogger(__name__)
 
 #: Takes a control message, returns the answer; what it raises becomes an error for the asker.
 ControlHandler = Callable[[object], object]
+
+#: Tells whether a principal may send a control message.
+ControlAllows = Callable[[Principal, object], bool]
 
 
 class ControlServer:
@@ -32,8 +36,15 @@ class ControlServer:
     Runs on: the loop thread; the handler on worker threads.
     """
 
-    def __init__(self, handler: ControlHandler, loop: LoopThread, limits: TransportLimits) -> None:
+    def __init__(
+        self,
+        handler: ControlHandler,
+        loop: LoopThread,
+        limits: TransportLimits,
+        allows: ControlAllows,
+    ) -> None:
         self._handler = handler
+        self._allows = allows
         self._loop = loop
         self._limits = limits
         self._in_flight = 0
@@ -62,18 +73,28 @@ class ControlServer:
 
     def _work(self, protocol: WireProtocol, request_id: int | None, frame: Frame) -> None:
         """Handle one question, on a worker thread."""
-        reply = self._reply(request_id or 0, frame)
+        reply = self._reply(request_id or 0, frame, protocol.connection.principal)
         self._loop.call_soon(self._done, protocol, None if request_id is None else reply)
 
-    def _reply(self, request_id: int, frame: Frame) -> list[bytes | memoryview]:
+    def _reply(
+        self, request_id: int, frame: Frame, principal: Principal
+    ) -> list[bytes | memoryview]:
         frames = self._limits.frames
         try:
-            return encode_reply(request_id, self._handler(decode_request(frame)), frames)
+            message = decode_request(frame)
+            self._check_allowed(principal, message)
+            return encode_reply(request_id, self._handler(message), frames)
         except GearpyError as error:
             return encode_error(request_id, error, frames)
         except Exception as error:  # noqa: BLE001 - else the asker would wait in vain
             _log.error("a control handler failed", exc_info=error)
             return encode_error(request_id, error, frames)
+
+    def _check_allowed(self, principal: Principal, message: object) -> None:
+        if not self._allows(principal, message):
+            name = type(message).__name__
+            _log.warning("%s sent %s and may not", principal, name)
+            raise GearpyError(f"{principal} may not send {name} to this process")
 
     def _done(self, protocol: WireProtocol, reply: list[bytes | memoryview] | None) -> None:
         self._in_flight -= 1

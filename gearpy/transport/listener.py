@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from gearpy.errors import ConnectionLost, ProtocolError
+from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, TransportLimits
 from gearpy.transport.control_server import ControlServer
-from gearpy.transport.protocol import WireProtocol, new_connection
-from gearpy.wire.auth import Purpose, Role
+from gearpy.transport.credentials import Shown, credentials_of
+from gearpy.transport.node_server import NodeServer
+from gearpy.transport.protocol import WireProtocol, server_protocol
+from gearpy.wire.auth import Purpose
 from gearpy.wire.frames import Frame
 
 __all__ = ["Listener"]
@@ -27,14 +29,15 @@ class Listener:
 
     def __init__(
         self,
-        secret: bytes,
+        shown: Shown,
         *,
         limits: TransportLimits,
         counters: Counters,
         on_frames: Callable[[list[Frame]], None],
     ) -> None:
         self.control: ControlServer | None = None
-        self._secret = secret
+        self.nodes: NodeServer | None = None
+        self._credentials = credentials_of(shown)
         self._limits = limits
         self._counters = counters
         self._on_link_frames = on_frames
@@ -70,8 +73,7 @@ class Listener:
             await asyncio.wait(closed, timeout=self._limits.close_timeout_ms / 1000)
 
     def _new_protocol(self) -> WireProtocol:
-        connection = new_connection(Role.SERVER, self._secret, self._limits)
-        return WireProtocol(connection, self, self._limits)
+        return server_protocol(self._credentials, self, self._limits)
 
     # -- what sockets tell -----------------------------------------------------------------
 
@@ -84,7 +86,17 @@ class Listener:
             protocol.abort()
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Listen to it."""
+        """Listen to it.
+
+        Raises:
+            ProtocolError: it may not do here what it came for.
+        """
+        connection = protocol.connection
+        own = self._credentials.keys.own
+        if connection.purpose is Purpose.LINK and connection.principal != own:
+            raise AuthenticationFailed(
+                f"{connection.principal} may not send records to a process of {own}"
+            )
         self._unproved.discard(protocol)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
@@ -92,10 +104,17 @@ class Listener:
         if protocol.connection.purpose is Purpose.LINK:
             self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)
+        elif protocol.connection.purpose is Purpose.NODE:
+            self._on_node_frames(protocol, frames)
         elif self.control is not None:
             self.control.on_frames(protocol, frames)
         else:
             raise ProtocolError("this process answers no control messages")
+
+    def _on_node_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        if self.nodes is None:
+            raise ProtocolError("this process takes no letters")
+        self.nodes.on_frames(protocol, frames)
 
     def on_writable(self, protocol: WireProtocol) -> None:
         """Nothing waits: answers are written as they come."""
@@ -103,6 +122,8 @@ class Listener:
     def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
         """Forget it."""
         self._protocols.discard(protocol)
+        if self.nodes is not None:
+            self.nodes.on_closed(protocol)
         if protocol in self._unproved:
             self._unproved.discard(protocol)
             self._counters.add(refused=1)

@@ -8,10 +8,9 @@ from collections import deque
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, LinkLost, TransportLimits, split_address
+from gearpy.transport.credentials import Shown, credentials_of
 from gearpy.transport.loop import LoopThread
-from gearpy.transport.protocol import WireProtocol, new_connection
-from gearpy.wire.auth import Role
-from gearpy.wire.connection import Connection
+from gearpy.transport.protocol import WireProtocol, client_protocol
 from gearpy.wire.frames import Frame
 
 __all__ = ["Peer"]
@@ -36,7 +35,7 @@ class Peer:
     def __init__(
         self,
         address: str,
-        secret: bytes,
+        shown: Shown,
         *,
         loop: LoopThread,
         limits: TransportLimits,
@@ -45,7 +44,7 @@ class Peer:
     ) -> None:
         self._address = address
         self._host_port = split_address(address)
-        self._secret = secret
+        self._credentials = credentials_of(shown)
         self._loop = loop
         self._limits = limits
         self._counters = counters
@@ -169,8 +168,8 @@ class Peer:
                 raise
 
     def _new_protocol(self) -> WireProtocol:
-        connection: Connection = new_connection(Role.CLIENT, self._secret, self._limits)
-        return WireProtocol(connection, self, self._limits)
+        host, _ = self._host_port
+        return client_protocol(self._credentials, self, self._limits, host=host)
 
     def _pause_s(self, attempt: int) -> float:
         """Return a pause that doubles up to its limit, the upper half of it random."""

@@ -9,11 +9,27 @@ from typing import Protocol, cast
 
 from gearpy.errors import ConnectionLost, ProtocolError
 from gearpy.transport.api import TransportLimits
+from gearpy.transport.credentials import Shown, credentials_of
+from gearpy.transport.tls import TlsPipe
 from gearpy.wire.auth import NONCE_BYTES, Purpose, Role
 from gearpy.wire.connection import Authenticated, Connection, ConnectionClosed, ConnectionEvent
 from gearpy.wire.frames import Frame
 
-__all__ = ["SocketOwner", "WireProtocol", "monotonic_ms", "new_connection"]
+__all__ = [
+    "SocketOwner",
+    "WireProtocol",
+    "client_protocol",
+    "monotonic_ms",
+    "new_connection",
+    "server_protocol",
+]
+
+
+#: Of a connection that ended before TLS was agreed on.
+NO_TLS_THERE = (
+    "the peer closed the connection during the TLS handshake: "
+    'is transport.tls = "on" there, too, with a certificate of the same authority?'
+)
 
 
 def monotonic_ms() -> int:
@@ -22,15 +38,21 @@ def monotonic_ms() -> int:
 
 
 def new_connection(
-    role: Role, secret: bytes, limits: TransportLimits, purpose: Purpose = Purpose.LINK
+    role: Role,
+    shown: Shown,
+    limits: TransportLimits,
+    purpose: Purpose = Purpose.LINK,
+    *,
+    follow: bool = False,
 ) -> Connection:
     """Return a connection that begins now, with a fresh nonce."""
     return Connection(
         role=role,
-        secret=secret,
+        keys=credentials_of(shown).keys,
         nonce=secrets.token_bytes(NONCE_BYTES),
         now_ms=monotonic_ms(),
         purpose=purpose,
+        follow=follow,
         frames=limits.frames,
         handshake=limits.handshake,
     )
@@ -68,6 +90,7 @@ class WireProtocol(asyncio.Protocol):
         connection: Connection,
         owner: SocketOwner,
         limits: TransportLimits,
+        tls: TlsPipe | None = None,
     ) -> None:
         self.connection = connection
         self.paused = False
@@ -75,14 +98,20 @@ class WireProtocol(asyncio.Protocol):
         self.closed = asyncio.get_running_loop().create_future()
         self._owner = owner
         self._limits = limits
+        self._tls = tls
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._error: ProtocolError | ConnectionLost | None = None
 
     def write(self, buffers: Iterable[bytes | memoryview]) -> None:
         """Send buffers one after the other; does nothing once the socket is closing."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._tls is None:
             self._transport.writelines(buffers)
+        else:
+            self._tls.send(b"".join(buffers))
+            self._flush_tls()
 
     def take_bytes_in(self) -> int:
         """Return how many bytes arrived since this was last asked."""
@@ -92,8 +121,12 @@ class WireProtocol(asyncio.Protocol):
     def close(self, error: ProtocolError | ConnectionLost | None = None) -> None:
         """Close the socket when what was written is sent."""
         self._error = self._error or error
-        if self._transport is not None:
-            self._transport.close()
+        if self._transport is None:
+            return
+        if self._tls is not None and not self._transport.is_closing():
+            self._tls.close()
+            self._flush_tls()
+        self._transport.close()
 
     def abort(self) -> None:
         """Close the socket now."""
@@ -115,6 +148,8 @@ class WireProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the connection."""
+        if self._tls is not None:
+            data = self._decrypt(self._tls, data)
         self._bytes_in += len(data)
         self.connection.receive_data(data, monotonic_ms())
         self._after_input()
@@ -123,6 +158,8 @@ class WireProtocol(asyncio.Protocol):
         """Report the end, with its first cause."""
         if exc is not None:
             self._error = self._error or ConnectionLost(str(exc))
+        if self._tls is not None and not self._tls.ready:
+            self._error = self._error or ConnectionLost(NO_TLS_THERE)
         self.connection.receive_eof()
         self._after_input()
         self._cancel_deadline()
@@ -147,6 +184,24 @@ class WireProtocol(asyncio.Protocol):
         self._after_input()
         if not self.connection.authenticated:
             self.abort()
+
+    def _decrypt(self, tls: TlsPipe, data: bytes) -> bytes:
+        """Return what the peer says, nothing if it does not speak TLS as it must."""
+        try:
+            data = tls.receive(data)
+        except ProtocolError as error:
+            self._flush_tls()  # The alert, so that the peer knows why.
+            self.close(error)
+            return b""
+        self._flush_tls()
+        return data
+
+    def _flush_tls(self) -> None:
+        assert self._tls is not None
+        assert self._transport is not None
+        data = self._tls.data_to_send()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
 
     def _after_input(self) -> None:
         """Send and tell what the last input led to."""
@@ -179,6 +234,31 @@ class WireProtocol(asyncio.Protocol):
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+
+
+def client_protocol(
+    shown: Shown,
+    owner: SocketOwner,
+    limits: TransportLimits,
+    *,
+    host: str,
+    purpose: Purpose = Purpose.LINK,
+    follow: bool = False,
+) -> WireProtocol:
+    """Return what speaks on a socket that is connected to ``host``.
+
+    ``follow``: see `Connection`; then look at `Connection.principal` before the peer is believed.
+    """
+    tls = credentials_of(shown).tls
+    connection = new_connection(Role.CLIENT, shown, limits, purpose, follow=follow)
+    return WireProtocol(connection, owner, limits, None if tls is None else tls.client_pipe(host))
+
+
+def server_protocol(shown: Shown, owner: SocketOwner, limits: TransportLimits) -> WireProtocol:
+    """Return what speaks on an accepted socket."""
+    tls = credentials_of(shown).tls
+    connection = new_connection(Role.SERVER, shown, limits)
+    return WireProtocol(connection, owner, limits, None if tls is None else tls.server_pipe())
 
 
 def _tune(sock: socket.socket | None) -> None:

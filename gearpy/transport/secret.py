@@ -3,17 +3,16 @@
 import contextlib
 import os
 import secrets
-import stat
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from gearpy.errors import ConfigError
+from gearpy.transport.private_files import check_private, make_private_folders
 
 __all__ = ["SECRET_BYTES", "load_or_create_secret"]
 
 SECRET_BYTES: Final = 32
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def load_or_create_secret(path: str | Path) -> bytes:
@@ -33,7 +32,7 @@ def _load(file: Path) -> bytes:
     # Checked on the open file, so that it cannot be swapped in between.
     try:
         with file.open("rb") as opened:
-            _check_private(file, os.fstat(opened.fileno()))
+            check_private(file, opened.fileno(), what="secret file")
             text = opened.read(1024).decode("ascii", "replace").strip()
     except FileNotFoundError:
         raise
@@ -51,18 +50,10 @@ def _load(file: Path) -> bytes:
     return secret
 
 
-def _check_private(file: Path, status: os.stat_result) -> None:
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & _OTHERS:
-        raise ConfigError(f"secret file {file} is open to others (mode {mode:04o}): chmod 600 it")
-    if status.st_uid not in {os.geteuid(), 0}:
-        raise ConfigError(f"secret file {file} belongs to user {status.st_uid}: chown it")
-
-
 def _create(file: Path) -> None:
     """Write a new secret under a temporary name, then give it its name unless another was first."""
     try:
-        _make_private_folders(file.parent)
+        make_private_folders(file.parent)
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:
             with os.fdopen(handle, "w") as opened:
@@ -75,10 +66,3 @@ def _create(file: Path) -> None:
             Path(temporary).unlink()
     except OSError as error:
         raise ConfigError(f"secret file {file} cannot be created: {error.strerror}") from error
-
-
-def _make_private_folders(folder: Path) -> None:
-    """Make a folder and its missing parents, all for this user only."""
-    if not folder.is_dir():
-        _make_private_folders(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,6 @@
-"""The transport between processes: TCP with proof of a shared secret."""
+"""The transport between processes: TCP with proof of a shared key, and TLS where configured."""
 
 import asyncio
-import ipaddress
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,14 +12,20 @@ from gearpy.transport.api import (
     Counters,
     LinkHandler,
     LinkLost,
+    NodeLimits,
     TransportLimits,
     TransportStats,
+    split_address,
 )
-from gearpy.transport.control_server import ControlHandler, ControlServer
+from gearpy.transport.control_server import ControlAllows, ControlHandler, ControlServer
+from gearpy.transport.credentials import Shown, credentials_of
 from gearpy.transport.listener import Listener
 from gearpy.transport.loop import LoopThread
+from gearpy.transport.nodes import NodeLinks
 from gearpy.transport.peer import Peer
+from gearpy.transport.protocol import SocketOwner, client_protocol
 from gearpy.transport.routes import Routes
+from gearpy.wire.auth import Purpose
 from gearpy.wire.frames import Frame
 from gearpy.wire.link_codec import LinkCodec
 from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
@@ -42,7 +47,7 @@ class TcpTransport:
 
     def __init__(
         self,
-        secret: bytes,
+        shown: Shown,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -50,19 +55,18 @@ class TcpTransport:
         registry: RecordRegistry = DEFAULT_REGISTRY,
         loop: LoopThread | None = None,
         on_link_lost: LinkLost | None = None,
-        plaintext_beyond_loopback: bool = False,
     ) -> None:
         """Prepare a transport; port 0 lets the system choose.
 
-        ``loop`` may be shared with others and is then not stopped. The secret proves who
-        speaks but hides nothing, so an address that other machines reach must be asked for.
+        ``loop`` may be shared with others and is then not stopped.
 
         Raises:
-            ConfigError: ``host`` is not a loopback address, and that was not asked for.
+            ConfigError: ``host`` is beyond this machine and that was not allowed, see
+                `Credentials.check_host`.
         """
-        _check_host(host, allowed=plaintext_beyond_loopback)
+        self._credentials = credentials_of(shown)
+        self._credentials.check_host(host)
         self._host, self._port = host, port
-        self._secret = secret
         self._limits = limits
         self._codec = LinkCodec(registry, limits.frames)
         self._owns_loop = loop is None
@@ -71,18 +75,21 @@ class TcpTransport:
         self._routes = Routes()
         self._counters = Counters()
         self._listener = Listener(
-            secret, limits=limits, counters=self._counters, on_frames=self._on_frames
+            self._credentials,
+            limits=limits,
+            counters=self._counters,
+            on_frames=self._on_frames,
         )
         self._lock = threading.Lock()  # Of `_peers`, `_running` and `_stopped`.
         self._peers: dict[str, Peer] = {}
+        self._nodes: NodeLinks | None = None
         self._running = False
         self._stopped = False
 
     @property
     def address(self) -> str:
         """``host:port``; the port is known once the transport was started."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"{host}:{self._port}"
+        return _address(self._host, self._port)
 
     @property
     def stats(self) -> TransportStats:
@@ -114,6 +121,8 @@ class TcpTransport:
                 return
             self._stopped, self._running = True, False
             peers = list(self._peers.values())
+        if self._nodes is not None:
+            self._nodes.stop()
         if self._loop.running:
             self._loop.call(self._close(peers))
         if self._owns_loop:
@@ -143,13 +152,38 @@ class TcpTransport:
         for address, batch in elsewhere.items():
             self._send_to(address, batch)
 
-    def serve_control(self, handler: ControlHandler) -> None:
+    def serve_control(self, handler: ControlHandler, allows: ControlAllows | None = None) -> None:
         """Answer control messages on the same listener with what ``handler`` returns.
 
-        It is called on worker threads, by several at once.
+        It is called on worker threads, by several at once. ``allows`` says which principal may
+        send which message; without it, only who knows the own key of this process may.
         """
         assert self._listener.control is None, "one handler for control messages"
-        self._listener.control = ControlServer(handler, self._loop, self._limits)
+        own = self._credentials.keys.own
+        allows = allows or (lambda principal, _: principal == own)
+        self._listener.control = ControlServer(handler, self._loop, self._limits, allows)
+
+    def serve_nodes(
+        self,
+        limits: NodeLimits = NodeLimits(),  # noqa: B008 - frozen
+        *,
+        hostname: str = "",
+    ) -> NodeLinks:
+        """Return what carries letters to and from this process; after `start`, once.
+
+        ``hostname`` is this host as others see it; the one that is listened on if not given.
+        """
+        assert self._running, "the port is part of the node: start first"
+        assert self._nodes is None, "a process is one node"
+        self._nodes = NodeLinks(
+            _address(hostname or self._host, self._port),
+            dial=self._dial_node,
+            loop=self._loop,
+            limits=limits,
+            wire=self._limits,
+        )
+        self._listener.nodes = self._nodes.server
+        return self._nodes
 
     def _send_to(self, address: str | None, messages: list[LinkMessage]) -> None:
         if address is None or address == self.address:
@@ -168,7 +202,7 @@ class TcpTransport:
             if self._running and address not in self._peers:
                 self._peers[address] = Peer(
                     address,
-                    self._secret,
+                    self._credentials,
                     loop=self._loop,
                     limits=self._limits,
                     counters=self._counters,
@@ -192,24 +226,24 @@ class TcpTransport:
         if self._on_link_lost is not None:
             self._on_link_lost(address, reason)
 
+    async def _dial_node(self, address: str, owner: SocketOwner, *, follow: bool) -> None:
+        host, port = split_address(address)
+
+        def new_protocol() -> asyncio.Protocol:
+            return client_protocol(
+                self._credentials,
+                owner,
+                self._limits,
+                host=host,
+                purpose=Purpose.NODE,
+                follow=follow,
+            )
+
+        await asyncio.get_running_loop().create_connection(new_protocol, host, port)
+
     async def _close(self, peers: list[Peer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())
 
 
-def _check_host(host: str, *, allowed: bool) -> None:
-    if host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback):
-        return
-    if not allowed:
-        raise ConfigError(
-            f"refused to listen on {host}: connections are authenticated but not encrypted; "
-            "listen on 127.0.0.1, or allow plain text on a network that you trust"
-        )
-    _log.warning("listening on %s without encryption: only for a network that you trust", host)
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -4,8 +4,10 @@
 - `frames`: length-prefixed, checksummed frames with hard size limits.
 - `link_codec`: what tasks say to each other <-> frames.
 - `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.
-- `auth` and `connection`: proof of the cluster secret, then frames: bytes and ``now_ms`` in,
-  events and bytes out.
+- `mail`: letters from node to node, each once and in order; when a node counts as lost.
+- `keys`: the cluster secret and the keys of applications; who may prove what.
+- `auth` and `connection`: proof of a key, then frames: bytes and ``now_ms`` in, events and bytes
+  out.
 
 Start at `connection`. Pure: a shell (`gearpy.transport`) owns sockets, timers and randomness.
 Any layer above may import this; it imports `messages`, `errors` and `ids` only.

@@ -1,6 +1,6 @@
 """Control messages <-> bytes: ``[protocol version, class name, fields]`` in msgpack.
 
-Only the dataclasses of `messages.app` and `messages.cluster` can travel, and a message is
+Only the dataclasses of the modules of `messages`, `data` excepted, can travel, and a message is
 accepted only in exactly the form that `encode_control` gives it: every field present, none
 beside them, every value of the declared type.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from gearpy.errors import ProtocolError
-from gearpy.messages import app, cluster
+from gearpy.messages import app, client, cluster, node
 from gearpy.wire.frames import PROTOCOL_VERSION
 
 __all__ = ["CONTROL_CLASSES", "decode_control", "encode_control"]
@@ -31,7 +31,7 @@ def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
 
 
 #: Every class that may cross a control connection, by its name on the wire.
-CONTROL_CLASSES: Final = _dataclasses_of(app, cluster)
+CONTROL_CLASSES: Final = _dataclasses_of(app, client, cluster, node)
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {

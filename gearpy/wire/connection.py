@@ -1,7 +1,7 @@
 """One authenticated connection, as a state machine: bytes and ``now_ms`` in, events and bytes out.
 
 Both ends use the same class. Nothing is parsed as a frame before the peer has proved that it
-knows the cluster secret, see `auth`.
+knows the cluster secret, or the key of an application, see `auth` and `keys`.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from typing import Final, TypeAlias
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.wire import auth
-from gearpy.wire.auth import Purpose, Role
+from gearpy.wire.auth import Proved, Purpose, Role
 from gearpy.wire.frames import PROTOCOL_VERSION, Frame, FrameDecoder, FrameLimits
+from gearpy.wire.keys import KeyRing, Principal
 
 __all__ = [
     "Authenticated",
@@ -33,9 +34,10 @@ class HandshakeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Both ends know the secret; frames may follow."""
+    """Both ends know the key of ``principal``; frames may follow."""
 
     purpose: Purpose
+    principal: Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ _EXPECTED_BYTES: Final = {
 }
 
 
+#: How the peer begins if it speaks TLS and was not spoken to in TLS.
+_TLS_ALERT: Final = b"\x15\x03"
+_TLS_HINT: Final = ': it speaks TLS, set transport.tls = "on"'
+
+
 class Connection:
     """One end of a connection. Never raises for what a peer does: that becomes an event.
 
@@ -82,20 +89,28 @@ class Connection:
         self,
         *,
         role: Role,
-        secret: bytes,
+        keys: KeyRing,
         nonce: bytes,
         now_ms: int,
         purpose: Purpose = Purpose.LINK,
+        follow: bool = False,
         frames: FrameLimits = FrameLimits(),  # noqa: B008 - frozen
         handshake: HandshakeLimits = HandshakeLimits(),
     ) -> None:
         """Begin a connection; ``nonce`` is `auth.NONCE_BYTES` fresh random bytes.
 
-        ``purpose`` is the client's choice; a server learns it from its client.
+        ``purpose`` is the client's choice; a server learns it from its client. A client offers
+        to prove the key of its own principal. With ``follow`` it proves another one that it has,
+        if the server names that: then anybody with that key may answer, and who asked must look
+        at `principal` before it believes.
         """
         assert len(nonce) == auth.NONCE_BYTES, "a nonce of the agreed size"
         self.purpose = purpose
-        self._secret, self._nonce = secret, nonce
+        self._role = role
+        self._keys, self._nonce = keys, nonce
+        self._follow = follow
+        self._asked = keys.own  # Whose key the client would prove ...
+        self._named = keys.own  # ... and whose it is asked to.
         self._peer_nonce = b""
         self._handshake = handshake
         self._deadline_ms = now_ms + handshake.timeout_ms
@@ -107,7 +122,7 @@ class Connection:
         self._state = _State.EXPECT_HELLO
         if role is Role.CLIENT:
             self._state = _State.EXPECT_CHALLENGE
-            self._outgoing.append(auth.hello(purpose, nonce))
+            self._outgoing.append(auth.hello(purpose, nonce, self._asked))
         self._steps: dict[_State, Callable[[bytes], None]] = {
             _State.EXPECT_HELLO: self._on_hello,
             _State.EXPECT_CHALLENGE: self._on_challenge,
@@ -121,6 +136,14 @@ class Connection:
         return self._state is _State.OPEN
 
     @property
+    def principal(self) -> Principal:
+        """In whose name the peer speaks; means nothing before `Authenticated`.
+
+        It knows the key of this principal. Who knows the cluster secret can be any of them.
+        """
+        return self._named
+
+    @property
     def closed(self) -> bool:
         """Tell whether the connection has ended, for whatever reason."""
         return self._state is _State.CLOSED
@@ -129,6 +152,11 @@ class Connection:
     def deadline_ms(self) -> int | None:
         """When `on_tick` must be called at the latest; None once it is not needed."""
         return None if self.authenticated or self.closed else self._deadline_ms
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait for the rest of a handshake message or of a frame."""
+        return len(self._received) + self._decoder.held_bytes
 
     def receive_data(self, data: bytes | memoryview, now_ms: int) -> None:
         """Take bytes from the peer. After the end they are ignored."""
@@ -145,7 +173,8 @@ class Connection:
         """Note that the peer has closed its side."""
         if not self.closed:
             when = "" if self.authenticated else " during the handshake"
-            self._close(ConnectionLost(f"the peer closed the connection{when}"))
+            hint = _TLS_HINT if self._received[: len(_TLS_ALERT)] == _TLS_ALERT else ""
+            self._close(ConnectionLost(f"the peer closed the connection{when}{hint}"))
 
     def on_tick(self, now_ms: int) -> None:
         """Give up on a peer that has not proved itself in time."""
@@ -183,56 +212,64 @@ class Connection:
             raise ProtocolError(f"more than {self._handshake.bytes_max} bytes before a proof")
 
     def _on_hello(self, message: bytes) -> None:
-        version, self.purpose, self._peer_nonce = auth.parse_hello(message)
+        hello = auth.parse_hello(message)
+        self.purpose, self._peer_nonce, self._asked = hello.purpose, hello.nonce, hello.principal
+        if self._keys.key_of(self._asked) is not None:
+            self._named = self._asked
         # Answered in any case: it tells a client of another version what is wrong.
-        self._outgoing.append(auth.challenge(self._nonce))
-        _check_version(version)
+        self._outgoing.append(auth.challenge(self._nonce, self._named))
+        _check_version(hello.version)
         self._state = _State.EXPECT_PROOF
 
     def _on_challenge(self, message: bytes) -> None:
-        version, self._peer_nonce = auth.parse_challenge(message)
-        _check_version(version)
-        self._outgoing.append(self._proof_by_client(self._nonce, self._peer_nonce))
+        challenge = auth.parse_challenge(message)
+        _check_version(challenge.version)
+        self._peer_nonce, self._named = challenge.nonce, challenge.principal
+        self._check_named()
+        self._outgoing.append(self._proof(Role.CLIENT))
         self._state = _State.EXPECT_WELCOME
+
+    def _check_named(self) -> None:
+        """Refuse to prove a key that was not asked for, or that this side does not have."""
+        allowed = self._follow or self._named == self._asked
+        if not (allowed and self._keys.key_of(self._named) is not None):
+            raise ProtocolError(
+                f"the peer belongs to {self._named}, this side spoke for {self._asked}"
+            )
 
     def _on_proof(self, message: bytes) -> None:
         try:
-            auth.check_proof(self._proof_by_client(self._peer_nonce, self._nonce), message)
+            auth.check_proof(self._proof(Role.CLIENT), message, self._named)
         except AuthenticationFailed:
             self._outgoing.append(auth.REFUSED)
             raise
-        self._outgoing.append(self._proof_by_server(self._peer_nonce, self._nonce))
+        self._outgoing.append(self._proof(Role.SERVER))
         self._open()
 
     def _on_welcome(self, message: bytes) -> None:
         if message == auth.REFUSED:
-            raise AuthenticationFailed("the peer refused our proof: it has another cluster secret")
-        auth.check_proof(self._proof_by_server(self._nonce, self._peer_nonce), message)
+            other = self._named.key_name.replace("the ", "another ", 1)
+            raise AuthenticationFailed(f"the peer refused our proof: it has {other}")
+        auth.check_proof(self._proof(Role.SERVER), message, self._named)
         self._open()
 
     def _open(self) -> None:
         self._state = _State.OPEN
-        self._events.append(Authenticated(self.purpose))
+        self._events.append(Authenticated(self.purpose, self._named))
 
     def _close(self, error: ProtocolError | ConnectionLost) -> None:
         self._state = _State.CLOSED
         self._received.clear()
         self._events.append(ConnectionClosed(error))
 
-    def _proof_by_client(self, client_nonce: bytes, server_nonce: bytes) -> bytes:
-        return self._proof(Role.CLIENT, client_nonce, server_nonce)
-
-    def _proof_by_server(self, client_nonce: bytes, server_nonce: bytes) -> bytes:
-        return self._proof(Role.SERVER, client_nonce, server_nonce)
-
-    def _proof(self, role: Role, client_nonce: bytes, server_nonce: bytes) -> bytes:
-        return auth.proof(
-            self._secret,
-            role=role,
-            purpose=self.purpose,
-            client_nonce=client_nonce,
-            server_nonce=server_nonce,
-        )
+    def _proof(self, role: Role) -> bytes:
+        key = self._keys.key_of(self._named)
+        assert key is not None, "checked when it was named"
+        nonces = (self._nonce, self._peer_nonce)
+        if self._role is Role.SERVER:
+            nonces = (self._peer_nonce, self._nonce)
+        proved = Proved(self.purpose, self._asked, self._named, *nonces)
+        return auth.proof(key, role, proved)
 
 
 def _check_version(version: int) -> None:

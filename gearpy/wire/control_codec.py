@@ -1,8 +1,9 @@
-"""Questions and answers on a control connection <-> frames.
+"""Questions and answers on a control connection, and what nodes say to each other <-> frames.
 
 A request or tell is ``u64 request id | control message``; a reply is ``u64 request id | u8
 outcome | control message, nothing, or class name and text of an error``. The id of a reply is that
-of its request.
+of its request. What follows it is also the body of a letter that answers. A node frame is a message
+of `messages.node`.
 """
 
 import struct
@@ -12,13 +13,18 @@ import msgspec
 
 from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
+from gearpy.messages.node import NodeMessage
 from gearpy.wire.codec import decode_control, encode_control
 from gearpy.wire.frames import Frame, FrameKind, FrameLimits, encode_frame
 
 __all__ = [
+    "decode_answer",
+    "decode_node",
     "decode_reply",
     "decode_request",
+    "encode_answer",
     "encode_error",
+    "encode_node",
     "encode_reply",
     "encode_request",
     "encode_tell",
@@ -66,12 +72,48 @@ def encode_reply(request_id: int, message: object | None, limits: FrameLimits) -
 
 def encode_error(request_id: int, error: Exception, limits: FrameLimits) -> _Buffers:
     """Return the frame that answers with an error: its class name and text."""
-    text = str(error)[:_ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
-    body: _Buffers = [
-        _REPLY.pack(request_id, _ERROR),
-        msgspec.msgpack.encode((type(error).__name__, text)),
-    ]
+    body: _Buffers = [_REPLY.pack(request_id, _ERROR), _encoded_error(error)]
     return encode_frame(FrameKind.CONTROL_REPLY, body, limits)
+
+
+def encode_answer(answer: object | None) -> bytes:
+    """Return the body of a letter that answers: a control message, None, or an exception."""
+    if answer is None:
+        return bytes([_NOTHING])
+    if isinstance(answer, Exception):
+        return bytes([_ERROR]) + _encoded_error(answer)
+    return bytes([_MESSAGE]) + encode_control(answer)
+
+
+def decode_answer(body: bytes | memoryview) -> object | None:
+    """Return what a letter answers; it may be a `GearpyError`. Raises `ProtocolError`."""
+    if not body:
+        raise ProtocolError("malformed answer in a letter: it is empty")
+    return _answer(body[0], memoryview(body)[1:], "a letter")
+
+
+def encode_node(message: NodeMessage, limits: FrameLimits) -> _Buffers:
+    """Return the frame of what one node says to another."""
+    return encode_frame(FrameKind.NODE, [encode_control(message)], limits)
+
+
+def decode_node(frame: Frame) -> NodeMessage:
+    """Return what another node says.
+
+    Raises:
+        ProtocolError: it is something else, or malformed.
+    """
+    if frame.kind is not FrameKind.NODE:
+        raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of nodes")
+    message = decode_control(frame.body)
+    if not isinstance(message, NodeMessage):
+        raise ProtocolError(f"{type(message).__name__} is nothing that one node says to another")
+    return message
+
+
+def _encoded_error(error: Exception) -> bytes:
+    text = str(error)[:_ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
+    return msgspec.msgpack.encode((type(error).__name__, text))
 
 
 def request_id_of(frame: Frame) -> int | None:
@@ -103,23 +145,23 @@ def decode_reply(frame: Frame) -> tuple[int, object | None]:
     if len(frame.body) < _REPLY.size:
         raise ProtocolError(f"malformed CONTROL_REPLY frame of {len(frame.body)} bytes")
     request_id, outcome = _REPLY.unpack_from(frame.body)
-    return request_id, _answer(outcome, frame.body[_REPLY.size :])
+    return request_id, _answer(outcome, frame.body[_REPLY.size :], "a CONTROL_REPLY frame")
 
 
-def _answer(outcome: int, body: memoryview) -> object | None:
+def _answer(outcome: int, body: memoryview, where: str) -> object | None:
     if outcome == _MESSAGE:
         return decode_control(body)
     if outcome == _ERROR:
-        return _error(body)
+        return _error(body, where)
     if outcome == _NOTHING and not body:
         return None
-    raise ProtocolError(f"malformed CONTROL_REPLY frame: outcome {outcome}, {len(body)} bytes")
+    raise ProtocolError(f"malformed answer in {where}: outcome {outcome}, {len(body)} bytes")
 
 
-def _error(body: memoryview) -> GearpyError:
+def _error(body: memoryview, where: str) -> GearpyError:
     try:
         name, text = _ERROR_DECODER.decode(body)
     except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"malformed error in a CONTROL_REPLY frame: {error}") from error
+        raise ProtocolError(f"malformed error in {where}: {error}") from error
     known = _ERRORS.get(name)
     return GearpyError(f"{name}: {text}") if known is None else known(text)

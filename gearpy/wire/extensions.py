@@ -20,7 +20,7 @@ import msgpack
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.records import RecordRegistry
 
-__all__ = ["MALFORMED", "ValueDecoder", "ValueEncoder"]
+__all__ = ["MALFORMED", "EncoderPool", "ValueDecoder", "ValueEncoder"]
 
 #: How deep extension values (a tuple in a set in a record) may nest, both ways.
 NESTING_MAX: Final = 64
@@ -62,6 +62,8 @@ _NUMPY_TYPE: Final = re.compile(r"[<>|][biufcmMSU]\d{1,9}(\[\d{0,9}[a-zA-Z]{1,2}
 # First size of a packer's buffer, which doubles as needed; batches are packed at depth 0.
 _BATCH_PACKER_BYTES: Final = 65_536
 _VALUE_PACKER_BYTES: Final = 1024
+#: An encoder that has grown larger than this is not kept.
+_KEPT_BYTES_MAX: Final = 2 << 20
 
 
 class ValueEncoder:
@@ -130,6 +132,28 @@ class ValueEncoder:
         fields = [column[0] for column in record.columns([value])]
         packed = self.pack_nested([record.name, record.fingerprint, fields])
         return msgpack.ExtType(_RECORD, packed)
+
+
+class EncoderPool:
+    """Packs values with encoders that it keeps; new buffers cost more than filling them.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self, registry: RecordRegistry) -> None:
+        self.registry = registry
+        self._idle: list[ValueEncoder] = []  # One operation on a list at a time: needs no lock.
+
+    def pack(self, value: Any) -> bytes:
+        """Return a value as msgpack, as `ValueEncoder.pack` does."""
+        try:
+            encoder = self._idle.pop()
+        except IndexError:
+            encoder = ValueEncoder(self.registry)
+        packed = encoder.pack(value)  # One that raises is in some middle: it is not kept.
+        if len(packed) <= _KEPT_BYTES_MAX:
+            self._idle.append(encoder)
+        return packed
 
 
 class ValueDecoder:

@@ -43,6 +43,7 @@ class FrameKind(IntEnum):
     CONTROL_REQUEST = 16
     CONTROL_REPLY = 17
     CONTROL_TELL = 18
+    NODE = 19
 
 
 class Frame(NamedTuple):

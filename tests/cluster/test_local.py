@@ -18,7 +18,7 @@ import gearpy as gp
 from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
-from gearpy.errors import ApplicationFailed, ConfigError
+from gearpy.errors import ConfigError, SubmitRefused
 from gearpy.ids import ActorPath
 from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
 from gearpy.transport.control_client import ControlClient
@@ -153,9 +153,9 @@ def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
     assert limits == [17, cluster.config.streaming.batch_max_records]
 
 
-def test_wrong_override_fails_the_application_alone(cluster: LocalCluster) -> None:
+def test_wrong_override_is_refused(cluster: LocalCluster) -> None:
     """And says which key it is."""
-    with pytest.raises(ApplicationFailed, match=r"streaming\.no-such-key"):
+    with pytest.raises(SubmitRefused, match=r"streaming\.no-such-key"):
         cluster.run(an_app("wrong"), overrides={"streaming.no-such-key": "1"})
 
     assert cluster.run(an_app("right")).status == "succeeded"

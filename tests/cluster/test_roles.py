@@ -14,10 +14,8 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.artifacts import ApplicationLoader, embed
 from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
 from gearpy.cluster.limits import monotonic_ms, output_limits, task_limits, wall_ms
-from gearpy.cluster.master import MasterActor
 from gearpy.cluster.post import Post
 from gearpy.cluster.tuning import ProcessTuning
-from gearpy.cluster.worker import WorkerActor
 from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, AppId, ExecutorId, SessionId
 from gearpy.messages.app import (
@@ -31,15 +29,9 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.cluster import (
     Artifact,
-    ExecutorLaunchRejected,
-    GetApplication,
-    LaunchExecutor,
-    ListWorkers,
-    RegisterWorker,
-    RequestResource,
-    ShutdownApplication,
     SubmitApplication,
 )
+from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.memory import MemoryHub, MemoryTransport
 from tests.cluster.build import an_app, eventually
@@ -90,81 +82,6 @@ def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
     assert post.undelivered == 1
 
 
-# -- master ----------------------------------------------------------------------------------
-
-
-def test_request_of_an_application_that_was_stopped_takes_no_slots(
-    system: ThreadedActorSystem,
-) -> None:
-    """It was under way when a client stopped it."""
-    master = system.spawn(lambda: MasterActor(Post(system)), "master")
-    worker, _ = probe(system, "worker")
-    master.tell(RegisterWorker(worker=worker, slots=9))
-    artifact = Artifact(kind="memory", location="1")
-    app_id = master.ask(SubmitApplication(name="a", artifact=artifact), 5).app_id
-
-    master.ask(ShutdownApplication(app_id=app_id), 5)
-    master.tell(RequestResource(app_id=app_id, slots=5, executors=2))
-
-    (summary,) = master.ask(ListWorkers(), 5).workers
-    assert summary.free_slots == 8  # The worker has not given back the app master's slot.
-
-
-def test_application_fails_with_the_worker_of_its_app_master(system: ThreadedActorSystem) -> None:
-    """Nobody else can tell."""
-    master = system.spawn(lambda: MasterActor(Post(system)), "master")
-    worker, got = probe(system, "worker")
-    master.tell(RegisterWorker(worker=worker, slots=9))
-    artifact = Artifact(kind="memory", location="1")
-    app_id = master.ask(SubmitApplication(name="a", artifact=artifact), 5).app_id
-    eventually(lambda: any(isinstance(each, LaunchExecutor) for each in got))
-
-    ref = system.resolve(worker)
-    assert ref is not None
-    system.stop(ref)
-
-    question = GetApplication(app_id=app_id)
-    eventually(lambda: master.ask(question, 5).status == "failed")
-    assert master.ask(question, 5).cause.cause == "the app master is gone: worker 0 is lost"
-    assert master.ask(ListWorkers(), 5).workers == ()
-
-
-# -- worker ----------------------------------------------------------------------------------
-
-
-def test_worker_goes_on_when_there_is_no_thread_for_an_executor(
-    system: ThreadedActorSystem,
-) -> None:
-    """It says why, and gives the slots back once."""
-    master, released = probe(system, "master")
-    app_master, got = probe(system, "appmaster")
-
-    def make(_: LaunchExecutor) -> Callable[[], Actor[Any]]:
-        raise RuntimeError("can't start new thread")
-
-    worker = system.spawn(lambda: WorkerActor(master, 4, make, Post(system)), "worker")
-    launch = LaunchExecutor(
-        app_id=AppId(1),
-        executor_id=ExecutorId(0),
-        slots=2,
-        name="a",
-        artifact=Artifact(kind="memory", location="1"),
-        executors=1,
-        config={},
-        reply_to=app_master,
-    )
-
-    worker.tell(launch)
-
-    eventually(lambda: got)
-    rejected = ExecutorLaunchRejected(
-        app_id=AppId(1), executor_id=ExecutorId(0), reason="can't start new thread"
-    )
-    assert got == [rejected]
-    assert worker.is_alive
-    assert [type(each) for each in released] == [RegisterWorker]  # It has no id yet.
-
-
 # -- executor --------------------------------------------------------------------------------
 
 
@@ -179,7 +96,7 @@ def test_executor_answers_repeated_steps_and_does_them_once(
         TaskLaunch(task_id=task, session=SessionId(number))
         for number, task in enumerate(dag.tasks(), 1)
     )
-    launch = LaunchTasks(version=dag.version, attempt=0, tasks=tasks)
+    launch = LaunchTasks(region=0, version=dag.version, attempt=0, tasks=tasks)
     start = StartAllTasks(version=dag.version, attempt=0, start_time_ms=0)
     stop = StopAllTasks(version=dag.version, attempt=0, completed=False)
 
@@ -199,7 +116,7 @@ def test_executor_without_tasks_answers_every_step(
     app_master, got = probe(system, "appmaster")
     executor, _ = an_executor(system, configured(), app_master, lambda _: None)
 
-    executor.tell(LaunchTasks(version=0, attempt=0, tasks=()))
+    executor.tell(LaunchTasks(region=0, version=0, attempt=0, tasks=()))
     executor.tell(StartAllTasks(version=0, attempt=0, start_time_ms=0))
     executor.tell(StopAllTasks(version=0, attempt=0, completed=False))
 
@@ -235,6 +152,7 @@ def an_executor(
     settings = ExecutorSettings(
         app_id=AppId(1),
         executor_id=ExecutorId(0),
+        launch=1,
         slots=9,
         app_master=app_master,
         dispatcher=SharedDispatcher(),
@@ -247,10 +165,11 @@ def an_executor(
     executor = system.spawn(
         lambda: ExecutorActor(
             settings,
-            lambda: runners,
-            MemoryTransport(MemoryHub(), "one"),
-            Post(system),
-            tuning,
+            runners=lambda: runners,
+            make_transport=lambda _: MemoryTransport(MemoryHub(), "one"),
+            post=Post(system),
+            checkpoints=MemoryCheckpoints(),
+            tuning=tuning,
             release=tuning.restore,
         ),
         "executor",

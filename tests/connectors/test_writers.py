@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from gearpy.connectors.files import jsonl_file, text_file
 from gearpy.connectors.writers import json_lines, text_lines
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.task.aggregate import WindowResult
-from gearpy.task.api import Sink
+from gearpy.task.api import Sink, SinkWriter
 
 
 class Point(NamedTuple):
@@ -35,9 +35,16 @@ class Sale:
     at: datetime
 
 
+def opened(sink: Sink, task: int = 0, tasks: int = 1, state: Any = None) -> SinkWriter:
+    """Return a writer as a task has it."""
+    writer = sink.open(task, tasks)
+    writer.restore(state)
+    return writer
+
+
 def write(sink: Sink, *values: Any, completed: bool = True) -> None:
     """Write one batch with one task."""
-    writer = sink.open(0, 1)
+    writer = opened(sink)
     writer.write_batch(Batch(list(values), [0] * len(values)))
     writer.close(completed=completed)
 
@@ -63,7 +70,7 @@ def test_several_tasks_have_a_file_each(tmp_path: Path) -> None:
     sink = text_file(tmp_path / "out.data.txt")
 
     for task in range(2):
-        writer = sink.open(task, 2)
+        writer = opened(sink, task, 2)
         writer.write_batch(Batch([task], [0]))
         writer.close(completed=True)
 
@@ -75,7 +82,7 @@ def test_several_tasks_have_a_file_each(tmp_path: Path) -> None:
 
 def test_lines_can_be_seen_when_event_time_moves(tmp_path: Path) -> None:
     """Who watches the file of an endless application sees something."""
-    writer = text_file(tmp_path / "a.txt").open(0, 1)
+    writer = opened(text_file(tmp_path / "a.txt"))
     writer.write_batch(Batch(["one"], [0]))
 
     writer.on_watermark(1)
@@ -110,7 +117,151 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").mkdir()
 
     with pytest.raises(ConfigError, match=r"cannot write .*a\.txt: "):
-        text_file(tmp_path / "a.txt").open(0, 1)
+        opened(text_file(tmp_path / "a.txt"))
+
+
+# -- restarts --------------------------------------------------------------------------------
+
+
+def lines(*values: str) -> Batch:
+    """Return a batch of texts."""
+    return Batch(list(values), [0] * len(values))
+
+
+def test_a_snapshot_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File and, the first time, its name; nothing is waited for when nothing is new."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    writer = opened(text_file(tmp_path / "a.txt"))
+    writer.write_batch(lines("one"))
+
+    places = [writer.snapshot(), writer.snapshot()]
+    seen = (tmp_path / "a.txt").read_text()
+    writer.write_batch(lines("two"))
+    places.append(writer.snapshot())
+
+    assert places == [{"size": 4}, {"size": 4}, {"size": 8}]
+    assert seen == "one\n"
+    assert len(synced) == 3
+    writer.close(completed=False)
+
+
+@given(
+    before=st.lists(st.text("ab\n"), max_size=4),
+    after=st.lists(st.text("ab\n"), max_size=4),
+    torn=st.integers(0, 20),
+)
+def test_a_restart_goes_on_at_the_snapshot(
+    tmp_path_factory: pytest.TempPathFactory, before: list[str], after: list[str], torn: int
+) -> None:
+    """Property: wherever the process was killed, what came after the snapshot is gone."""
+    path = tmp_path_factory.mktemp("restart") / "a.txt"
+    killed = opened(text_file(path))
+    killed.write_batch(lines(*before))
+    state = killed.snapshot()
+    killed.write_batch(lines(*after))
+    killed.close(completed=False)
+    with path.open("r+b") as file:
+        file.truncate(max(state["size"], path.stat().st_size - torn))
+
+    writer = opened(text_file(path), state=state)
+    writer.write_batch(lines("more"))
+    writer.close(completed=True)
+
+    assert path.read_text() == "".join(f"{line}\n" for line in [*before, "more"])
+    assert [each.name for each in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_process_that_was_believed_dead_writes_into_nothing(tmp_path: Path) -> None:
+    """It was frozen, say, and goes on while another one has taken over."""
+    path = tmp_path / "a.txt"
+    frozen = opened(text_file(path))
+    frozen.write_batch(lines("one"))
+    state = frozen.snapshot()
+    frozen.write_batch(lines("two"))
+
+    writer = opened(text_file(path), state=state)
+    frozen.close(completed=True)
+    writer.write_batch(lines("2"))
+    writer.close(completed=True)
+
+    assert path.read_text() == "one\n2\n"
+
+
+def test_a_failure_before_the_first_epoch_begins_anew(tmp_path: Path) -> None:
+    """Nothing of it counts; with `append` nobody knows where it began."""
+    for append in (False, True):
+        path = tmp_path / f"{append}.txt"
+        path.write_text("old\n")
+        writer = opened(text_file(path, append=append))
+        writer.write_batch(lines("one"))
+        writer.close(completed=False)
+
+        write(text_file(path, append=append), "one")
+
+        assert path.read_text() == ("old\none\none\n" if append else "one\n")
+
+
+def test_an_appended_file_goes_on_at_the_snapshot_too(tmp_path: Path) -> None:
+    """What it held before is kept."""
+    path = tmp_path / "a.txt"
+    path.write_text("old\n")
+    killed = opened(text_file(path, append=True))
+    killed.write_batch(lines("one"))
+    state = killed.snapshot()
+    killed.write_batch(lines("two"))
+    killed.close(completed=False)
+
+    opened(text_file(path, append=True), state=state).close(completed=True)
+
+    assert state == {"size": 8}
+    assert path.read_text() == "old\none\n"
+
+
+@pytest.mark.parametrize("content", [None, "on"])
+def test_a_file_that_lost_what_was_written_is_an_error(tmp_path: Path, content: str | None) -> None:
+    """To go on would lose lines silently."""
+    path = tmp_path / "a.txt"
+    if content is not None:
+        path.write_text(content)
+
+    with pytest.raises(GearpyError, match="cannot go on at 4: it was changed, or the task was"):
+        opened(text_file(path), state={"size": 4})
+
+    assert list(tmp_path.iterdir()) == ([] if content is None else [path])
+
+
+def test_a_renewed_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
+    """Somebody has set them up."""
+    path, link = tmp_path / "a.txt", tmp_path / "link.txt"
+    path.write_text("old\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+
+    write(text_file(link), "new")
+
+    assert link.is_symlink()
+    assert path.read_text() == "new\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    """There is no place in it to go back to."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = opened(text_file(path))
+
+    writer.write_batch(lines("one"))
+    state = writer.snapshot()
+    writer.close(completed=True)
+
+    assert state is None
+    assert os.read(reader, 100) == b"one\n"
+    os.close(reader)
+
+
+# -- records to lines ------------------------------------------------------------------------
 
 
 def test_a_record_that_has_no_text_is_named() -> None:

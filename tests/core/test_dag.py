@@ -135,6 +135,7 @@ def test_hash_ignores_version_and_order() -> None:
         a_processor(0, name="other"),
         replace(a_processor(0), kind="map"),
         replace(a_processor(0), life=Life(birth_ms=5)),
+        replace(a_processor(0), partitions='["a"]'),
     ],
 )
 def test_hash_sees_every_change_of_a_processor(changed: ProcessorSpec) -> None:
@@ -144,6 +145,7 @@ def test_hash_sees_every_change_of_a_processor(changed: ProcessorSpec) -> None:
     other = Dag(0, {ProcessorId(0): changed})
 
     assert same.structural_hash() != other.structural_hash()
+    assert same.description != other.description
 
 
 def test_hash_sees_the_partitioner() -> None:
@@ -164,6 +166,25 @@ def test_hash_is_alike_in_every_process() -> None:
 
     assert dag.structural_hash() == (
         "10606ad7e31bbe8e7d68a5ac391ff288589239db6e18ffe295e03bef65fcf39b"
+    )
+
+
+def test_description_has_a_line_for_each_processor_and_edge() -> None:
+    """People read it when two processes built different graphs; the order of edges is fixed."""
+    processors = {
+        ProcessorId(0): replace(a_processor(0), name="read", partitions='["a", "b"]'),
+        ProcessorId(1): replace(a_processor(1), name="count", parallelism=3, kind="jobs.Count"),
+        ProcessorId(2): replace(a_processor(2), name="late", life=Life(birth_ms=5, death_ms=9)),
+    }
+
+    dag = Dag(0, processors, (an_edge(1, 2), an_edge(0, 1, partitioner="shuffle")))
+
+    assert dag.description == (
+        '0 read x1 reads ["a", "b"]',
+        "1 count x3 (jobs.Count)",
+        "2 late x1 life 5..9",
+        "0 -> 1 shuffle",
+        "1 -> 2 hash",
     )
 
 

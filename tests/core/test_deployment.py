@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.deployment import (
     TRANSITIONS,
     Command,
@@ -17,10 +16,10 @@ from gearpy.core.deployment import (
     Send,
     Stopped,
 )
-from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
+from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import (
     LaunchTasks,
-    RegisterExecutor,
+    SnapshotFile,
     StartAllTasks,
     StopAllTasks,
     TaskLocationsReady,
@@ -33,45 +32,32 @@ from gearpy.messages.cluster import ErrorCard
 
 TIMEOUT_MS = 1000
 ONE, TWO = ExecutorId(1), ExecutorId(2)
-DAG = Dag.build(
-    [ProcessorSpec(id=ProcessorId(pid), name=f"p{pid}", parallelism=2) for pid in (0, 1)],
-    [EdgeSpec(source=ProcessorId(0), target=ProcessorId(1))],
-)
+#: Two tasks on each of two executors.
+PLACEMENT = {
+    TaskId(0, 0): ONE,
+    TaskId(1, 0): ONE,
+    TaskId(0, 1): TWO,
+    TaskId(1, 1): TWO,
+}
+ADDRESSES = {ONE: "host:1", TWO: "host:2", ExecutorId(3): "host:3"}
 STATES: tuple[DeploymentState, ...] = get_args(DeploymentState)
 STEPS: list[DeploymentState] = ["launching", "locating", "starting", "running"]
 
 
-def a_deployment(*, executors: int = 2, attempt: int = 0) -> Deployment:
-    """Return a deployment that waits for executors since 0."""
-    deployment = Deployment(
-        DAG,
-        executors_wanted=executors,
-        step_timeout_ms=TIMEOUT_MS,
+def a_deployment(*, snapshots: tuple[SnapshotFile, ...] = ()) -> Deployment:
+    """Return a deployment that has not begun."""
+    return Deployment(
+        version=0,
+        region=5,
+        attempt=0,
+        placement=PLACEMENT,
+        addresses=ADDRESSES,
         first_session=10,
-        attempt=attempt,
+        step_timeout_ms=TIMEOUT_MS,
+        epoch=4,
+        snapshots=snapshots,
         start_time_ms=77,
     )
-    assert deployment.on_start(0) == []
-    return deployment
-
-
-def registration(
-    executor: ExecutorId, *, slots: int = 2, graph_hash: str | None = None
-) -> RegisterExecutor:
-    """Return the registration of an executor that built the same graph."""
-    return RegisterExecutor(
-        executor_id=executor,
-        executor=ActorPath("", f"executor-{executor}"),
-        data_address=f"host:{executor}",
-        slots=slots,
-        graph_hash=DAG.structural_hash() if graph_hash is None else graph_hash,
-    )
-
-
-def register_all(deployment: Deployment, now_ms: int = 0) -> list[Command]:
-    """Register both executors; return what the second one brings about."""
-    assert deployment.on_executor_registered(registration(ONE), now_ms) == []
-    return deployment.on_executor_registered(registration(TWO), now_ms)
 
 
 def answer(
@@ -94,9 +80,9 @@ def answer(
 
 
 def a_deployment_in(state: DeploymentState) -> Deployment:
-    """Return a deployment of two executors that has come to a step."""
+    """Return a deployment of two executors that has come to a step, at 0."""
     deployment = a_deployment()
-    register_all(deployment)
+    deployment.on_start(0)
     while deployment.state != state:
         answer(deployment, ONE)
         answer(deployment, TWO)
@@ -108,42 +94,44 @@ def sent(commands: list[Command]) -> list[tuple[int, type]]:
     return [(each.executor_id, type(each.message)) for each in commands if isinstance(each, Send)]
 
 
-def test_nothing_is_launched_before_all_executors_are_there() -> None:
-    """Tasks are placed over all of them."""
-    deployment = a_deployment()
-
-    first = deployment.on_executor_registered(registration(ONE), 0)
-    second = deployment.on_executor_registered(registration(TWO), 0)
-
-    assert first == []
-    assert sent(second) == [(1, LaunchTasks), (2, LaunchTasks)]
-    assert set(deployment.placement) == set(DAG.tasks())
-
-
 def test_each_executor_is_told_its_own_tasks_and_sessions() -> None:
     """Every task once, each with a session of its own."""
-    launches = [
-        command.message
-        for command in register_all(a_deployment())
-        if isinstance(command, Send) and isinstance(command.message, LaunchTasks)
-    ]
-
-    tasks = [launch for message in launches for launch in message.tasks]
-    assert [launch.task_id for launch in launches[0].tasks] == [TaskId(0, 0), TaskId(1, 0)]
-    assert sorted(launch.task_id for launch in tasks) == list(DAG.tasks())
-    assert sorted(launch.session for launch in tasks) == [10, 11, 12, 13]
-
-
-def test_later_attempts_go_on_with_session_numbers() -> None:
-    """A session is never used twice."""
     deployment = a_deployment()
 
-    assert deployment.next_session == 14
-    assert max(deployment.sessions.values()) < deployment.next_session
+    commands = deployment.on_start(0)
+
+    assert sent(commands) == [(1, LaunchTasks), (2, LaunchTasks)]
+    launches = [
+        command.message
+        for command in commands
+        if isinstance(command, Send) and isinstance(command.message, LaunchTasks)
+    ]
+    tasks = {launch.task_id: launch.session for message in launches for launch in message.tasks}
+    assert [launch.task_id for launch in launches[0].tasks] == [TaskId(0, 0), TaskId(1, 0)]
+    assert tasks == deployment.sessions
+    assert sorted(tasks.values()) == [10, 11, 12, 13]
+    assert {(each.region, each.version, each.attempt, each.epoch) for each in launches} == {
+        (5, 0, 0, 4)
+    }
+
+
+def test_each_executor_is_told_the_snapshots_of_its_tasks() -> None:
+    """Wherever those ran when the snapshots were made."""
+    mine = SnapshotFile(location="a", sha256="", tasks=(TaskId(0, 0),))
+    both = SnapshotFile(location="b", sha256="", tasks=(TaskId(1, 0), TaskId(1, 1)))
+
+    commands = a_deployment(snapshots=(mine, both)).on_start(0)
+
+    snapshots = [
+        each.message.snapshots
+        for each in commands
+        if isinstance(each, Send) and isinstance(each.message, LaunchTasks)
+    ]
+    assert snapshots == [(mine, both), (both,)]
 
 
 def test_everybody_is_told_where_all_tasks_are() -> None:
-    """Also an executor that hosts none of them."""
+    """Also where they are themselves; an executor that has none of them is not among them."""
     deployment = a_deployment_in("launching")
     answer(deployment, ONE)
 
@@ -156,7 +144,7 @@ def test_everybody_is_told_where_all_tasks_are() -> None:
         (1, "host:1"),
         (2, "host:2"),
     ]
-    assert sorted(task for each in message.locations for task in each.tasks) == list(DAG.tasks())
+    assert sorted(task for each in message.locations for task in each.tasks) == sorted(PLACEMENT)
 
 
 def test_sources_are_told_the_start_time() -> None:
@@ -239,15 +227,28 @@ def test_past_its_time_a_step_fails_by_name(state: DeploymentState) -> None:
 
     commands = deployment.on_tick(TIMEOUT_MS)
 
-    assert commands == [Failed(cause=f"no answer in step {state} after 1000 ms from executor 1")]
+    cause = f"no answer in step {state} after 1000 ms from executor 1"
+    assert commands == [Failed(cause=cause, silent=(ONE,))]
     assert deployment.state == "failed"
     assert deployment.on_tick(TIMEOUT_MS * 9) == []
+
+
+def test_who_was_silent_is_asked_nothing_more() -> None:
+    """It will be killed; who waits for it waits in vain."""
+    deployment = a_deployment_in("launching")
+    answer(deployment, TWO)
+    deployment.on_tick(TIMEOUT_MS)
+
+    commands = deployment.stop(completed=False, now_ms=TIMEOUT_MS)
+
+    assert sent(commands) == [(2, StopAllTasks)]
+    assert answer(deployment, TWO) == [Stopped(errors=(), silent=())]
 
 
 def test_each_step_has_its_own_time() -> None:
     """A slow start is no failure as long as it goes on."""
     deployment = a_deployment()
-    register_all(deployment, now_ms=900)
+    deployment.on_start(900)
     answer(deployment, ONE, now_ms=1800)
     answer(deployment, TWO, now_ms=1800)
 
@@ -255,65 +256,14 @@ def test_each_step_has_its_own_time() -> None:
     assert deployment.state == "locating"
 
 
-def test_missing_executors_fail_with_their_number() -> None:
-    """Gearpump: `StartExecutorsTimeOut`."""
-    deployment = a_deployment()
-    deployment.on_executor_registered(registration(ONE), 0)
-
-    commands = deployment.on_tick(TIMEOUT_MS)
-
-    assert commands == [
-        Failed(cause="only 1 of 2 executors have registered after 1000 ms: are there free slots")
-    ]
-
-
 def test_running_has_no_deadline() -> None:
     """Time-outs are for steps."""
     assert a_deployment_in("running").on_tick(10**9) == []
 
 
-def test_executor_with_another_graph_fails_the_start() -> None:
-    """Its tasks would route records elsewhere."""
-    deployment = a_deployment()
-
-    [failed] = deployment.on_executor_registered(registration(ONE, graph_hash="beef"), 0)
-
-    assert isinstance(failed, Failed)
-    assert "executor 1 built another graph than the app master (hash beef instead of" in (
-        failed.cause
-    )
-
-
-def test_executor_without_slots_fails_the_start() -> None:
-    """It could host nothing."""
-    [failed] = a_deployment().on_executor_registered(registration(ONE, slots=0), 0)
-
-    assert failed == Failed(cause="executor 1 has 0 slots: give it at least 1")
-
-
-def test_late_registration_is_ignored() -> None:
-    """Tasks are placed already."""
-    deployment = a_deployment_in("launching")
-
-    assert deployment.on_executor_registered(registration(ExecutorId(3)), 0) == []
-    assert deployment.ignored == 1
-
-
-def test_executor_lost_while_waiting_may_be_replaced() -> None:
-    """Nothing was started on it."""
-    deployment = a_deployment()
-    deployment.on_executor_registered(registration(ONE), 0)
-
-    assert deployment.on_executor_lost(ONE, 0) == []
-    deployment.on_executor_registered(registration(TWO), 0)
-    commands = deployment.on_executor_registered(registration(ExecutorId(3)), 0)
-
-    assert sent(commands) == [(2, LaunchTasks), (3, LaunchTasks)]
-
-
 @pytest.mark.parametrize("state", STEPS)
 def test_executor_lost_later_fails(state: DeploymentState) -> None:
-    """Its tasks are gone; the shell decides whether to try again."""
+    """Its tasks are gone; others decide whether to try again."""
     deployment = a_deployment_in(state)
 
     [failed] = deployment.on_executor_lost(TWO, 0)
@@ -324,7 +274,7 @@ def test_executor_lost_later_fails(state: DeploymentState) -> None:
 
 
 def test_unknown_executor_is_no_loss() -> None:
-    """One that never registered, or was lost before."""
+    """One that has no task, or was lost before."""
     deployment = a_deployment_in("running")
 
     assert deployment.on_executor_lost(ExecutorId(9), 0) == []
@@ -370,6 +320,31 @@ def test_stopping_ends_even_if_an_executor_is_silent_or_lost() -> None:
         "executor 1 lost in step stopping",
         "executor 2 has not stopped its tasks after 1000 ms",
     ]
+    assert stopped.silent == (TWO,)
+
+
+@pytest.mark.parametrize("state", [*STEPS, "stopping"])
+def test_it_is_known_who_is_awaited(state: DeploymentState) -> None:
+    """Whoever was asked and has not answered, is not lost, and only while somebody is."""
+    deployment = a_deployment_in("running" if state == "stopping" else state)
+    if state == "stopping":
+        deployment.stop(completed=True, now_ms=0)
+
+    assert deployment.awaits(ONE) == (state != "running")
+    answer(deployment, ONE)
+    assert not deployment.awaits(ONE)
+    deployment.on_executor_lost(TWO, 0)
+    assert not deployment.awaits(TWO)
+
+
+def test_lost_after_it_has_stopped_changes_nothing() -> None:
+    """Its part of the end was good."""
+    deployment = a_deployment_in("running")
+    deployment.stop(completed=True, now_ms=0)
+    answer(deployment, ONE)
+
+    assert deployment.on_executor_lost(ONE, 0) == []
+    assert answer(deployment, TWO) == [Stopped(errors=())]
 
 
 def test_failed_start_can_be_stopped() -> None:
@@ -385,7 +360,11 @@ def test_failed_start_can_be_stopped() -> None:
 
 def test_stop_without_executors_is_over_at_once() -> None:
     """There is nobody to wait for."""
-    assert a_deployment().stop(completed=False, now_ms=0) == [Stopped(errors=())]
+    deployment = a_deployment_in("running")
+    deployment.on_executor_lost(ONE, 0)
+    deployment.on_executor_lost(TWO, 0)
+
+    assert deployment.stop(completed=False, now_ms=0) == [Stopped(errors=())]
 
 
 def test_stopping_twice_changes_nothing() -> None:
@@ -406,7 +385,7 @@ def test_table_has_a_way_out_of_every_state_but_the_last() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["register", "answer", "lost", "tick", "stop"]),
+        st.sampled_from(["answer", "lost", "tick", "stop"]),
         st.sampled_from([ONE, TWO, ExecutorId(3)]),
         st.integers(0, 1),
     ),
@@ -419,13 +398,12 @@ def test_any_order_of_events_comes_to_an_end(
     steps: list[tuple[str, ExecutorId, int]],
 ) -> None:
     """The invariant: no step before all have done the last one, and time always ends it."""
-    deployment, now_ms, commands = a_deployment(), 0, list[Command]()
+    deployment, now_ms = a_deployment(), 0
+    commands = deployment.on_start(0)
     for kind, executor, attempt in steps:
         now_ms += 100
         before = deployment.state
-        if kind == "register":
-            commands += deployment.on_executor_registered(registration(executor), now_ms)
-        elif kind == "answer":
+        if kind == "answer":
             commands += answer(deployment, executor, attempt=attempt, now_ms=now_ms)
         elif kind == "lost":
             commands += deployment.on_executor_lost(executor, now_ms)

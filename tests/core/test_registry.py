@@ -173,3 +173,52 @@ def try_submit(registry: Registry, name: str, now_ms: int) -> None:
     """Submit, if the name is free."""
     if registry.living(name) is None:
         registry.submit(a_request(name), now_ms)
+
+
+def test_progress_alone_changes_no_state() -> None:
+    """Of the living only; what has ended has its final one."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    registry.on_progress(app_id, ApplicationProgress(records_in=7))
+    registry.shutdown(app_id, 2)
+    registry.on_progress(app_id, ApplicationProgress(records_in=8))
+    registry.on_progress(AppId(99), ApplicationProgress())
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert (summary.status, summary.progress.records_in) == ("terminated", 7)
+
+
+def test_what_has_ended_can_be_forgotten() -> None:
+    """Its id stays used."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+    registry.shutdown(app_id, 2)
+
+    registry.forget(app_id)
+
+    assert registry.summaries() == ()
+    assert registry.submit(a_request(), 3) == app_id + 1
+
+
+def test_the_living_are_never_forgotten() -> None:
+    """Somebody would go on to run them."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    with pytest.raises(AssertionError, match="application 1 is pending"):
+        registry.forget(app_id)
+
+
+def test_a_registry_goes_on_from_another() -> None:
+    """With its applications and its next id."""
+    registry = Registry()
+    registry.submit(a_request(), 1)
+
+    again = Registry(next_id=registry.next_id, applications=registry.summaries())
+
+    assert again.summaries() == registry.summaries()
+    assert again.refusal_of(a_request())
+    assert again.refusal_of(a_request(), instead_of=AppId(1)) == ""
+    assert again.submit(a_request("other"), 2) == 2

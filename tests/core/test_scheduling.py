@@ -211,6 +211,65 @@ def test_wrong_requests_are_refused() -> None:
     assert len(refusal.value.mistakes) == 3
 
 
+def test_a_worker_that_comes_again_says_itself_what_is_taken() -> None:
+    """A new master knows nothing; an old one may have it wrong."""
+    scheduler = a_scheduler(9)
+    scheduler.request(a_request(4))
+    scheduler.allocate()
+
+    for worker in (0, 7):
+        scheduler.on_worker_again(WorkerId(worker), total=8, running=[2, 1])
+
+    assert {
+        worker: (each.total, each.free, each.executors)
+        for worker, each in scheduler.workers().items()
+    } == {0: (8, 5, 2), 7: (8, 5, 2)}
+
+
+def test_more_running_than_there_are_slots_leave_none_free() -> None:
+    """The worker came back with fewer."""
+    scheduler = a_scheduler()
+
+    scheduler.on_worker_again(WorkerId(0), total=2, running=[2, 2])
+
+    assert scheduler.workers()[WorkerId(0)].free == 0
+    scheduler.release(WorkerId(0), 2)
+    assert scheduler.workers()[WorkerId(0)].free == 0
+
+
+def test_executors_are_counted() -> None:
+    """Each grant is one, and each release ends one."""
+    scheduler = a_scheduler(9)
+    scheduler.request(a_request(5, executors=2))
+    scheduler.allocate()
+    assert scheduler.workers()[WorkerId(0)].executors == 2
+
+    for _ in range(3):
+        scheduler.release(WorkerId(0), 2)
+
+    assert scheduler.workers()[WorkerId(0)].executors == 0
+
+
+def test_executors_of_one_request_are_on_different_workers_where_they_can() -> None:
+    """One machine that fails shall not take them all, however big it is."""
+    scheduler = a_scheduler(100, 2, 2)
+
+    scheduler.request(a_request(8, executors=4))
+
+    assert granted(scheduler.allocate()) == [(0, 2), (1, 2), (2, 2), (0, 2)]
+
+
+def test_a_worker_to_avoid_is_the_last_choice() -> None:
+    """The app master was lost there; but somewhere it must run."""
+    scheduler = a_scheduler(9, 1)
+    avoiding = ResourceRequest(app_id=APP, slots=1, avoid=WorkerId(0))
+
+    scheduler.request(avoiding)
+    scheduler.request(avoiding)
+
+    assert granted(scheduler.allocate()) == [(1, 1), (0, 1)]
+
+
 requests = st.builds(
     a_request,
     st.integers(1, 6),

@@ -1,20 +1,29 @@
 """Promises of Gearpump's `TaskManagerSpec` about the order of a start."""
 
+from random import Random
+
 from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.deployment import Command, Deployment, Ready, Send
-from gearpy.ids import ActorPath, ExecutorId, ProcessorId
-from gearpy.messages.app import (
-    RegisterExecutor,
-    TaskLocationsReceived,
-    TasksLaunched,
-    TasksStarted,
-)
+from gearpy.core.restart import RestartPolicy
+from gearpy.core.task_manager import RecoveryLimits, RequestSlots, TaskManager
+from gearpy.ids import ExecutorId, ProcessorId, TaskId
+from gearpy.messages.app import TaskLocationsReceived, TasksLaunched, TasksStarted
 
 EXECUTORS = [ExecutorId(0), ExecutorId(1)]
-DAG = Dag.build(
-    [ProcessorSpec(id=ProcessorId(pid), name=str(pid), parallelism=2) for pid in (0, 1)],
-    [EdgeSpec(source=ProcessorId(0), target=ProcessorId(1))],
-)
+TASKS = [TaskId(pid, index) for pid in (0, 1) for index in (0, 1)]
+
+
+def a_deployment() -> Deployment:
+    """Return a deployment of a task of each of two processors on each of two executors."""
+    return Deployment(
+        version=0,
+        region=0,
+        attempt=0,
+        placement={task: ExecutorId(task.task_index) for task in TASKS},
+        addresses={each: f"host:{each}" for each in EXECUTORS},
+        first_session=1,
+        step_timeout_ms=1000,
+    )
 
 
 def script_of(commands: list[Command]) -> list[str]:
@@ -28,23 +37,12 @@ def script_of(commands: list[Command]) -> list[str]:
 
 
 def test_boot_order() -> None:
-    """`TaskManagerSpec`: executors, launch, locations, start, ready, with an answer to each.
+    """`TaskManagerSpec`: launch, locations, start, ready, with an answer to each.
 
     Gearpump has each task register on its own; here an executor answers for its tasks.
     """
-    deployment = Deployment(DAG, executors_wanted=2, step_timeout_ms=1000)
+    deployment = a_deployment()
     commands = deployment.on_start(0)
-    for each in EXECUTORS:
-        commands += deployment.on_executor_registered(
-            RegisterExecutor(
-                executor_id=each,
-                executor=ActorPath("", f"executor-{each}"),
-                data_address=f"host:{each}",
-                slots=2,
-                graph_hash=DAG.structural_hash(),
-            ),
-            0,
-        )
     for each in EXECUTORS:
         launched = TasksLaunched(executor_id=each, version=0, attempt=0)
         commands += deployment.on_tasks_launched(launched, 0)
@@ -69,7 +67,25 @@ def test_boot_order() -> None:
 
 def test_sessions_are_unique_and_counted_from_one() -> None:
     """`TaskManager`: the counter of sessions begins at 1 and never repeats."""
-    deployment = Deployment(DAG, executors_wanted=2, step_timeout_ms=1000)
+    assert list(a_deployment().sessions.values()) == [1, 2, 3, 4]
 
-    assert sorted(deployment.sessions.values()) == [1, 2, 3, 4]
-    assert deployment.next_session == 5
+
+def test_executors_come_before_tasks() -> None:
+    """`TaskManagerSpec`: the first thing that is done is to ask for executors."""
+    dag = Dag.build(
+        [ProcessorSpec(id=ProcessorId(pid), name=str(pid), parallelism=2) for pid in (0, 1)],
+        [EdgeSpec(source=ProcessorId(0), target=ProcessorId(1))],
+    )
+    limits = RecoveryLimits(
+        restarts=RestartPolicy(max_restarts=5),
+        poison_attempts=3,
+        step_timeout_ms=1000,
+        start_timeout_ms=1000,
+        allocation_timeout_ms=1000,
+        epoch_interval_ms=1000,
+        epochs_retained=1,
+        stall_after_ms=1000,
+    )
+    manager = TaskManager(dag, executors=2, limits=limits, launch=1, rng=Random(1), now_ms=0)
+
+    assert manager.on_start(0) == [RequestSlots(slots=4, executors=2)]

@@ -21,6 +21,7 @@ from gearpy.messages.data import (
 )
 from gearpy.task.api import Task, TaskContext, TaskLimits
 from gearpy.task.outlet import OutputEdge, OutputLimits
+from gearpy.task.rejects import OnError
 from gearpy.task.runner import TaskInfo, TaskRunner
 
 __all__ = [
@@ -78,6 +79,7 @@ class TargetTask:
     data: list[DataMessage] = field(default_factory=list)
     watermark_ms: int = MIN_MS
     idle: bool = False
+    epoch: int = 0
     #: Records taken that were older than what had been promised before.
     late: list[Message] = field(default_factory=list)
 
@@ -99,16 +101,27 @@ class TargetTask:
         assert isinstance(message.batch, Batch)
         assert message.seq == len(self.data) + 1, "sequence numbers have no gap"
         assert message.watermark_ms >= self.watermark_ms, "a watermark never goes backwards"
+        assert message.epoch >= self.epoch, "an epoch never goes backwards"
         records = list(message.batch.messages())
         self.late += [record for record in records if record.timestamp < self.watermark_ms]
         self.messages += records
         self.data.append(message)
         self.watermark_ms, self.idle = message.watermark_ms, message.idle
+        self.epoch = message.epoch
 
     @property
     def values(self) -> list[Any]:
         """The values taken so far."""
         return [message.value for message in self.messages]
+
+    @property
+    def epochs(self) -> list[tuple[int, list[Any]]]:
+        """The values of each epoch, those without any included."""
+        found: dict[int, list[Any]] = {}
+        for message in self.data:
+            assert isinstance(message.batch, Batch)
+            found.setdefault(message.epoch, []).extend(message.batch.values)
+        return list(found.items())
 
 
 class Bench:
@@ -119,6 +132,9 @@ class Bench:
         upstream: number of tasks before it; 0 makes it a source.
         targets: parallelism of each processor behind it.
         partitioner: of all edges.
+        epoch: the first one of the task.
+        resume: what it goes on from.
+        on_error: what to do with records on which it raises.
     """
 
     def __init__(
@@ -132,6 +148,9 @@ class Bench:
         task_limits: TaskLimits | None = None,
         parallelism: int = 1,
         turn_ms: int = 1_000_000,
+        epoch: int = 1,
+        resume: bytes | None = None,
+        on_error: OnError = "fail",
     ) -> None:
         self.now_ms = 0
         self.sources = [TaskId(0, index) for index in range(upstream)]
@@ -167,6 +186,9 @@ class Bench:
             turn_ms=turn_ms,
             clock_ms=lambda: self.now_ms,
             wall_ms=lambda: 1_000_000 + self.now_ms,
+            epoch=epoch,
+            resume=resume,
+            on_error=on_error,
         )
 
     def open(self) -> "Bench":
@@ -190,6 +212,7 @@ class Bench:
         watermark_ms: int = MIN_MS,
         idle: bool = False,
         source: int = 0,
+        epoch: int = 1,
     ) -> None:
         """Put records into the task's queue; what is no `Message` has the time 0."""
         batch = Batch.of(*(m if isinstance(m, Message) else Message(m) for m in messages))
@@ -205,6 +228,7 @@ class Bench:
                 batch=batch,
                 watermark_ms=watermark_ms,
                 idle=idle,
+                epoch=epoch,
             )
         )
 
@@ -225,6 +249,10 @@ class Bench:
         """Let time pass at one go, then give a turn."""
         self.now_ms += duration_ms
         self.turn()
+
+    def snapshot(self, epoch: int) -> bytes:
+        """Return what the task was at the end of an epoch."""
+        return dict(self.runner.snapshots)[epoch]
 
     # -- downstream ------------------------------------------------------------------------
 

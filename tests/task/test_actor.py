@@ -11,10 +11,20 @@ from gearpy.ids import MAX_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.data import Batch, DataMessage, Message
-from gearpy.task.actor import ClockBoard, StartTask, StopTask, TaskActor, TaskMessage
+from gearpy.task.actor import (
+    ClockBoard,
+    CutEpoch,
+    InjectMessage,
+    StartTask,
+    StopTask,
+    TaskActor,
+    TaskMessage,
+)
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.runner import TaskInfo, TaskRunner
+from gearpy.task.snapshots import TaskState
 from gearpy.transport.memory import MemoryHub, MemoryTransport
+from gearpy.wire.payload import decode_value, encode_value
 from tests.cluster.build import eventually
 from tests.task.build import SESSION, TASK, some_limits
 
@@ -27,6 +37,8 @@ class Events:
 
     said: list[str] = field(default_factory=list)
     errors: list[ErrorCard | None] = field(default_factory=list)
+    snapshots: list[tuple[TaskId, int, bytes]] = field(default_factory=list)
+    quarantined: list[tuple[TaskId, bytes, int, ErrorCard]] = field(default_factory=list)
 
     def on_task_started(self, task_id: TaskId) -> None:
         """Note it."""
@@ -41,6 +53,16 @@ class Events:
         """Note it."""
         self.said.append("stopped")
         self.errors.append(error)
+
+    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
+        """Keep it."""
+        self.snapshots.append((task_id, epoch, data))
+
+    def on_record_quarantined(
+        self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
+    ) -> None:
+        """Keep it."""
+        self.quarantined.append((task_id, value, event_time_ms, card))
 
 
 class Noting(Task):
@@ -97,6 +119,7 @@ class Desk:
             turn_ms=5,
             clock_ms=monotonic_ms,
             wall_ms=monotonic_ms,
+            on_error="quarantine",
         )
         return TaskActor(
             runner,
@@ -234,3 +257,42 @@ def test_source_is_woken_again_and_again(desk: Desk) -> None:
 
     eventually(is_done)
     desk.wait_for("started")
+
+
+def test_source_that_is_asked_hands_over_its_snapshots(desk: Desk) -> None:
+    """Each once, as soon as the epoch has ended; asked before the start, it ends it then."""
+
+    class Keeping(Task):
+        def produce(self) -> int:
+            return 10_000
+
+        def snapshot(self) -> str:
+            return "kept"
+
+    desk.start(Keeping, upstream=False)
+
+    desk.tell(CutEpoch(1), StartTask(0))
+    eventually(lambda: len(desk.events.snapshots) == 1)
+    desk.tell(CutEpoch(1), CutEpoch(2))
+    eventually(lambda: len(desk.events.snapshots) == 2)
+
+    assert [(task, epoch) for task, epoch, _ in desk.events.snapshots] == [(TASK, 1), (TASK, 2)]
+    assert TaskState.decode(desk.events.snapshots[0][2]).task == "kept"
+    assert desk.events.said == ["started"]
+
+
+def test_record_in_quarantine_is_handed_over_and_given_again(desk: Desk) -> None:
+    """The task goes on, and takes it as it was."""
+    task = noting("next bad")
+    desk.start(task)
+    desk.tell(StartTask(0), InjectMessage(encode_value("bad"), 20))
+    eventually(lambda: len(desk.events.quarantined) == 1)
+
+    _, value, event_time_ms, card = desk.events.quarantined[0]
+    task.error_at = ""
+    desk.tell(InjectMessage(value, event_time_ms), StopTask(completed=True))
+    desk.wait_for("started", "stopped")
+
+    assert (decode_value(value), event_time_ms) == ("bad", 20)
+    assert (card.cause, card.task) == ("ValueError: next bad", str(TASK))
+    assert task.life == ["start", "next bad", "stop True"]

@@ -13,7 +13,10 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.aggregate import Fold, RunningFold, WindowFold, WindowResult
-from gearpy.wire.payload import decode_batch, encode_batch
+from gearpy.task.counters import TaskCounters
+from gearpy.task.rejects import Rejects
+from gearpy.task.snapshots import decode_state, encode_state
+from gearpy.wire.payload import decode_batch, decode_value, encode_batch
 from tests.task.build import a_context
 
 COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
@@ -255,3 +258,130 @@ def test_running_fold_that_raises_blames_its_record(at: int) -> None:
     error = raised.value
     assert (error.record, error.event_time_ms) == ("''", at + 1)
     assert error.source_line == "return text[0]"
+
+
+# -- restarts and bad records ----------------------------------------------------------------
+
+
+def over_the_wire(state: Any) -> Any:
+    """Return a state as it comes back from a snapshot."""
+    return decode_state(encode_state("fold", state))
+
+
+@given(STEPS, STEPS, st.sampled_from(sorted(FOLDS)))
+def test_restored_windows_go_on_as_if_nothing_had_happened(
+    before: list[Any], after: list[Any], name: str
+) -> None:
+    """Property: same results, same hold, same late records, cut wherever."""
+    windows = TumblingWindows(10)
+    contexts = [a_context(), a_context()]
+    stages = [
+        WindowFold(context, "fold", windows, by_three, FOLDS[name][0], limit=2)
+        for context in contexts
+    ]
+    stages[0].restore(None)
+
+    def feed(stage: WindowFold, step: Any) -> list[Message]:
+        if isinstance(step, int):
+            return results_at(stage, step)
+        assert list(stage.process(*map(list, zip(*step, strict=True)))) == []
+        return []
+
+    for step in before:
+        feed(stages[0], step)
+    late = contexts[0].counters.late_records
+    stages[1].restore(over_the_wire(stages[0].snapshot()))
+    for step in [*after, MAX_MS]:
+        assert feed(stages[1], step) == feed(stages[0], step)
+        assert stages[1].hold_ms == stages[0].hold_ms
+        assert contexts[1].counters.late_records == contexts[0].counters.late_records - late
+
+
+@given(
+    st.lists(st.integers(0, 20), max_size=9),
+    st.lists(st.integers(0, 20), min_size=1, max_size=9),
+    st.sampled_from(sorted(FOLDS)),
+)
+def test_restored_running_fold_goes_on(before: list[int], after: list[int], name: str) -> None:
+    """Property: the same updates."""
+    stages = [RunningFold("fold", by_three, FOLDS[name][0]) for _ in range(2)]
+    stages[0].restore(None)
+    list(stages[0].process(before, before))
+
+    stages[1].restore(over_the_wire(stages[0].snapshot()))
+
+    assert list(stages[1].process(after, after)) == list(stages[0].process(after, after))
+
+
+def bad_key(value: int) -> Any:
+    """Return a key; of some there is none, of others one that cannot be hashed."""
+    if value % 5 == 1:
+        raise ValueError(value)
+    return [] if value % 5 == 2 else value % 3
+
+
+def bad_fold(name: str) -> Fold:
+    """Return a fold that raises on some."""
+    fold = FOLDS[name][0]
+
+    def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if args[-1] % 5 == 3:
+                raise ValueError(args[-1])
+            return function(*args)
+
+        return call
+
+    return Fold(kind=fold.kind, first=checked(fold.first), add=checked(fold.add))
+
+
+def is_bad(value: int, name: str) -> bool:
+    """Whether a record is bad; a count calls no function of the fold."""
+    return value % 5 in ((1, 2) if name == "count" else (1, 2, 3))
+
+
+RECORDS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12)
+
+
+@given(st.lists(RECORDS, max_size=4), st.sampled_from(sorted(FOLDS)))
+def test_window_goes_on_behind_bad_records(batches: list[Any], name: str) -> None:
+    """Property: windows hold what they would without them; each is in quarantine, once."""
+    contexts = [a_context(), a_context()]
+    counters = contexts[0].counters
+    contexts[0].rejects = rejects = Rejects("quarantine", counters)
+    windows = TumblingWindows(10)
+    fold, key = bad_fold(name), bad_key
+    stage = WindowFold(contexts[0], "fold", windows, key, fold, limit=100)
+    without = WindowFold(contexts[1], "fold", windows, key, fold, limit=100)
+
+    dropped = []
+    for batch in batches:
+        list(stage.process(*map(list, zip(*batch, strict=True))))
+        good = [record for record in batch if not is_bad(record[0], name)]
+        dropped += [record for record in batch if is_bad(record[0], name)]
+        if good:
+            list(without.process(*map(list, zip(*good, strict=True))))
+
+    found = [(decode_value(record.value), record.event_time_ms) for record in rejects.records]
+    assert sorted(found) == sorted(dropped)
+    assert counters.quarantined_records == len(dropped)
+    assert stage.hold_ms <= without.hold_ms, "a bad record may hold the clock until then"
+    assert results_at(stage, MAX_MS) == results_at(without, MAX_MS)
+
+
+@given(st.lists(st.lists(st.integers(0, 30), min_size=1), max_size=4))
+def test_running_fold_goes_on_behind_bad_records(batches: list[list[int]]) -> None:
+    """Property: the updates are those of the others, at their own times."""
+    counters = TaskCounters()
+    fold = Fold(kind="fold", first=bad_fold("join").first, add=bad_fold("join").add)
+    stage = RunningFold("fold", bad_key, fold, Rejects("skip", counters))
+    without = RunningFold("fold", bad_key, fold)
+
+    dropped = 0
+    for batch in batches:
+        times = list(range(len(batch)))
+        good = [at for at in times if not is_bad(batch[at], "join")]
+        dropped += len(batch) - len(good)
+        portions = list(stage.process(batch, times))
+        assert portions == list(without.process([batch[at] for at in good], good))
+    assert counters.skipped_records == dropped

@@ -189,6 +189,42 @@ def test_two_builds_have_the_same_hash(parallelism: int) -> None:
     assert one.structural_hash() == other.structural_hash() != larger.structural_hash()
 
 
+def reading(source: Source) -> StreamApplication:
+    """Return an application that reads a source in one task."""
+    return StreamApplication("app", Graph().add(Processor(Read, name="read", source=source)))
+
+
+def test_hash_sees_the_partitions_of_a_source() -> None:
+    """Tasks share them by their order, so that all processes must find the same ones."""
+    few, more = reading(Partitioned(2)).dag, reading(Partitioned(3)).dag
+
+    assert few.structural_hash() != more.structural_hash()
+    assert few.description[0].endswith('.Read) reads ["0", "1"]')
+    assert reading(Partitioned(2)).dag.structural_hash() == few.structural_hash()
+
+
+def test_many_partitions_are_described_in_short() -> None:
+    """The description travels; the last of a thousand still makes a difference."""
+    (line,) = reading(Partitioned(1000)).dag.description
+    (other,) = reading(Partitioned(999)).dag.description
+
+    assert 'reads 1000 partitions, "0" to "999", SHA-256 ' in line
+    assert len(line) < 300
+    assert line != other
+
+
+@pytest.mark.parametrize("module", ["gearpy_app_1.jobs", "gearpy_app_27.jobs", "jobs"])
+def test_hash_does_not_see_what_the_cluster_calls_a_module(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process may have it in another package."""
+    monkeypatch.setattr(Read, "__module__", module)
+
+    (line,) = reading(Partitioned(1)).dag.description
+
+    assert "(jobs.Read)" in line
+
+
 def test_runner_is_wired_as_the_graph_says() -> None:
     """Upstream tasks, links to all downstream tasks, and what the context tells."""
     graph = Graph()

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
+from gearpy.task.counters import TaskCounters
 from gearpy.task.fused import FusedStage, RowOperator, fused_stages
+from gearpy.task.rejects import Midway, Rejects
+from gearpy.wire.payload import decode_value
 
 FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "add": ("map", lambda n: n + 1),
@@ -177,3 +180,90 @@ def test_error_without_a_line_of_the_user_names_operator_and_record(
     error = raised.value
     assert (error.operator, error.cause) == ("bad", cause)
     assert (error.record, error.event_time_ms) == (repr(record), 20)
+
+
+# -- going on behind bad records -------------------------------------------------------------
+
+
+def unless(bad: int, calls: list[int]) -> Callable[[int], int]:
+    """Return a function that raises for a number, and notes its calls."""
+
+    def checked(n: int) -> int:
+        calls.append(n)
+        if n == bad:
+            raise ValueError(n)
+        return n
+
+    return checked
+
+
+@given(
+    st.lists(st.sampled_from(sorted(FUNCTIONS)), max_size=3),
+    st.lists(st.sampled_from(sorted(FUNCTIONS)), max_size=3),
+    st.lists(st.integers(-5, 5), max_size=20),
+    st.integers(-5, 5),
+)
+def test_loop_goes_on_behind_bad_records(
+    before: list[str], after: list[str], values: list[int], bad: int
+) -> None:
+    """Property: bad ones leave no trace, the others are as without them, none is taken twice.
+
+    In quarantine is what entered the loop, and the error tells what its operator got.
+    """
+    counters = TaskCounters()
+    calls: list[int] = []
+    seen: list[int] = []
+
+    def look(n: int) -> int:
+        seen.append(n)
+        return n
+
+    chain = [
+        an_operator("map", look),
+        *a_chain(*before),
+        an_operator("map", unless(bad, calls), "checked"),
+        *a_chain(*after),
+    ]
+    rejects = Rejects("quarantine", counters, "1.0")
+    times = list(range(len(values)))
+    is_bad = [bad in [out for out, _ in one_by_one(before, [n], [0])] for n in values]
+
+    stage = FusedStage(chain, limit=1000, rejects=rejects)
+    portions = list(stage.process(values, times))
+
+    kept = [at for at in times if not is_bad[at]]
+    out = [pair for portion in portions for pair in zip(*portion, strict=True)]
+    assert out == one_by_one(before + after, [values[at] for at in kept], kept)
+    assert seen == values
+    dropped = [at for at in times if is_bad[at]]
+    assert [decode_value(record.value) for record in rejects.records] == [
+        values[at] for at in dropped
+    ]
+    assert [record.event_time_ms for record in rejects.records] == dropped
+    assert {record.error.operator for record in rejects.records} <= {"checked"}
+    assert {record.error.record for record in rejects.records} <= {repr(bad)}
+    assert counters.quarantined_records == len(dropped)
+
+
+def test_portion_that_was_handed_over_stays() -> None:
+    """The rest of a bad record is taken back."""
+
+    def explode(n: int) -> Iterator[int]:
+        yield from range(n)
+        raise ValueError(n)
+
+    chain = [an_operator("flat_map", explode)]
+    stage = FusedStage(chain, limit=4, rejects=Rejects("skip"))
+
+    assert list(stage.process([3, 6], [0, 1])) == [([0, 1, 2, 3], [1] * 4)]
+
+
+def test_later_loop_of_a_chain_keeps_its_place() -> None:
+    """What entered it is not what entered the chain."""
+    rejects = Rejects("quarantine")
+    stage = FusedStage([an_operator("map", two)], limit=4, rejects=rejects)
+    stage.place = 1
+
+    list(stage.process([2], [0]))
+
+    assert decode_value(rejects.records[0].value) == Midway(1, 2)

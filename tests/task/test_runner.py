@@ -39,7 +39,7 @@ class Endless(Task):
 def a_message(batch: Batch | EncodedBatch) -> DataMessage:
     """Return the first message of the link from upstream."""
     return DataMessage(
-        session=UPSTREAM_SESSION, source=TaskId(0, 0), target=TASK, seq=1, batch=batch
+        session=UPSTREAM_SESSION, source=TaskId(0, 0), target=TASK, seq=1, batch=batch, epoch=1
     )
 
 

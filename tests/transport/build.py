@@ -4,13 +4,26 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import AckRequest, Batch, DataMessage, LinkMessage
+from gearpy.wire.keys import KeyRing
 
 SECRET = b"s" * 32
+KEYS = KeyRing.of_cluster(SECRET)
 PATIENCE_S = 10.0  #: How long a test waits for what must happen; then it has failed.
+
+
+class Folders(NamedTuple):
+    """Certificates, made once for all tests."""
+
+    cluster: Path
+    other_cluster: Path
+    expired: Path
+    expiring: Path
+    elsewhere: Path  # Of the same authority, for another host; without the loopback names.
 
 
 class Inbox:

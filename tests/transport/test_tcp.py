@@ -10,11 +10,12 @@ from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
 from gearpy.messages.data import DataMessage
 from gearpy.transport.api import TransportLimits, split_address
+from gearpy.transport.credentials import Credentials
 from gearpy.transport.loop import LoopThread
 from gearpy.transport.tcp import TcpTransport
 from gearpy.wire.auth import CHALLENGE_BYTES, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection import Connection
-from tests.transport.build import SECRET, Inbox, Losses, data, eventually, request
+from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, eventually, request
 
 TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
 
@@ -43,7 +44,7 @@ def mute_peer(stack: ExitStack) -> tuple[str, socket.socket]:
 def welcomed(stack: ExitStack, listener: socket.socket) -> socket.socket:
     """Accept a connection and shake hands; never read again."""
     accepted = stack.enter_context(listener.accept()[0])
-    server = Connection(role=Role.SERVER, secret=SECRET, nonce=bytes(NONCE_BYTES), now_ms=0)
+    server = Connection(role=Role.SERVER, keys=KEYS, nonce=bytes(NONCE_BYTES), now_ms=0)
     server.receive_data(accepted.recv(HELLO_BYTES, socket.MSG_WAITALL), 1)
     accepted.sendall(server.data_to_send())
     server.receive_data(accepted.recv(PROOF_BYTES, socket.MSG_WAITALL), 1)
@@ -192,8 +193,9 @@ def test_other_machines_are_let_in_only_on_request(caplog: pytest.LogCaptureFixt
     with pytest.raises(ConfigError, match=r"refused to listen on 0\.0\.0\.0"):
         TcpTransport(SECRET, host="0.0.0.0")  # noqa: S104 - refused
 
-    TcpTransport(SECRET, host="0.0.0.0", plaintext_beyond_loopback=True)  # noqa: S104 - not started
-    assert "without encryption" in caplog.text
+    allowing = Credentials(keys=KEYS, plain_text_anywhere=True)
+    TcpTransport(allowing, host="0.0.0.0")  # noqa: S104 - not started
+    assert "WITHOUT ENCRYPTION" in caplog.text
 
 
 def test_an_ipv6_address_can_be_reached(stack: ExitStack) -> None:

@@ -15,16 +15,22 @@ from gearpy.errors import (
 )
 from gearpy.ids import AppId
 from gearpy.messages.cluster import ListWorkers, Refused, Submitted
+from gearpy.messages.node import Letter, Ping
+from gearpy.wire.codec import encode_control
 from gearpy.wire.control_codec import (
+    decode_answer,
+    decode_node,
     decode_reply,
     decode_request,
+    encode_answer,
     encode_error,
+    encode_node,
     encode_reply,
     encode_request,
     encode_tell,
     request_id_of,
 )
-from gearpy.wire.frames import Frame, FrameDecoder, FrameKind, FrameLimits
+from gearpy.wire.frames import Frame, FrameDecoder, FrameKind, FrameLimits, encode_frame
 
 LIMITS = FrameLimits()
 
@@ -101,3 +107,46 @@ def test_a_malformed_reply_is_refused(body: bytes) -> None:
     """Too short, surplus bytes, no error in it."""
     with pytest.raises(ProtocolError, match="CONTROL_REPLY"):
         decode_reply(Frame(FrameKind.CONTROL_REPLY, memoryview(body)))
+
+
+@pytest.mark.parametrize("answer", [None, Submitted(app_id=AppId(7))])
+def test_the_answer_in_a_letter_arrives(answer: object) -> None:
+    """None is an answer, too."""
+    assert decode_answer(encode_answer(answer)) == answer
+
+
+def test_an_error_in_a_letter_arrives_as_what_it_was() -> None:
+    """As in a reply."""
+    error = decode_answer(encode_answer(SubmitRefused("the name is taken")))
+
+    assert isinstance(error, SubmitRefused)
+    assert str(error) == "the name is taken"
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", b"\x01surplus", b"\x02", b"\x07"])
+def test_a_malformed_answer_in_a_letter_is_refused(body: bytes) -> None:
+    """It fails the question, not the process."""
+    with pytest.raises(ProtocolError, match="malformed"):
+        decode_answer(body)
+
+
+def test_what_nodes_say_arrives() -> None:
+    """A letter holds another message, encoded."""
+    letter = Letter(number=1, to="master", body=encode_control(ListWorkers()))
+
+    assert decode_node(only_frame(encode_node(letter, LIMITS))) == letter
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        encode_tell(Ping(number=1), LIMITS),
+        encode_frame(FrameKind.NODE, [encode_control(ListWorkers())], LIMITS),
+        encode_frame(FrameKind.NODE, [b"\xff"], LIMITS),
+    ],
+    ids=["another frame", "another message", "no message"],
+)
+def test_nodes_say_nothing_else(frame: list[bytes | memoryview]) -> None:
+    """What is meant for an actor comes in a letter."""
+    with pytest.raises(ProtocolError):
+        decode_node(only_frame(frame))

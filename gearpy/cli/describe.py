@@ -1,0 +1,148 @@
+"""Shows all there is to know of one application."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
+
+from gearpy.cli import text
+from gearpy.cli.output import card_lines, error_lines, print_json, print_lines, table
+from gearpy.cluster.client import ClusterClient, error_of
+from gearpy.core.registry import TERMINAL
+from gearpy.errors import AskTimeout, SubmitRefused
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationSummary,
+    ExecutorSummary,
+    Failure,
+    ProcessorSummary,
+)
+
+__all__ = ["describe_application"]
+
+_EXECUTOR: Final = ("#id", "#launch", "status", "#worker", "#pid", "#slots", "#tasks", "address")
+_PROCESSOR: Final = (
+    "#id",
+    "name",
+    "#tasks",
+    "clock",
+    "#in",
+    "#out",
+    "#late",
+    "#skipped",
+    "#quar.",
+)
+
+
+def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
+    """Print what the master knows, and what the app master knows if there is one.
+
+    Raises:
+        GearpyError: there is no such application.
+    """
+    summary = client.application(client.find(ref))
+    detail, note = _detail_of(client, summary)
+    if as_json:
+        values = asdict(detail) if detail else None
+        print_json({"application": asdict(summary), "detail": values, "note": note})
+        return
+    print_lines(_head(summary, time.time_ns() // 1_000_000))
+    if summary.status == "failed":
+        print()
+        print_lines(error_lines(error_of(summary), verbose=verbose))
+    if detail is not None:
+        _print_detail(detail, verbose=verbose)
+    if note:
+        print()
+        print_lines([f"note: {note}"])
+
+
+def _detail_of(
+    client: ClusterClient, summary: ApplicationSummary
+) -> tuple[ApplicationDetail | None, str]:
+    """Return what its app master knows, or why there is nothing."""
+    if summary.status in TERMINAL:
+        return None, ""
+    try:
+        return client.describe(summary.app_id), ""
+    except (SubmitRefused, AskTimeout) as error:  # The summary is worth showing all the same.
+        return None, str(error)
+
+
+def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
+    yield f"application {summary.app_id} ({summary.name}) {summary.status}"
+    facts = {
+        "user": summary.user,
+        "submitted": text.moment(summary.submitted_ms),
+        "started": text.moment(summary.started_ms),
+        "finished": text.moment(summary.finished_ms),
+        "duration": text.duration(text.duration_ms_of(summary, now_ms)),
+        **_facts(summary.progress),
+    }
+    yield from (f"  {name:<11}  {fact}" for name, fact in facts.items() if fact)
+
+
+def _facts(progress: ApplicationProgress) -> dict[str, str]:
+    """Return how far it is; what is empty is not worth telling."""
+    counts = {
+        "late": progress.late_records,
+        "skipped": progress.skipped_records,
+        "quarantined": progress.quarantined_records,
+    }
+    done, total = text.count(progress.done), text.count(progress.total)
+    return {
+        "records": f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out",
+        **{name: text.plural(number, "record") for name, number in counts.items() if number},
+        "read": f"{done} of {total}" if progress.total else "",
+        "watermark": text.watermark(progress.watermark_ms),
+        "epoch": str(progress.epoch) if progress.epoch else "none is stored yet",
+        "restarts": str(progress.restarts),
+        "stall": progress.stall,
+    }
+
+
+def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
+    if detail.executors:
+        print()
+        table("executors", _EXECUTOR, [_executor_row(each) for each in detail.executors])
+    if detail.processors:
+        print()
+        table("processors", _PROCESSOR, [_processor_row(each) for each in detail.processors])
+    if detail.failures:
+        print()
+        print("failures, the latest last")
+        for failure in detail.failures:
+            print_lines(_failure_lines(failure, verbose=verbose))
+
+
+def _executor_row(executor: ExecutorSummary) -> list[str]:
+    return [
+        str(executor.executor_id),
+        str(executor.launch),
+        executor.status,
+        str(executor.worker_id),
+        str(executor.pid or ""),
+        str(executor.slots),
+        str(len(executor.tasks)),
+        executor.data_address,
+    ]
+
+
+def _processor_row(processor: ProcessorSummary) -> list[str]:
+    return [
+        str(processor.processor_id),
+        processor.name,
+        str(processor.parallelism),
+        text.watermark(processor.clock_ms),
+        text.count(processor.records_in),
+        text.count(processor.records_out),
+        text.count(processor.late_records),
+        text.count(processor.skipped_records),
+        text.count(processor.quarantined_records),
+    ]
+
+
+def _failure_lines(failure: Failure, *, verbose: bool) -> Iterator[str]:
+    yield f"  {text.moment(failure.at_ms)}  {failure.what}"
+    yield from (f"    {line}" for line in card_lines(failure.error, verbose=verbose))

@@ -1,0 +1,109 @@
+"""Folders of daemons: for this user only, and each used by one daemon at a time."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import threading
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from gearpy.errors import ConfigError
+from gearpy.transport.private_files import make_private_folders
+
+__all__ = ["Claim", "WorkFolders", "private_folder"]
+
+_FAILED_KEPT: Final = 10  # Working folders of processes that failed.
+
+
+def private_folder(path: Path, key: str) -> Path:
+    """Make a folder and its missing parents, all for this user only; ``key`` asked for it.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    folder = path.expanduser().absolute()
+    try:
+        make_private_folders(folder)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"{key} {folder} cannot be made: {reason.lower()}") from error
+    return folder
+
+
+class Claim:
+    """The first number that no living daemon on this machine has; it is free again at its end.
+
+    The lock belongs to an open file, so that it goes with the process, however that ends.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        for number in count():
+            handle = os.open(folder / f".{name}-{number}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                continue
+            self.number, self._handle = number, handle
+            return
+
+    def release(self) -> None:
+        """Let another have the number; once."""
+        os.close(self._handle)
+
+
+class WorkFolders:
+    """Working folders of the processes of one worker.
+
+    Who ended well leaves nothing; of those that failed the last few are kept, to be looked at.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Begin with what an earlier worker has left, as if all of that had failed.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        self._folder = folder
+        self._lock = threading.Lock()  # Of `_used`.
+        self._used: set[Path] = set()
+        make_private_folders(folder)
+        self._sweep()
+
+    def make(self, name: str) -> Path:
+        """Return a new folder; the name is for people who look for it.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        with self._lock:
+            folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder))
+            self._used.add(folder)
+        return folder
+
+    def release(self, folder: Path, *, failed: bool) -> None:
+        """Remove or keep a folder whose process has ended."""
+        if not failed:
+            shutil.rmtree(folder, ignore_errors=True)
+        with self._lock:
+            self._used.discard(folder)
+        if failed:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        with self._lock:
+            found = [each for each in self._folder.iterdir() if each.is_dir()]
+            unused = sorted((each for each in found if each not in self._used), key=_changed_s)
+        for folder in unused[:-_FAILED_KEPT]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _changed_s(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,66 @@
+"""How a process of an application learns that its worker is gone: its standard input ends.
+
+On Linux the kernel itself then kills the whole process group: it is asked to send a signal when
+the pipe is closed (``F_SETSIG``). That reaches also a process that is stopped or whose code keeps
+the interpreter, and what it has started. The parent-death signal does not do: it comes when the
+*thread* ends that started the process, goes to the process alone, and so lets what the process
+has started live on. Elsewhere a thread watches the pipe.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import threading
+from typing import Final
+
+__all__ = ["hold_lifeline"]
+
+_STDIN: Final = 0
+
+
+def hold_lifeline() -> None:
+    """Die with the worker from now on; standard input is empty for everybody else.
+
+    Call when all that the worker has to say was read from it.
+    """
+    lifeline = os.dup(_STDIN)  # Not inherited by what users start, which may read its input.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _STDIN)
+    os.close(nothing)
+    _have_kernel_watch(lifeline)
+    if _has_ended(lifeline):  # Before the kernel was asked.
+        _die()
+    threading.Thread(target=_watch, args=(lifeline,), name="gearpy-lifeline", daemon=True).start()
+
+
+def _have_kernel_watch(lifeline: int) -> None:
+    set_signal = getattr(fcntl, "F_SETSIG", None)
+    if set_signal is None or not _leads_group():
+        return
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _has_ended(lifeline: int) -> bool:
+    poll = select.poll()
+    poll.register(lifeline, 0)  # The end is reported unasked.
+    return bool(poll.poll(0))
+
+
+def _watch(lifeline: int) -> None:
+    os.read(lifeline, 1)  # The worker writes nothing more.
+    _die()
+
+
+def _die() -> None:
+    if _leads_group():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _leads_group() -> bool:
+    """Whether the group is our own; else somebody started this process by hand."""
+    return os.getpgrp() == os.getpid()

@@ -1,0 +1,112 @@
+"""Checks that what a program needs is installed where it shall run.
+
+A program says so in a ``requirements.txt`` at its top (beside the file, or in the package that
+was submitted), a wheel in its ``Requires-Dist``. Only the names and versions of packages are
+compared, and only if the environment has `packaging`; without it a package must be there in any
+version. Lines that are options, paths or URLs are passed over.
+"""
+
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from email.parser import HeaderParser
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gearpy.errors import ConfigError
+
+__all__ = ["check_requirements", "missing"]
+
+_FILE: Final = "requirements.txt"
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_OURS: Final = "gearpy"  # Is here, also when it runs from its sources and has no version.
+
+
+class _Need(NamedTuple):
+    text: str
+    where: str
+
+
+def check_requirements(folder: Path, module: str) -> None:
+    """Refuse a program that needs what is not installed here.
+
+    Args:
+        folder: the program, unpacked.
+        module: the module that will be imported, if it is not a single file.
+
+    Raises:
+        ConfigError: with everything that is missing, or has another version.
+    """
+    mistakes = [
+        f"{need.text} ({need.where}): {mistake}"
+        for need in _needs(folder, module.partition(".")[0])
+        if (mistake := missing(need.text))
+    ]
+    if mistakes:
+        place = f"{platform.node()}, {sys.executable}"
+        raise ConfigError(
+            *(f"the program needs {each} in the environment of {place}" for each in mistakes),
+            "install what is missing there, or submit with --no-requirements-check",
+        )
+
+
+def missing(requirement: str) -> str:
+    """Return why this environment does not meet a requirement; empty if it does."""
+    try:
+        from packaging.requirements import (  # noqa: PLC0415 - optional
+            InvalidRequirement,
+            Requirement,
+        )
+    except ImportError:
+        return _missing_name(requirement)
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return ""
+    if parsed.marker is not None and not parsed.marker.evaluate({"extra": ""}):
+        return ""
+    found = _version(parsed.name)
+    if found is None:
+        return _absent(parsed.name)
+    if not parsed.specifier.contains(found, prereleases=True):
+        return f"version {found} is installed"
+    return ""
+
+
+def _missing_name(requirement: str) -> str:
+    """Check the name alone; what depends on the environment is not understood."""
+    match = _NAME.match(requirement)
+    if match is None or ";" in requirement or "/" in requirement:
+        return ""
+    return _absent(match[0]) if _version(match[0]) is None else ""
+
+
+def _absent(name: str) -> str:
+    return "" if name.lower() == _OURS else "it is not installed"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _needs(folder: Path, package: str) -> Iterator[_Need]:
+    for path in dict.fromkeys((folder / _FILE, folder / package / _FILE)):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            yield from _lines_of(text, path.relative_to(folder).as_posix())
+    for path in sorted(folder.glob("*.dist-info/METADATA")):
+        headers = HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
+        for text in headers.get_all("Requires-Dist", []):
+            yield _Need(text, "Requires-Dist of the wheel")
+
+
+def _lines_of(text: str, name: str) -> Iterator[_Need]:
+    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
+        need = re.split(r"(?:^|\s)#|\s--", line, maxsplit=1)[0].strip()
+        if need and not need.startswith("-"):
+            yield _Need(need, f"{name} line {number}")

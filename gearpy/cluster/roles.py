@@ -1,0 +1,142 @@
+"""From a launch message and the configuration to the actor of an application's process."""
+
+import random
+from collections.abc import Callable
+
+from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.appmaster import AppMasterActor, AppMasterSettings
+from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
+from gearpy.cluster.limits import monotonic_ms, output_limits, task_limits, wall_ms
+from gearpy.cluster.post import Post
+from gearpy.cluster.tuning import ProcessTuning
+from gearpy.config.schema import Config
+from gearpy.core.restart import RestartPolicy
+from gearpy.core.task_manager import RecoveryLimits
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.task.application import StreamApplication
+from gearpy.task.wiring import RunnerFactory
+from gearpy.transport.api import LinkLost, Transport
+
+__all__ = ["app_master", "app_master_settings", "executor", "new_dispatcher", "recovery_limits"]
+
+
+def recovery_limits(config: Config) -> RecoveryLimits:
+    """Return the budgets and time-outs of an application that a configuration sets."""
+    application, streaming, checkpoint = config.application, config.streaming, config.checkpoint
+    return RecoveryLimits(
+        restarts=RestartPolicy(
+            max_restarts=application.retries,
+            window_ms=application.retry_window_s * 1000,
+            backoff_ms=application.backoff_base_ms,
+            backoff_max_ms=application.backoff_max_ms,
+        ),
+        poison_attempts=application.poison_attempts,
+        step_timeout_ms=streaming.register_task_timeout_ms,
+        start_timeout_ms=config.executor.start_timeout_s * 1000,
+        allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
+        epoch_interval_ms=checkpoint.interval_ms,
+        epochs_retained=checkpoint.retained,
+        stall_after_ms=streaming.stall_threshold_ms,
+    )
+
+
+def app_master_settings(config: Config) -> AppMasterSettings:
+    """Return what an app master works with."""
+    return AppMasterSettings(
+        limits=recovery_limits(config),
+        tick_ms=config.streaming.clock_report_interval_ms,
+        reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
+        quarantine_max=config.application.quarantine_max_records,
+    )
+
+
+def app_master(
+    launch: LaunchExecutor,
+    config: Config,
+    *,
+    post: Post,
+    checkpoints: Checkpoints,
+    load: Callable[[], StreamApplication],
+    release: Callable[[], None] = lambda: None,
+) -> AppMasterActor:
+    """Return the actor of an app master; ``release`` is called at the end."""
+    return AppMasterActor(
+        launch,
+        app_master_settings(config),
+        load=load,
+        post=post,
+        checkpoints=checkpoints,
+        rng=random.Random(),
+        release=release,
+    )
+
+
+def executor(
+    launch: LaunchExecutor,
+    config: Config,
+    *,
+    post: Post,
+    checkpoints: Checkpoints,
+    load: Callable[[], StreamApplication],
+    make_transport: Callable[[LinkLost], Transport],
+    dispatcher: SharedDispatcher,
+    tuning: ProcessTuning,
+    release: Callable[[], None] = lambda: None,
+) -> ExecutorActor:
+    """Return the actor of an executor; it closes its transport and dispatcher when it stops.
+
+    ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end.
+    """
+    return ExecutorActor(
+        _executor_settings(launch, config, dispatcher),
+        runners=lambda: _runners(launch, config, load()),
+        make_transport=make_transport,
+        post=post,
+        checkpoints=checkpoints,
+        tuning=tuning,
+        release=release,
+    )
+
+
+def new_dispatcher(launch: LaunchExecutor, config: Config) -> SharedDispatcher:
+    """Return the threads of an executor's tasks."""
+    return SharedDispatcher(
+        config.shared_dispatcher.threads,
+        turn_ms=config.streaming.turn_time_ms,
+        name=f"app{launch.app_id}-executor{launch.executor_id}-{launch.launch}",
+    )
+
+
+def _executor_settings(
+    launch: LaunchExecutor, config: Config, dispatcher: SharedDispatcher
+) -> ExecutorSettings:
+    return ExecutorSettings(
+        app_id=launch.app_id,
+        executor_id=launch.executor_id,
+        launch=launch.launch,
+        slots=launch.slots,
+        app_master=launch.reply_to,
+        dispatcher=dispatcher,
+        pin_tasks=config.task_dispatcher == "pinned",
+        mailbox_max=config.actor.mailbox_max,
+        report_interval_ms=config.streaming.clock_report_interval_ms,
+        clock_ms=monotonic_ms,
+    )
+
+
+def _runners(
+    launch: LaunchExecutor, config: Config, application: StreamApplication
+) -> RunnerFactory:
+    return RunnerFactory(
+        application=application,
+        output=output_limits(config),
+        limits=task_limits(config),
+        turn_ms=config.streaming.turn_time_ms,
+        clock_ms=monotonic_ms,
+        wall_ms=wall_ms,
+        rng=random.Random(),
+        app_id=launch.app_id,
+        executor_id=launch.executor_id,
+        on_error=config.application.on_error,
+    )

@@ -1,0 +1,131 @@
+"""Which module of a program holds the application.
+
+A target is ``PATH``, ``PATH:NAME`` or ``PATH:MODULE:ATTR``. For a ``.py`` file the name is an
+attribute. For all others (a package folder, a folder of modules, a zip or wheel) it is a dotted
+name: as much of it as is a module, then an attribute if a word is left. Modules are named from
+the top, or from within the package that was given: ``shop:jobs.daily.app`` is ``app`` of
+``shop.jobs.daily``.
+
+Without a name a package means its module ``app``, else ``__main__``, else the package itself; a
+folder of modules means ``app.py``.
+"""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gearpy.errors import ConfigError
+
+__all__ = ["Entry", "Target", "entry_of", "split_path", "tops_of"]
+
+_PACKAGE_ENTRIES: Final = (".app", ".__main__", "")
+_INIT: Final = "/__init__.py"
+
+
+class Target(NamedTuple):
+    """What was submitted: a path, and up to two names behind it."""
+
+    path: Path
+    names: tuple[str, ...]
+
+
+class Entry(NamedTuple):
+    """The module to import, and the name of the application in it (empty: find it)."""
+
+    module: str
+    attr: str
+
+
+def split_path(target: str) -> Target:
+    """Split a target; a path may have colons itself, if it exists.
+
+    Raises:
+        ConfigError: no such file or folder.
+    """
+    path, names = target, tuple[str, ...]()
+    for _ in range(3):
+        if path and Path(path).exists():
+            return Target(Path(path), names)
+        path, colon, name = path.rpartition(":")
+        if not colon:
+            break
+        names = (name, *names)
+    raise ConfigError(f"no such file: {target.partition(':')[0]}")
+
+
+def tops_of(files: Collection[str]) -> tuple[str, ...]:
+    """Return the packages and modules at the top of an archive, sorted."""
+    packages = {
+        name.partition("/")[0] for name in files if f"{name.partition('/')[0]}{_INIT}" in files
+    }
+    modules = {
+        name.removesuffix(".py") for name in files if "/" not in name and name.endswith(".py")
+    }
+    return tuple(sorted(packages | modules))
+
+
+def entry_of(
+    files: Collection[str], names: Sequence[str], *, tops: Sequence[str], shown: str
+) -> Entry:
+    """Return which module and attribute the names mean.
+
+    Args:
+        files: paths of all files of the program.
+        names: what stood behind the path, at most two.
+        tops: the packages or modules that the program may be looked for in.
+        shown: the target's path, for people.
+
+    Raises:
+        ConfigError: there is none, or it is not clear which.
+    """
+    if len(names) == 2 and names[0]:  # noqa: PLR2004 - module and attribute
+        module = _module_named(files, names[0], tops)
+        if module is None:
+            raise ConfigError(f"{shown} has no module {names[0]}; {_known(files, tops)}")
+        return Entry(module, names[1])
+    name = names[-1] if names else ""
+    if not name or "." not in name:
+        module = _module_named(files, name, tops) if name else None
+        return Entry(module, "") if module else Entry(_default(files, tops, shown), name)
+    module = _module_named(files, name, tops)
+    if module is not None:
+        return Entry(module, "")
+    above, _, attr = name.rpartition(".")
+    module = _module_named(files, above, tops)
+    if module is None:
+        raise ConfigError(f"{shown} has no module {above} or {name}; {_known(files, tops)}")
+    return Entry(module, attr)
+
+
+def _default(files: Collection[str], tops: Sequence[str], shown: str) -> str:
+    if "app" in tops and "app.py" in files:
+        return "app"
+    if len(tops) != 1:
+        raise ConfigError(
+            f"{shown} has {len(tops)} packages and modules at its top: "
+            f"say which: {shown}:MODULE; {_known(files, tops)}"
+        )
+    return next(
+        f"{tops[0]}{ending}"
+        for ending in _PACKAGE_ENTRIES
+        if not ending or _is_module(files, f"{tops[0]}{ending}")
+    )
+
+
+def _module_named(files: Collection[str], name: str, tops: Sequence[str]) -> str | None:
+    within = [f"{tops[0]}.{name}"] if len(tops) == 1 else []
+    return next((each for each in (*within, name) if _is_module(files, each)), None)
+
+
+def _is_module(files: Collection[str], name: str) -> bool:
+    path = name.replace(".", "/")
+    return f"{path}.py" in files or f"{path}{_INIT}" in files
+
+
+def _known(files: Collection[str], tops: Sequence[str]) -> str:
+    known = sorted(
+        name.removesuffix(_INIT).removesuffix(".py").replace("/", ".")
+        for name in files
+        if name.endswith(".py") and name.partition("/")[0].removesuffix(".py") in tops
+    )
+    return f"it has {', '.join(known[:10])}" if known else "it has no Python modules at its top"

@@ -1,0 +1,105 @@
+"""Epochs of the links into one task, brought into line.
+
+Every data message belongs to a numbered epoch; on a link the number never falls. What a task is
+at the end of an epoch can be told apart from what follows only if no record of the next epoch
+is processed before: a link that is ahead waits for the others. Gearpump cuts by event time, its
+`CheckpointManager`; here the cut is where the sources were when they were asked.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gearpy.errors import MessageLost
+from gearpy.ids import TaskId
+
+__all__ = ["EpochEnd", "LinkAlignment"]
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """All of this epoch and those before it was passed on, nothing of a later one."""
+
+    epoch: int
+
+
+class LinkAlignment(Generic[M]):
+    """Passes messages on epoch by epoch, holds back those of links that are ahead.
+
+    A link has ended an epoch with its first data message of a later one. Whatever comes on it
+    then is held back, in order, until every link has ended the epoch. What comes from elsewhere
+    is passed on.
+
+    Invariant: in what is passed on, each link keeps its order; before ``EpochEnd(n)`` stands no
+    message of an epoch after ``n``, and behind it none up to ``n``; an `EpochEnd` stands there as
+    soon as all links have ended the epoch, and then no link has a held message of the next.
+
+    Args:
+        links: the senders.
+        epoch: the first epoch of all links.
+    """
+
+    def __init__(self, links: Iterable[TaskId], epoch: int) -> None:
+        self.epoch = epoch  #: What is passed on now belongs to it.
+        self._newest = dict.fromkeys(links, epoch)
+        #: Of the links that have ended the epoch; the first one of each has a number.
+        self._held: dict[TaskId, deque[tuple[int | None, M]]] = {}
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether some link is ahead."""
+        return bool(self._held)
+
+    def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
+        """Take a message; return what is to be processed now, in this order.
+
+        Args:
+            link: where it comes from.
+            message: whatever it is.
+            epoch: of a data message; None for others, which only keep their place.
+
+        Raises:
+            MessageLost: the link was at a later epoch before.
+        """
+        newest = self._newest.get(link)
+        if newest is None:
+            return (message,)
+        if epoch is not None:
+            if epoch < newest:
+                raise MessageLost(f"from task {link}: epoch {epoch} came after epoch {newest}")
+            self._newest[link] = epoch
+        held = self._held.get(link)
+        if held is not None:
+            held.append((epoch, message))
+            return ()
+        if epoch is None or epoch == self.epoch:
+            return (message,)
+        self._held[link] = deque([(epoch, message)])
+        return self._end_epochs()
+
+    def _end_epochs(self) -> list[M | EpochEnd]:
+        """Go on as far as all links have come."""
+        passed: list[M | EpochEnd] = []
+        while len(self._held) == len(self._newest):
+            # A link may skip an epoch whose end it was never asked for.
+            self.epoch = min(_first_epoch(held) for held in self._held.values())
+            passed.append(EpochEnd(self.epoch - 1))
+            for link in list(self._held):
+                self._release(link, passed)
+        return passed
+
+    def _release(self, link: TaskId, passed: list[M | EpochEnd]) -> None:
+        held = self._held[link]
+        while held and held[0][0] in {None, self.epoch}:
+            passed.append(held.popleft()[1])
+        if not held:
+            del self._held[link]
+
+
+def _first_epoch(held: "deque[tuple[int | None, M]]") -> int:
+    epoch = held[0][0]
+    assert epoch is not None, "a link ends an epoch with a data message"
+    return epoch

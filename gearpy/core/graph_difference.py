@@ -1,0 +1,74 @@
+"""In what the graphs that two processes built from one program differ."""
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["graph_difference"]
+
+_SHOWN_MAX: Final = 3
+_CHARS_MAX: Final = 300
+_CONTEXT_CHARS: Final = 40
+
+
+def graph_difference(
+    expected: Sequence[str],
+    got: Sequence[str],
+    *,
+    ours: str = "the app master",
+    theirs: str = "the executor",
+) -> str:
+    """Tell the first differences between two `Dag.description`; empty if there are none.
+
+    ``expected`` belongs to ``ours``. Lines that begin with the same numbers are about the same
+    processor or edge.
+    """
+    one, other = _by_subject(expected), _by_subject(got)
+    found = [
+        _told(one.get(subject), other.get(subject), ours, theirs)
+        for subject in sorted(one.keys() | other.keys(), key=_place)
+        if one.get(subject) != other.get(subject)
+    ]
+    if more := len(found) - _SHOWN_MAX:
+        found[_SHOWN_MAX:] = [f"and {more} more"] if more > 0 else []
+    return "; ".join(found)
+
+
+def _by_subject(lines: Sequence[str]) -> dict[str, str]:
+    return {_subject(line): line for line in lines}
+
+
+def _subject(line: str) -> str:
+    """Return ``1`` for a processor, ``1 -> 2`` for an edge."""
+    words = line.split(" ", 3)
+    return " ".join(words[:3]) if words[1:2] == ["->"] else words[0]
+
+
+def _place(subject: str) -> tuple[bool, list[int], str]:
+    """Sort processors first, each kind by number; what has none comes last."""
+    words = subject.split(" -> ")
+    numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
+    return len(words) > 1 or not numbers, numbers, subject
+
+
+def _told(expected: str | None, got: str | None, ours: str, theirs: str) -> str:
+    if got is None:
+        return f"{theirs} has no {_shown(expected or '')}"
+    if expected is None:
+        return f"{theirs} has {_shown(got)}, which {ours} has not"
+    begin = _first_difference(expected, got)
+    return f"{theirs} has {_shown(got, begin)}, {ours} {_shown(expected, begin)}"
+
+
+def _first_difference(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _shown(line: str, place: int = 0) -> str:
+    """Return a line; of a long one its beginning, and what is around a place in it."""
+    if len(line) <= _CHARS_MAX:
+        return f"`{line}`"
+    if place < _CHARS_MAX // 2:
+        return f"`{line[:_CHARS_MAX]}...`"
+    around = line[place - _CONTEXT_CHARS : place + _CHARS_MAX // 2]
+    return f"`{line[:_CONTEXT_CHARS]}...{around}...`"

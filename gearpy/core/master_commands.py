@@ -1,0 +1,167 @@
+"""What changes a `MasterState`: the records of the master's log, as objects and as bytes."""
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from gearpy.errors import ProtocolError
+from gearpy.ids import AppId, WorkerId
+from gearpy.messages.cluster import (
+    ApplicationProgress,
+    ApplicationStatus,
+    ErrorCard,
+    SubmitApplication,
+)
+
+__all__ = [
+    "AddQuarantined",
+    "AddWorker",
+    "ChangeStatus",
+    "ForgetEnded",
+    "LaunchAppMaster",
+    "LoseAppMaster",
+    "MasterCommand",
+    "RemoveQuarantined",
+    "StoreValue",
+    "Submit",
+    "decode_command",
+    "encode_command",
+]
+
+#: Raised when an older gearpy could misread a record; a field with a default needs no new one.
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Register an application; its id is the result. Must not be refused by the state."""
+
+    request: SubmitApplication
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeStatus:
+    """An application has become something else; whether that may be is the result."""
+
+    app_id: AppId
+    status: ApplicationStatus
+    at_ms: int
+    progress: ApplicationProgress
+    cause: ErrorCard | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAppMaster:
+    """An app master will be launched on a worker; the number of the launch is the result."""
+
+    app_id: AppId
+    worker_id: WorkerId
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseAppMaster:
+    """The app master of this launch is given up, whether it lives or not."""
+
+    app_id: AppId
+    launch: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreValue:
+    """An app master stores a value; whether it is kept is the result."""
+
+    app_id: AppId
+    key: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddQuarantined:
+    """Put a record aside; its number is the result."""
+
+    app_id: AppId
+    processor_id: int
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveQuarantined:
+    """Records were given back to their operators."""
+
+    app_id: AppId
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddWorker:
+    """A worker is new; its id is the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetEnded:
+    """Forget all but the newest ``keep`` of the applications that have ended.
+
+    The ids of those forgotten are the result.
+    """
+
+    keep: int
+
+
+MasterCommand: TypeAlias = (
+    Submit
+    | ChangeStatus
+    | LaunchAppMaster
+    | LoseAppMaster
+    | StoreValue
+    | AddQuarantined
+    | RemoveQuarantined
+    | AddWorker
+    | ForgetEnded
+)
+
+_CLASSES: Final[tuple[type[MasterCommand], ...]] = (
+    Submit,
+    ChangeStatus,
+    LaunchAppMaster,
+    LoseAppMaster,
+    StoreValue,
+    AddQuarantined,
+    RemoveQuarantined,
+    AddWorker,
+    ForgetEnded,
+)
+_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
+    cls.__name__: msgspec.msgpack.Decoder(cls) for cls in _CLASSES
+}
+
+
+def encode_command(command: MasterCommand) -> bytes:
+    """Return a command as a record of the log."""
+    return msgspec.msgpack.encode((_VERSION, type(command).__name__, command))
+
+
+def decode_command(record: bytes) -> MasterCommand:
+    """Return the command that `encode_command` made into a record.
+
+    Raises:
+        ProtocolError: it is of another version of gearpy.
+    """
+    try:
+        version, name, fields = _ENVELOPE.decode(record)
+        if version != _VERSION or name not in _DECODERS:
+            raise ProtocolError(
+                f"the master's log holds a record {name!r} of version {version}, this gearpy "
+                f"knows version {_VERSION}: start the gearpy that wrote it"
+            )
+        command: MasterCommand = _DECODERS[name].decode(fields)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"the master's log holds a record that is none: {error}") from error
+    return command

@@ -1,0 +1,594 @@
+"""What an app master decides: when tasks start, what restarts after a failure, when it ends.
+
+Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the whole
+application, and the restarts of its whole life are counted.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gearpy.core import deployment
+from gearpy.core.clock import ClockService
+from gearpy.core.dag import Dag
+from gearpy.core.decisions import (
+    Activated,
+    Command,
+    DropSnapshots,
+    Ended,
+    RecoveryLimits,
+    StoreManifest,
+    Survived,
+)
+from gearpy.core.epochs import Manifest
+from gearpy.core.executors import (
+    ExecutorCommand,
+    ExecutorManager,
+    Launch,
+    Release,
+    RequestSlots,
+    Stop,
+)
+from gearpy.core.graph_difference import graph_difference
+from gearpy.core.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
+from gearpy.core.placement import place
+from gearpy.core.region import Region, StepAnswer
+from gearpy.core.regions import regions_of
+from gearpy.core.restart import GiveUp
+from gearpy.ids import MIN_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.messages.app import (
+    EpochStored,
+    LinkBroken,
+    RegisterExecutor,
+    TaskClock,
+    TaskFailed,
+)
+from gearpy.messages.cluster import Allocation, ErrorCard
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "Activated",
+    "Command",
+    "DropSnapshots",
+    "Ended",
+    "Launch",
+    "RecoveryLimits",
+    "Release",
+    "RequestSlots",
+    "Send",
+    "Stop",
+    "StoreManifest",
+    "Survived",
+    "TaskManager",
+]
+
+#: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
+_LAUNCH_SHIFT: Final = 32
+_EXECUTOR_LAUNCHES: Final = 10_000
+
+Send = deployment.Send
+
+
+class TaskManager:
+    """Starts the tasks of an application, and starts again what a failure stops.
+
+    Every event returns what to do. Of a failure only the region it is in is stopped, in place;
+    it starts again from its newest complete epoch when its executors are there and the pause
+    that the budget asks for is over.
+
+    Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
+    A failure costs one restart, however it shows. What time can bring about happens at the next
+    tick at the latest. `Ended` comes once, after it only `Release` and `DropSnapshots`.
+
+    Args:
+        dag: the application.
+        executors: how many share its tasks.
+        limits: budgets and time-outs.
+        launch: how often the app master was launched; of two, the later one's tasks count.
+        manifests: the newest stored epoch of regions, found by a relaunched app master.
+        rng: spreads pauses.
+    """
+
+    def __init__(
+        self,
+        dag: Dag,
+        *,
+        executors: int,
+        limits: RecoveryLimits,
+        launch: int,
+        rng: "Random",
+        now_ms: int,
+        manifests: Iterable[Manifest] = (),
+    ) -> None:
+        self.dag = dag
+        self._limits = limits
+        self._incidents = Incidents(
+            limits.restarts, poison_attempts=limits.poison_attempts, rng=rng
+        )
+        self._suspicions = Suspicions()
+        #: They have lost executors. When such a worker is lost, too, that was its end, and what was
+        #: launched there meanwhile is no failure of its own.
+        self._failing_workers: set[ActorPath] = set()
+        self._next_attempt = launch << _LAUNCH_SHIFT
+        self._next_session = (launch << _LAUNCH_SHIFT) + 1
+        self.executors = ExecutorManager(
+            slots=dag.task_count,
+            executors=min(executors, dag.task_count),
+            first_launch=(launch - 1) * _EXECUTOR_LAUNCHES + 1,
+        )
+        placement = place(dag, self.executors.slots)
+        found = {manifest.region: manifest for manifest in manifests}
+        self.regions = [
+            self._region(number, pids, placement, found.get(number))
+            for number, pids in enumerate(regions_of(dag))
+        ]
+        self._region_of = {task: each for each in self.regions for task in each.placement}
+        self.clock = ClockService(
+            dag,
+            dict.fromkeys(dag.tasks(), SessionId(0)),
+            stall_after_ms=limits.stall_after_ms,
+            now_ms=now_ms,
+            start_ms=min((each.history.clock_ms for each in self.regions), default=MIN_MS),
+        )
+        self.reports: dict[TaskId, TaskClock] = {}
+        self._is_active = False
+        self._is_master_away = False
+        self._ending: Ended | None = None
+        self.is_ended = False
+
+    def _region(
+        self,
+        number: int,
+        pids: Iterable[ProcessorId],
+        placement: Mapping[TaskId, ExecutorId],
+        newest: Manifest | None,
+    ) -> Region:
+        return Region(
+            number=number,
+            tasks=self.dag.tasks_of(*pids),
+            placement=placement,
+            version=self.dag.version,
+            newest=newest,
+            retained=self._limits.epochs_retained,
+            interval_ms=self._limits.epoch_interval_ms,
+            step_timeout_ms=self._limits.step_timeout_ms,
+        )
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that every region could go back to; 0 for the beginning."""
+        newest = [each.history.newest for each in self.regions]
+        return min((each.epoch if each else 0) for each in newest)
+
+    @property
+    def restarts(self) -> int:
+        """How many failures were survived."""
+        return self._incidents.count
+
+    @property
+    def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
+        """The tasks of each executor."""
+        tasks: dict[ExecutorId, list[TaskId]] = {}
+        for region in self.regions:
+            for task, executor_id in region.placement.items():
+                tasks.setdefault(executor_id, []).append(task)
+        return tasks
+
+    def executor_of(self, task: TaskId) -> ExecutorId | None:
+        """Return where a task runs at present; None if it does not run."""
+        region = self._region_of.get(task)
+        return region.placement[task] if region is not None and region.is_running else None
+
+    # -- executors -------------------------------------------------------------------------
+
+    def on_start(self, now_ms: int) -> list[Command]:
+        """Ask for slots."""
+        return self._settled([], now_ms)
+
+    def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
+        """Note that the master is away or back; ask it again for what it has not granted."""
+        self._is_master_away = not is_there
+        if not is_there or self._ending is not None:
+            return []
+        return [*self.executors.request_again(now_ms)]
+
+    def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[Command]:
+        """Launch executors in the slots."""
+        if self._ending is not None:
+            return [Release(worker_id=each.worker_id, slots=each.slots) for each in allocations]
+        return [*self.executors.on_allocated(allocations, now_ms)]
+
+    def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
+        """Take a process in, if it is one that was launched and has built the same graph."""
+        if self._ending is not None or not self.executors.on_registered(message):
+            return []
+        commands: list[Command] = []
+        if message.graph_hash != self.dag.structural_hash():
+            commands += self._fail(ErrorCard(cause=self._mismatch(message)), now_ms)
+        return self._settled(commands, now_ms)
+
+    def on_executor_gone(
+        self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
+    ) -> list[Command]:
+        """Restart what ran there; ask for another one if it is still needed."""
+        return self._settled(self._lose(executor_id, launch, cause, now_ms), now_ms)
+
+    def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
+        """Note that an executor does not answer: unless its worker says more, it is killed."""
+        self._suspicions.add(SilentExecutor(executor_id, launch), now_ms)
+
+    def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
+        """Count everything that a worker has started as gone."""
+        commands: list[Command] = []
+        is_known = worker in self._failing_workers
+        for executor_id, launch in self.executors.on_worker(worker):
+            is_up = executor_id in self.executors.running
+            commands += self._lose(
+                executor_id,
+                launch,
+                "its worker is lost",
+                now_ms,
+                is_known=is_known and not is_up,
+            )
+        self._failing_workers.discard(worker)
+        return self._settled(commands, now_ms)
+
+    # -- tasks -----------------------------------------------------------------------------
+
+    def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
+        """Take an executor's answer to a step of a start or an end."""
+        region = self._region_in(answer.attempt)
+        if region is None or self.is_ended:
+            return []
+        steps = region.on_answer(answer, now_ms)
+        return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
+
+    def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
+        """Take what tasks report; end a region whose tasks have all come to their end."""
+        for clock in clocks:
+            region = self._region_of.get(clock.task_id)
+            if region is None or region.sessions.get(clock.task_id) != clock.session:
+                continue
+            self.reports[clock.task_id] = clock
+            region.on_clock(clock)
+            self.clock.on_report(
+                clock.task_id,
+                clock.session,
+                clock_ms=clock.clock_ms,
+                watermark_ms=clock.watermark_ms,
+                idle=clock.idle,
+                now_ms=now_ms,
+            )
+        is_over = any(region.is_finished for region in self.regions)
+        return self._settled([], now_ms) if is_over else []
+
+    def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
+        """Restart the region of a task that raised or lost messages."""
+        region = self._region_of.get(message.task_id)
+        if region is None or region.sessions.get(message.task_id) != message.session:
+            return []
+        if not region.may_fail or self._ending is not None:
+            return []
+        if self._incidents.is_poison(message.error):
+            commands = self._fail(message.error, now_ms)
+        else:
+            commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
+        return self._settled(commands, now_ms)
+
+    def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
+        """Remember it, if both ends are there; one may be reported gone in a moment."""
+        ends = {
+            executor_id: each.launch
+            for executor_id, each in self.executors.running.items()
+            if executor_id == message.executor_id or each.data_address == message.address
+        }
+        attempts = frozenset(
+            region.attempt
+            for region in self.regions
+            if region.attempt is not None and region.is_linked and ends.keys() <= region.executors
+        )
+        if len(ends) > 1 and attempts:
+            link = BrokenLink(
+                f"the link from executor {message.executor_id} to {message.address} broke: "
+                f"{message.reason}",
+                tuple(ends.items()),
+                attempts,
+                is_known=self._suspicions.is_broken(tuple(ends.items())),
+            )
+            self._suspicions.add(link, now_ms)
+        return []
+
+    def fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
+        """End the application as failed, for a reason from outside."""
+        return self._settled(self._fail(error, now_ms), now_ms)
+
+    def replay(self, now_ms: int) -> list[Command]:
+        """Restart everything from the newest epochs, whatever the budget says."""
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "deployed":
+                region.resume_at_ms = now_ms
+                stopping = region.stop(completed=False, now_ms=now_ms)
+                commands += self._after(region, stopping, now_ms)
+        return self._settled(commands, now_ms)
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
+        """Note what an executor has stored; what came too late is deleted."""
+        region = self._region_in(message.attempt)
+        if region is None:
+            is_needed = any(each.history.needs(message.snapshot) for each in self.regions)
+            return [] if is_needed else [DropSnapshots(files=(message.snapshot,))]
+        manifest = region.on_epoch_stored(message, now_ms)
+        return self._drops() if manifest is None else [StoreManifest(manifest=manifest)]
+
+    def on_manifest_stored(self, region: int, epoch: int) -> list[Command]:
+        """Delete what a restart will not go back to any more."""
+        self.regions[region].on_manifest_stored(epoch)
+        return self._drops()
+
+    def newest_manifests(self) -> list[Manifest]:
+        """Return the newest complete epoch of each region that has one."""
+        newest = (region.history.newest for region in self.regions)
+        return [manifest for manifest in newest if manifest is not None]
+
+    def _drops(self) -> list[Command]:
+        files = tuple(file for region in self.regions for file in region.take_garbage())
+        return [DropSnapshots(files=files)] if files else []
+
+    # -- time ------------------------------------------------------------------------------
+
+    def on_tick(self, now_ms: int) -> list[Command]:
+        """Do what time asks for."""
+        if self.is_ended:
+            return []
+        commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
+        for region in self.regions:
+            commands += self._after(region, region.on_tick(now_ms), now_ms)
+            begin = region.epoch_due(now_ms)
+            if begin is not None:
+                commands += [
+                    Send(executor_id=each, message=begin) for each in sorted(region.executors)
+                ]
+        return self._settled(commands, now_ms)
+
+    def _check_executors(self, now_ms: int) -> list[Command]:
+        if self._ending is not None:
+            return []
+        commands: list[Command] = []
+        timeout_ms = self._limits.start_timeout_ms
+        for executor_id in self.executors.late(now_ms, timeout_ms):
+            commands += self._kill(
+                executor_id, f"it has not registered within {timeout_ms // 1000} s", now_ms
+            )
+        since_ms = self.executors.waiting_since_ms()
+        timeout_ms = self._limits.allocation_timeout_ms
+        if since_ms is None or self._is_master_away or now_ms - since_ms < timeout_ms:
+            return commands
+        return commands + self._fail(ErrorCard(cause=self._no_slots()), now_ms)
+
+    def _check_suspicions(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        for suspicion in self._suspicions.due(now_ms):
+            if isinstance(suspicion, BrokenLink):
+                commands += self._on_link_still_broken(suspicion, now_ms)
+            elif self.executors.is_current(suspicion.executor_id, suspicion.launch):
+                commands += self._kill(suspicion.executor_id, "it does not answer", now_ms)
+        return commands
+
+    def _on_link_still_broken(self, link: BrokenLink, now_ms: int) -> list[Command]:
+        affected = [
+            region
+            for region in self.regions
+            if region.state == "deployed" and region.attempt in link.attempts
+        ]
+        is_between_living = all(self.executors.is_current(*end) for end in link.ends)
+        if not affected or not is_between_living or self._ending is not None:
+            return []
+        names = " and ".join(str(executor_id) for executor_id, _ in link.ends)
+        what = f"link of executors {names}"
+        error = ErrorCard(cause=link.cause)
+        return self._on_trouble(affected, what, error, now_ms, is_known=link.is_known)
+
+    # -- starts, restarts, the end ---------------------------------------------------------
+
+    def _settled(self, commands: list[Command], now_ms: int) -> list[Command]:
+        """Add what can go on now that an event is dealt with."""
+        if self._ending is None:
+            commands += self._complete_finished(now_ms)
+            commands += self._deploy_all(now_ms)
+            commands += self._activated()
+            commands += self._request(now_ms)
+        return commands + self._drops() + self._end_if_done()
+
+    def _request(self, now_ms: int) -> list[ExecutorCommand]:
+        needed = {
+            each for region in self.regions for each in region.executors if region.needs(each)
+        }
+        return self.executors.request(needed, now_ms)
+
+    def _complete_finished(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "deployed" and region.is_finished:
+                stopping = region.stop(completed=True, now_ms=now_ms)
+                commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _deploy_all(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        running = self.executors.running
+        for region in self.regions:
+            is_due = region.state == "waiting" and now_ms >= region.resume_at_ms
+            if not is_due or not region.executors <= running.keys():
+                continue
+            steps = region.deploy(
+                attempt=self._next_attempt,
+                first_session=self._next_session,
+                executors=running,
+                now_ms=now_ms,
+            )
+            self._next_attempt += 1
+            self._next_session += len(region.placement)
+            self.clock.on_restart(region.sessions, start_ms=region.history.clock_ms, now_ms=now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    def _activated(self) -> list[Command]:
+        if self._is_active or not all(
+            each.is_running or each.state == "done" for each in self.regions
+        ):
+            return []
+        self._is_active = True
+        return [Activated()]
+
+    def _after(
+        self, region: Region, steps: Iterable[deployment.Command], now_ms: int
+    ) -> list[Command]:
+        """Do what a deployment says."""
+        commands: list[Command] = []
+        for step in steps:
+            match step:
+                case deployment.Send():
+                    commands.append(step)
+                case deployment.Ready():
+                    region.on_ready(now_ms)
+                case deployment.Failed():
+                    commands += self._on_start_failed(region, step, now_ms)
+                case deployment.Stopped():
+                    commands += self._on_stopped(region, step, now_ms)
+        return commands
+
+    def _on_start_failed(
+        self, region: Region, failed: deployment.Failed, now_ms: int
+    ) -> list[Command]:
+        error = ErrorCard(cause=failed.cause)
+        commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
+        for executor_id in failed.silent:
+            commands += self._kill(executor_id, "it does not answer", now_ms)
+        return commands
+
+    def _on_stopped(
+        self, region: Region, stopped: deployment.Stopped, now_ms: int
+    ) -> list[Command]:
+        commands: list[Command] = []
+        was_completed, region.state = region.is_completed, "waiting"
+        if self._ending is not None or (was_completed and not stopped.errors):
+            region.state = "done"
+        elif was_completed:
+            commands += self._on_trouble([region], "the end", stopped.errors[0], now_ms)
+        for executor_id in stopped.silent:
+            commands += self._kill(executor_id, "it has not stopped its tasks", now_ms)
+        return commands
+
+    def _lose(
+        self,
+        executor_id: ExecutorId,
+        launch: int,
+        cause: str,
+        now_ms: int,
+        *,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Go on without a process; what it hurts is stopped, to start again."""
+        was_up = executor_id in self.executors.running
+        worker = self.executors.worker_of(executor_id)
+        if not self.executors.on_gone(executor_id, launch) or self.is_ended:
+            return []
+        if worker is not None:
+            self._failing_workers.add(worker)
+        needing = [region for region in self.regions if region.needs(executor_id)]
+        hurt = [region for region in needing if region.may_fail]
+        is_known |= any(region.was_hurt_with(executor_id, launch) for region in self.regions)
+        for region in hurt:
+            region.is_completed = False
+        commands: list[Command] = []
+        for region in self.regions:
+            steps = region.on_executor_lost(executor_id, now_ms)
+            told = [step for step in steps if not isinstance(step, deployment.Failed)]
+            commands += self._after(region, told, now_ms)
+        if self._ending is not None or not needing:
+            return commands
+        error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
+        commands += self._on_trouble(
+            hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
+        )
+        if not was_up:  # Another one would hardly fare better at once.
+            self.executors.pause(executor_id, self._incidents.resume_at_ms)
+        return commands
+
+    def _kill(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:
+        """Have a process killed that does not do its work, and go on without it."""
+        commands: list[Command] = []
+        for stop in self.executors.stop(executor_id, kill=True, reason=cause):
+            commands += [stop, *self._lose(executor_id, stop.launch, cause, now_ms)]
+        return commands
+
+    def _on_trouble(
+        self,
+        regions: Iterable[Region],
+        what: str,
+        error: ErrorCard,
+        now_ms: int,
+        *,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Spend one restart on all that a failure stops, or give up."""
+        hit = [f"region {region.number}" for region in regions]
+        if not hit and not is_known:
+            hit = [what]  # It failed on its own.
+        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
+        if isinstance(decision, GiveUp):
+            return self._fail(error, now_ms)
+        commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]
+        for region in regions:
+            steps = region.restart(now_ms + decision.delay_ms, now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    def _fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
+        """End everything with this cause; the first one stays."""
+        if self._ending is not None:
+            return []
+        self._ending = Ended(status="failed", cause=error)
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "waiting":
+                region.state = "done"
+            stopping = region.stop(completed=False, now_ms=now_ms)
+            commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _end_if_done(self) -> list[Command]:
+        if self.is_ended or any(region.state != "done" for region in self.regions):
+            return []
+        self.is_ended = True
+        ended = self._ending or Ended(status="succeeded", cause=None)
+        self._ending = ended
+        return [*self.executors.stop_all(ended.status), ended]
+
+    def _region_in(self, attempt: int) -> Region | None:
+        return next((each for each in self.regions if each.attempt == attempt), None)
+
+    # -- texts -----------------------------------------------------------------------------
+
+    def _no_slots(self) -> str:
+        wanted, missing = self.dag.task_count, self.executors.waiting_slots
+        return (
+            f"got {wanted - missing} of {wanted} slots within "
+            f"{self._limits.allocation_timeout_ms // 1000} s: add workers, raise worker.slots, "
+            "lower the parallelism, or stop other applications"
+        )
+
+    def _mismatch(self, message: RegisterExecutor) -> str:
+        difference = graph_difference(self.dag.description, message.graph)
+        return (
+            f"executor {message.executor_id} built another graph than the app master "
+            f"({difference}): the program must build the same graph in every process; look for "
+            "what differs, such as arguments, environment, files that are read, random numbers, "
+            "or another version of a library"
+        )

@@ -1,0 +1,231 @@
+"""A client asks about, or acts on, applications beyond what `cluster` has; and the answers.
+
+What the master does not know itself, the process that answers clients asks of the app master
+(`DescribeApplication`, `ReplayNow`, `ReplayQuarantined`) or of a worker (`ReadLog`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.messages.cluster import Artifact, ErrorCard
+
+__all__ = [
+    "APP_MASTER_QUESTIONS",
+    "ArtifactMissing",
+    "ArtifactPart",
+    "ArtifactStored",
+    "DescribeApplication",
+    "GetAddresses",
+    "GetArtifactPart",
+    "HasArtifact",
+    "ListQuarantined",
+    "LogText",
+    "QuarantinedList",
+    "QuarantinedRecord",
+    "ReadLog",
+    "ReplayAccepted",
+    "ReplayNow",
+    "ReplayQuarantined",
+    "RestartApplication",
+    "RoleAddresses",
+    "UploadArtifact",
+    "WorkerAddress",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HasArtifact:
+    """Does the master have these bytes? Answer: `ArtifactStored` or `ArtifactMissing`."""
+
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadArtifact:
+    """Some bytes of an artifact, in order from offset 0.
+
+    Answer to the last: `ArtifactStored` or `Refused`; to the others: `ArtifactMissing` with what
+    was received, or `Refused`.
+    """
+
+    sha256: str
+    offset: int
+    data: bytes
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactMissing:
+    """The master does not have all of it; ``received`` bytes of the upload are there."""
+
+    sha256: str
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactStored:
+    """The master has it."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetArtifactPart:
+    """A worker fetches an artifact. Answer: `ArtifactPart` or `Refused`."""
+
+    sha256: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPart:
+    """Some bytes of it; ``last`` with the last ones."""
+
+    sha256: str
+    offset: int
+    data: bytes
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeApplication:
+    """Answer: `ApplicationDetail`, or `Refused` while there is no app master."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartApplication:
+    """Stop it if it runs, and submit the same once more. Answer: `Submitted` or `Refused`.
+
+    Gearpump: `RestartApplication`.
+    """
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayNow:
+    """Restart all tasks from the newest epoch. Answer: `ReplayAccepted` or `Refused`.
+
+    Costs nothing of the restart budget. Gearpump: ``gear replay``.
+    """
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayAccepted:
+    """The tasks are being restarted from an epoch (0: from the beginning)."""
+
+    app_id: AppId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLog:
+    """The last lines of an executor's log (-1: the app master's). Answer: `LogText` or `Refused`.
+
+    ``launch`` 0 means the newest. ``after`` is the ``position`` of an earlier answer: then what
+    was written since, as far as it is still there.
+    """
+
+    app_id: AppId
+    executor_id: ExecutorId
+    lines: int
+    launch: int = 0
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogText:
+    """Lines of a log, oldest first; ``source`` says which. ``position`` is where they end."""
+
+    source: str
+    text: str
+    launch: int = 0
+    position: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedRecord:
+    """A record that was put aside. ``value`` is the payload's bytes, ``error.record`` its text."""
+
+    number: int
+    processor_id: int
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuarantined:
+    """Answer: `QuarantinedList` or `Refused`. Also of an application that has ended.
+
+    A client gets the records that ``numbers`` names whole, and of others what fits a line: no
+    value, no traceback. The master itself does not look at ``numbers`` and gives all.
+    """
+
+    app_id: AppId
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedList:
+    """Records put aside, oldest first, without those that were replayed.
+
+    ``total`` is above 0 when there are more than fit into one answer.
+    """
+
+    app_id: AppId
+    records: tuple[QuarantinedRecord, ...]
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayQuarantined:
+    """Give records (all if none are named) back to their operators.
+
+    Answer: `QuarantinedList` of those that were given, or `Refused`. One that fails again is
+    quarantined again, under a new number.
+
+    A client names numbers only. The app master gets the records with it, and gives them to
+    tasks. Then the master is asked the same with the numbers that were given: it marks them as
+    replayed, and they are listed no more.
+    """
+
+    app_id: AppId
+    numbers: tuple[int, ...] = ()
+    records: tuple[QuarantinedRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerAddress:
+    """A worker and where it is."""
+
+    worker_id: WorkerId
+    worker: ActorPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAddresses:
+    """Who has to do with an application? Asked within the master's process only."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleAddresses:
+    """Answer to `GetAddresses`. ``app_master`` is None while there is none."""
+
+    app_id: AppId
+    app_master: ActorPath | None
+    workers: tuple[WorkerAddress, ...]
+    artifact: Artifact
+
+
+#: What an app master answers.
+APP_MASTER_QUESTIONS: Final = (DescribeApplication, ReplayNow, ReplayQuarantined)

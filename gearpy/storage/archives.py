@@ -1,0 +1,302 @@
+"""Unpacks uploaded programs; trusts nothing that an archive says.
+
+A `.py` file is copied; a `.zip` or `.whl` is unpacked into a fresh folder. Refused are: names
+that lead out of the folder or that some system would take for one another, links and devices,
+encrypted entries, and whatever unpacks to more files or bytes than allowed. All names are checked
+before anything is written; sizes are counted while it is written. When an archive is refused,
+nothing is left of it.
+"""
+
+import os
+import re
+import shutil
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO, Final
+
+from gearpy.config.daemons import ArtifactConfig
+from gearpy.errors import ConfigError
+
+__all__ = ["SUFFIXES", "ArtifactLimits", "check_filename", "unpack"]
+
+#: What an artifact may be.
+SUFFIXES: Final = (".py", ".zip", ".whl")
+
+#: An archive may unpack to so many times its size; text does to five times, bombs to a thousand.
+RATIO_MAX: Final = 100
+#: So much may be unpacked whatever the ratio; a table of zeros is no attack.
+RATIO_FREE_BYTES: Final = 16 * 1024 * 1024
+#: Bytes that the list of files in an archive may take for each file that is allowed.
+LISTING_BYTES_PER_FILE: Final = 512
+MISTAKES_MAX: Final = 10
+FILENAME_BYTES_MAX: Final = 180
+NAME_BYTES_MAX: Final = 255
+PATH_BYTES_MAX: Final = 1024
+
+_CHUNK_BYTES: Final = 64 * 1024
+_FILENAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\:]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_STREAMED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
+
+#: The record at the end of a zip file; the size of its list of files is all that is read of it.
+_END: Final = struct.Struct("<12xI6x")
+_END_SIGN: Final = b"PK\x05\x06"
+_COMMENT_BYTES_MAX: Final = 0xFFFF
+#: Stands before it in archives of the 64-bit form, whose sizes are elsewhere.
+_LOCATOR_SIGN: Final = b"PK\x06\x07"
+_LOCATOR_BYTES: Final = 20
+
+#: What `zipfile` raises for archives that are not what they claim.
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactLimits:
+    """How large a program may be, packed and unpacked."""
+
+    bytes_max: int
+    unpacked_bytes_max: int
+    files_max: int
+
+    @classmethod
+    def of(cls, config: ArtifactConfig) -> "ArtifactLimits":
+        """Return what a configuration says."""
+        return cls(
+            bytes_max=config.max_bytes,
+            unpacked_bytes_max=config.unpacked_max_bytes,
+            files_max=config.files_max,
+        )
+
+
+def check_filename(filename: str) -> None:
+    """Refuse what is no plain name of a `.py`, `.zip` or `.whl` file.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    plain = _FILENAME.fullmatch(filename) is not None and not filename.startswith(".")
+    if not plain or len(filename.encode("utf-8", "replace")) > FILENAME_BYTES_MAX:
+        raise ConfigError(f"{filename[:80]!r} is no plain file name for an artifact: rename it")
+    if not filename.endswith(SUFFIXES):
+        raise ConfigError(f"{filename} is not a program: give a .py, .zip or .whl file")
+
+
+def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
+    """Unpack an artifact into ``folder``, which must not exist. All of it is on disk after.
+
+    Args:
+        packed: where its bytes are.
+        folder: is made; only its owner can enter.
+        filename: what the bytes are.
+        limits: how much may come out.
+
+    Raises:
+        ConfigError: it is refused, or damaged; ``folder`` does not exist then.
+    """
+    check_filename(filename)
+    folder.mkdir(mode=0o700)
+    try:
+        if filename.endswith(".py"):
+            _copy(packed, folder / filename, filename, limits)
+        else:
+            _unzip(packed, folder, filename, limits)
+        _sync_folders(folder)
+    except _DAMAGED as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ConfigError(f"{filename} is damaged: {error}") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _copy(packed: Path, target: Path, filename: str, limits: ArtifactLimits) -> None:
+    meter = _Meter(filename, packed.stat().st_size, limits)
+    with packed.open("rb") as source, _created(target) as out:
+        meter.copy(source, out)
+
+
+def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
+    with packed.open("rb") as file:
+        _check_listing(file, filename, limits)
+        with zipfile.ZipFile(file) as archive:
+            entries = _checked(archive.infolist(), filename, limits)
+            meter = _Meter(filename, packed.stat().st_size, limits)
+            for entry in entries:
+                target = folder / entry.filename
+                if entry.is_dir():
+                    _make_folders(folder, target)
+                    continue
+                _make_folders(folder, target.parent)
+                with archive.open(entry) as source, _created(target) as out:
+                    meter.copy(source, out)
+
+
+class _Meter:
+    """Copies, and counts what was copied against the limits."""
+
+    def __init__(self, filename: str, packed_bytes: int, limits: ArtifactLimits) -> None:
+        self._filename = filename
+        self._limit = limits.unpacked_bytes_max
+        self._by_ratio = max(RATIO_FREE_BYTES, packed_bytes * RATIO_MAX)
+        self._copied = 0
+
+    def copy(self, source: IO[bytes], out: BinaryIO) -> None:
+        while chunk := source.read(_CHUNK_BYTES):
+            self._copied += len(chunk)
+            if self._copied > self._limit:
+                raise _too_large(self._filename, self._limit)
+            if self._copied > self._by_ratio:
+                raise ConfigError(
+                    f"{self._filename} unpacks to more than {RATIO_MAX} times its size: "
+                    "store large data elsewhere"
+                )
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _created(path: Path) -> BinaryIO:
+    """Open a file that nobody else can have put there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def _make_folders(folder: Path, target: Path) -> None:
+    missing = []
+    while target != folder and not target.is_dir():
+        missing.append(target)
+        target = target.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700)
+
+
+def _sync_folders(folder: Path) -> None:
+    for root, _, _ in os.walk(folder):
+        number = os.open(root, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+# -- what an archive says of itself ----------------------------------------------------------
+
+
+def _checked(
+    entries: Sequence[zipfile.ZipInfo], filename: str, limits: ArtifactLimits
+) -> Sequence[zipfile.ZipInfo]:
+    """Return the entries if all of them may be unpacked; else tell what is wrong."""
+    if len(entries) > limits.files_max:
+        raise _too_many(filename, limits.files_max)
+    if sum(entry.file_size for entry in entries) > limits.unpacked_bytes_max:
+        raise _too_large(filename, limits.unpacked_bytes_max)
+    mistakes = [
+        f"{filename}: entry {_shown(entry)} {mistake}"
+        for entry in entries
+        if (mistake := _mistake_in(entry))
+    ]
+    # Only names of a sane length are compared.
+    mistakes = mistakes or [f"{filename}: {clash}" for clash in _clashes(entries)]
+    if mistakes:
+        raise ConfigError(*mistakes[:MISTAKES_MAX])
+    return entries
+
+
+def _mistake_in(entry: zipfile.ZipInfo) -> str:
+    if entry.flag_bits & _ENCRYPTED:
+        return "is encrypted"
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in {0, stat.S_IFREG, stat.S_IFDIR} or (kind == stat.S_IFDIR) > entry.is_dir():
+        return "is a link or a device: put a plain file there"
+    if entry.compress_type not in _STREAMED:
+        return "is compressed in another way than deflate"
+    return _mistake_in_name(entry.orig_filename) or _mistake_in_name(entry.filename)
+
+
+def _mistake_in_name(name: str) -> str:
+    if _CONTROL.search(name):
+        return "has a control character in its name"
+    if name.startswith("/") or "\\" in name or ":" in name:
+        return "has an absolute path, a drive or a backslash in its name"
+    parts = name.removesuffix("/").split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        return "has a path that leads elsewhere"
+    lengths = [len(part.encode("utf-8", "replace")) for part in parts]
+    if max(lengths) > NAME_BYTES_MAX or sum(lengths) + len(lengths) > PATH_BYTES_MAX:
+        return "has too long a name"
+    return ""
+
+
+def _clashes(entries: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    """Yield which names are there twice, or that some system would take for one another."""
+    spellings: dict[str, str] = {}
+    files: Counter[str] = Counter()
+    folders: set[str] = set()
+    for entry in entries:
+        name = entry.filename.removesuffix("/")
+        above = [name[:place] for place, char in enumerate(name) if char == "/"]
+        folders.update(above)
+        if entry.is_dir():
+            folders.add(name)
+        else:
+            files[name] += 1
+        for each in (*above, name):
+            known = spellings.setdefault(_folded(each), each)
+            if known != each:
+                yield f"{known!r} and {each!r} are one name on some systems: rename one"
+    for name, times in files.items():
+        if times > 1 or name in folders:
+            yield f"{name!r} is there twice: keep one"
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None:
+    """Refuse a list of files that is too large to be read into memory."""
+    size = file.seek(0, os.SEEK_END)
+    tail_bytes = min(size, _LOCATOR_BYTES + _END.size + _COMMENT_BYTES_MAX)
+    file.seek(size - tail_bytes)
+    tail = file.read(tail_bytes)
+    place = tail.rfind(_END_SIGN)
+    if place < 0 or len(tail) - place < _END.size:
+        raise ConfigError(f"{filename} is damaged: it does not end as a zip file does")
+    if tail[: max(0, place - _LOCATOR_BYTES + len(_LOCATOR_SIGN))].endswith(_LOCATOR_SIGN):
+        raise ConfigError(f"{filename} is a zip file of the 64-bit form: submit a smaller one")
+    listing_bytes = _END.unpack_from(tail, place)[0]
+    if listing_bytes > limits.files_max * LISTING_BYTES_PER_FILE:
+        raise _too_many(filename, limits.files_max)
+    file.seek(0)
+
+
+def _shown(entry: zipfile.ZipInfo) -> str:
+    return repr(entry.orig_filename[:80])
+
+
+def _too_large(filename: str, limit: int) -> ConfigError:
+    return ConfigError(
+        f"{filename} unpacks to more than {limit} bytes: see artifact.unpacked-max-bytes"
+    )
+
+
+def _too_many(filename: str, limit: int) -> ConfigError:
+    return ConfigError(f"{filename} has more than {limit} files: see artifact.files-max")

@@ -1,0 +1,284 @@
+"""Programs that were uploaded, each a file named after the SHA-256 of its bytes."""
+
+import hashlib
+import os
+import re
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from gearpy.errors import ConfigError
+from gearpy.messages.client import (
+    ArtifactMissing,
+    ArtifactPart,
+    ArtifactStored,
+    GetArtifactPart,
+    HasArtifact,
+    UploadArtifact,
+)
+from gearpy.messages.cluster import Refused
+
+__all__ = [
+    "ARTIFACT_QUESTIONS",
+    "PART_BYTES",
+    "ArtifactDesk",
+    "ArtifactQuestion",
+    "ArtifactStore",
+    "is_sha256",
+]
+
+#: Artifacts travel in parts of this size.
+PART_BYTES: Final = 256 * 1024
+
+#: Uploads under way; the one that has waited longest gives way to another.
+UPLOADS_MAX: Final = 16
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_PARTIAL: Final = ".partial"
+
+
+def is_sha256(text: str) -> bool:
+    """Whether a text is a SHA-256 in hex, and so safe as the name of a file."""
+    return _SHA256.fullmatch(text) is not None
+
+
+@dataclass(eq=False, slots=True)
+class _Upload:
+    """What has arrived of one artifact; ``lock`` is held while more is written."""
+
+    path: Path
+    received: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: bool = False
+
+
+class ArtifactStore:
+    """Keeps artifacts in a folder, by content; one that was stored never changes.
+
+    An upload may stop and go on where it was, as long as the process lives. It counts only when
+    all of it has arrived, has the SHA-256 it was announced with, and is on disk.
+
+    Runs on: any thread. Restart: keeps what was stored; uploads under way begin again.
+
+    Args:
+        folder: made if it is not there.
+        bytes_max: an artifact above this size is refused.
+    """
+
+    def __init__(self, folder: Path, bytes_max: int) -> None:
+        self._folder = folder
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._uploads: dict[str, _Upload] = {}  # The one that was written to last is last.
+        self._sound: set[str] = set()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for leftover in folder.glob(f"*{_PARTIAL}"):
+            leftover.unlink(missing_ok=True)
+
+    def shas(self) -> tuple[str, ...]:
+        """Return what is stored, sorted."""
+        return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
+
+    def has(self, sha256: str) -> bool:
+        """Whether it is stored, and still what it was.
+
+        The bytes are read once in the life of the process. What has rotted on disk is dropped,
+        so that it can be uploaded again.
+        """
+        path = self._path(sha256)
+        if sha256 in self._sound or not path.is_file():
+            return path.is_file()
+        with path.open("rb") as file:
+            sound = hashlib.file_digest(file, "sha256").hexdigest() == sha256
+        if sound:
+            self._sound.add(sha256)
+        else:
+            path.unlink(missing_ok=True)
+        return sound
+
+    def size(self, sha256: str) -> int:
+        """Return how many bytes it has.
+
+        Raises:
+            ConfigError: it is not stored.
+        """
+        try:
+            return self._path(sha256).stat().st_size
+        except FileNotFoundError:
+            raise _unknown(sha256) from None
+
+    def received(self, sha256: str) -> int:
+        """Return how much of an upload under way has arrived."""
+        with self._lock:
+            upload = self._uploads.get(sha256)
+            return upload.received if upload is not None else 0
+
+    def read(self, sha256: str, *, offset: int, count: int) -> bytes:
+        """Return up to ``count`` bytes from ``offset``.
+
+        Raises:
+            ConfigError: it is not stored, or is shorter.
+        """
+        if not self.has(sha256):
+            raise _unknown(sha256)
+        size = self.size(sha256)
+        if not 0 <= offset <= size:
+            raise ConfigError(f"artifact {sha256[:12]} has {size} bytes, none at {offset}")
+        with self._path(sha256).open("rb") as file:
+            file.seek(offset)
+            return file.read(count)
+
+    def write(self, sha256: str, *, offset: int, data: bytes, last: bool) -> bool:
+        """Take some bytes of an upload; return whether it is stored now.
+
+        What has arrived before is skipped, and what would leave a gap is not taken: `received`
+        tells where to go on.
+
+        Raises:
+            ConfigError: it is too large, or in the end has another SHA-256.
+            OSError: it cannot be written.
+        """
+        self._path(sha256)
+        if offset < 0 or offset + len(data) > self._bytes_max:
+            raise ConfigError(
+                f"the artifact has {offset + len(data)} bytes or more, "
+                f"at most {self._bytes_max} are taken: raise artifact.max-bytes of the master"
+            )
+        if self.has(sha256):
+            return True
+        upload = self._upload(sha256)
+        with upload.lock:
+            if upload.ended:  # Another thread had the last part, or it gave way.
+                return self.has(sha256)
+            try:
+                return self._take(sha256, upload, offset=offset, data=data, last=last)
+            except BaseException:
+                self._end(sha256, upload)
+                raise
+
+    def drop(self, sha256: str) -> None:
+        """Remove an artifact and any upload of it; does nothing when there is none."""
+        with self._lock:
+            upload = self._uploads.get(sha256)
+        if upload is not None:
+            with upload.lock:
+                self._end(sha256, upload)
+        self._sound.discard(sha256)
+        self._path(sha256).unlink(missing_ok=True)
+
+    def _take(self, sha256: str, upload: _Upload, *, offset: int, data: bytes, last: bool) -> bool:
+        new = data[upload.received - offset :] if offset <= upload.received else b""
+        if new:
+            with upload.path.open("ab") as file:
+                if file.tell() != upload.received:
+                    raise ConfigError(f"{upload.path} was changed by others: upload it again")
+                file.write(new)
+            upload.digest.update(new)
+            upload.received += len(new)
+        if not last or upload.received < offset + len(data):
+            return False
+        self._finish(sha256, upload)
+        return True
+
+    def _finish(self, sha256: str, upload: _Upload) -> None:
+        if upload.digest.hexdigest() != sha256:
+            raise ConfigError(
+                f"the artifact has SHA-256 {upload.digest.hexdigest()[:12]}..., "
+                f"was announced as {sha256[:12]}...: upload it again"
+            )
+        with upload.path.open("ab") as file:
+            os.fsync(file.fileno())
+        upload.path.rename(self._path(sha256))
+        _sync_folder(self._folder)
+        self._sound.add(sha256)
+        self._end(sha256, upload)
+
+    def _upload(self, sha256: str) -> _Upload:
+        """Return the upload of an artifact, begun now if there is none."""
+        with self._lock:
+            upload = self._uploads.pop(sha256, None) or self._begin(sha256)
+            self._uploads[sha256] = upload
+            oldest = next(iter(self._uploads.items()))
+            crowded = len(self._uploads) > UPLOADS_MAX
+        if crowded:
+            with oldest[1].lock:
+                self._end(*oldest)
+        return upload
+
+    def _begin(self, sha256: str) -> _Upload:
+        path = self._folder / f"{sha256}{_PARTIAL}"
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        return _Upload(path)
+
+    def _end(self, sha256: str, upload: _Upload) -> None:
+        with self._lock:
+            if upload.ended:
+                return
+            upload.ended = True
+            upload.path.unlink(missing_ok=True)
+            if self._uploads.get(sha256) is upload:
+                del self._uploads[sha256]
+
+    def _path(self, sha256: str) -> Path:
+        if not is_sha256(sha256):
+            raise ConfigError(f"{sha256[:80]!r} is no SHA-256: give 64 hex digits in lower case")
+        return self._folder / sha256
+
+
+ArtifactQuestion: TypeAlias = HasArtifact | UploadArtifact | GetArtifactPart
+
+#: What an `ArtifactDesk` answers.
+ARTIFACT_QUESTIONS: Final = (HasArtifact, UploadArtifact, GetArtifactPart)
+
+
+class ArtifactDesk:
+    """Answers questions about artifacts; never raises.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+
+    def answer(
+        self, message: ArtifactQuestion
+    ) -> ArtifactStored | ArtifactMissing | ArtifactPart | Refused:
+        """Do what is asked and return the answer."""
+        try:
+            match message:
+                case HasArtifact(sha256=sha256):
+                    return self._state(sha256, stored=self._store.has(sha256))
+                case UploadArtifact(sha256=sha256, offset=offset, data=data, last=last):
+                    stored = self._store.write(sha256, offset=offset, data=data, last=last)
+                    return self._state(sha256, stored=stored)
+                case GetArtifactPart(sha256=sha256, offset=offset):
+                    return self._part(sha256, offset)
+        except ConfigError as error:
+            return Refused(reason=str(error))
+        except OSError as error:
+            return Refused(reason=f"the master cannot store or read artifacts: {error.strerror}")
+
+    def _state(self, sha256: str, *, stored: bool) -> ArtifactStored | ArtifactMissing:
+        if stored:
+            return ArtifactStored(sha256=sha256, size=self._store.size(sha256))
+        return ArtifactMissing(sha256=sha256, received=self._store.received(sha256))
+
+    def _part(self, sha256: str, offset: int) -> ArtifactPart:
+        data = self._store.read(sha256, offset=offset, count=PART_BYTES)
+        last = offset + len(data) == self._store.size(sha256)
+        return ArtifactPart(sha256=sha256, offset=offset, data=data, last=last)
+
+
+def _unknown(sha256: str) -> ConfigError:
+    return ConfigError(f"the master has no artifact {sha256[:12]}: submit the program again")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that a new name in a folder is on disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

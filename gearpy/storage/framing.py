@@ -1,0 +1,159 @@
+"""The bytes of a log's files: frames of records, snapshots, and what is wrong with them.
+
+A segment is a header and then frames; a frame holds what one append was given, so that after a
+crash there is all of it or nothing. The checksum of a frame begins with a number that each
+segment draws anew: what a record says can never look like a frame.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from gearpy.errors import LogDamaged
+
+__all__ = [
+    "FORMAT_VERSION",
+    "FRAME_BYTES_MAX",
+    "Segment",
+    "frame_of",
+    "header_of",
+    "read_segment",
+    "read_snapshot",
+    "snapshot_of",
+]
+
+#: Of segments and snapshots; raised when either can no longer be read by an older gearpy.
+FORMAT_VERSION: Final = 1
+#: What one append may hold.
+FRAME_BYTES_MAX: Final = 1 << 30
+
+_SEGMENT_MAGIC: Final = b"gearlog\n"
+_SNAPSHOT_MAGIC: Final = b"gearsnap"
+_FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
+_HEADER: Final = Struct(">8sHII")  # Magic, version, salt, checksum of these.
+_FRAME: Final = Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
+_LENGTH: Final = Struct(">I")
+_SNAPSHOT: Final = Struct(">8sHQI")  # Magic, version, bytes of the state, its checksum.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """What a segment holds. Bytes from ``good_bytes`` on are of an append that a crash cut off."""
+
+    salt: int
+    records: tuple[bytes, ...]
+    good_bytes: int
+    torn_bytes: int
+
+
+def header_of(salt: int) -> bytes:
+    """Return the beginning of a segment."""
+    plain = _HEADER.pack(_SEGMENT_MAGIC, FORMAT_VERSION, salt, 0)[:-4]
+    return plain + _LENGTH.pack(crc32(plain))
+
+
+def frame_of(records: Sequence[bytes], salt: int) -> bytes:
+    """Return the records of one append."""
+    body = b"".join(part for each in records for part in (_LENGTH.pack(len(each)), each))
+    assert len(body) <= FRAME_BYTES_MAX, f"{len(body)} bytes in one append"
+    return _FRAME.pack(_FRAME_MAGIC, len(body), _checksum(body, salt)) + body
+
+
+def read_segment(data: bytes, file: str) -> Segment:
+    """Return what a segment holds.
+
+    Raises:
+        LogDamaged: something is wrong that a crash during the last append cannot have done.
+    """
+    salt = _salt_of(data, file)
+    at, records = _HEADER.size, list[bytes]()
+    while at < len(data):
+        body = _body_at(data, at, salt)
+        if body is None:
+            _check_is_the_last(data, at, salt, file)
+            break
+        records += _records_in(body)
+        at += _FRAME.size + len(body)
+    return Segment(
+        salt=salt, records=tuple(records), good_bytes=at, torn_bytes=max(0, len(data) - at)
+    )
+
+
+def snapshot_of(state: bytes) -> bytes:
+    """Return a snapshot as a file."""
+    checksum = crc32(state)
+    return _SNAPSHOT.pack(_SNAPSHOT_MAGIC, FORMAT_VERSION, len(state), checksum) + state
+
+
+def read_snapshot(data: bytes, file: str) -> bytes:
+    """Return the state that a snapshot holds.
+
+    Raises:
+        LogDamaged: not a byte of it can be trusted.
+    """
+    if len(data) < _SNAPSHOT.size:
+        raise LogDamaged(file=file, offset=len(data), reason="the file ends within its header")
+    magic, version, size, checksum = _SNAPSHOT.unpack_from(data)
+    _check_kind(magic, _SNAPSHOT_MAGIC, version, file)
+    state = data[_SNAPSHOT.size :]
+    if len(state) != size:
+        reason = f"the file holds {len(state)} bytes of {size}"
+        raise LogDamaged(file=file, offset=len(data), reason=reason)
+    if crc32(state) != checksum:
+        raise LogDamaged(file=file, offset=_SNAPSHOT.size, reason="the checksum does not match")
+    return state
+
+
+def _salt_of(data: bytes, file: str) -> int:
+    if len(data) < _HEADER.size:
+        raise LogDamaged(file=file, offset=len(data), reason="the file ends within its header")
+    magic, version, salt, checksum = _HEADER.unpack_from(data)
+    _check_kind(magic, _SEGMENT_MAGIC, version, file)
+    if checksum != crc32(data[: _HEADER.size - _LENGTH.size]):
+        raise LogDamaged(file=file, offset=0, reason="the checksum of the header does not match")
+    return int(salt)
+
+
+def _check_kind(magic: bytes, wanted: bytes, version: int, file: str) -> None:
+    if magic != wanted:
+        raise LogDamaged(file=file, offset=0, reason="the file does not begin as it must")
+    if version != FORMAT_VERSION:
+        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
+        raise LogDamaged(file=file, offset=len(magic), reason=reason)
+
+
+def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
+    """Return the body of the frame that begins there; None if that is no whole frame."""
+    if len(data) - at < _FRAME.size:
+        return None
+    magic, size, checksum = _FRAME.unpack_from(data, at)
+    start = at + _FRAME.size
+    if magic != _FRAME_MAGIC or size > len(data) - start:
+        return None
+    body = memoryview(data)[start : start + size]
+    return body if _checksum(body, salt) == checksum else None
+
+
+def _check_is_the_last(data: bytes, at: int, salt: int, file: str) -> None:
+    """Refuse what is broken before something that is whole: later appends were promised."""
+    later = data.find(_FRAME_MAGIC, at + 1)
+    while later >= 0:
+        if _body_at(data, later, salt) is not None:
+            reason = f"a damaged record, with good ones after it from byte {later}"
+            raise LogDamaged(file=file, offset=at, reason=reason)
+        later = data.find(_FRAME_MAGIC, later + 1)
+
+
+def _records_in(body: memoryview) -> Iterator[bytes]:
+    at = 0
+    while at < len(body):
+        (size,) = _LENGTH.unpack_from(body, at)
+        at += _LENGTH.size
+        yield bytes(body[at : at + size])
+        at += size
+
+
+def _checksum(body: bytes | memoryview, salt: int) -> int:
+    return crc32(body, crc32(_LENGTH.pack(len(body)), salt))

@@ -1,0 +1,254 @@
+"""An append-only log: what was appended is there after any crash."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from gearpy.errors import LogBroken, LogDamaged
+from gearpy.storage.disk import TEMPORARY, Disk, FolderDisk, MemoryDisk, replace
+from gearpy.storage.framing import (
+    frame_of,
+    header_of,
+    read_segment,
+    read_snapshot,
+    snapshot_of,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["FileLog", "Log", "MemoryLog", "Replay"]
+
+_log = logging.getLogger(__name__)
+_NAME: Final = re.compile(r"(segment|snapshot)-(\d{20})")
+
+
+class Replay(NamedTuple):
+    """What a log holds: the newest snapshot, and what was appended since."""
+
+    snapshot: bytes | None
+    records: Sequence[bytes]
+
+
+class Log(Protocol):
+    """Records in order. A log that other masters hold too can take the place of a local one.
+
+    Once `append` or `snapshot` has raised, both raise `LogBroken` for ever: whether the last
+    records are there is then known only after the log was opened again.
+    """
+
+    def append(self, records: Sequence[bytes]) -> int:
+        """Add records; return how many there are, from the beginning, once these are durable.
+
+        After a crash in the midst of it there are all of them or none.
+
+        Raises:
+            LogBroken: they may or may not be there after a restart.
+        """
+        ...
+
+    def replay(self) -> Replay:
+        """Return all that counts.
+
+        Raises:
+            LogDamaged: a file was changed by something else than this log.
+        """
+        ...
+
+    def snapshot(self, state: bytes) -> None:
+        """Replace all records up to here by what they have led to.
+
+        Raises:
+            LogBroken: the log still holds everything, before or after the snapshot.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let others open it. Does nothing when called again."""
+        ...
+
+
+class FileLog:
+    """`Log` in a folder: a snapshot, and one segment with the records since.
+
+    A snapshot is written, then the next segment begun, and only then is removed what they
+    replace; so at each moment, one of both generations is whole. Both are numbered by how
+    many records came before.
+
+    Runs on: one thread at a time. Restart: open a new one after `close`.
+
+    Raises:
+        ConfigError: another process, or another log of this one, has the folder.
+        LogDamaged: a file was changed by something else than this log.
+        OSError: the folder cannot be used.
+    """
+
+    def __init__(self, where: Path | str | Disk) -> None:
+        self._disk: Disk = FolderDisk(where) if isinstance(where, str | Path) else where
+        self._broken = ""
+        self._start = 0  # Records before the segment that is written to.
+        self._count = 0  # Records in it.
+        self._salt = 0
+        self._disk.lock()
+        try:
+            self._open()
+        except BaseException:
+            self._disk.unlock()
+            raise
+
+    def append(self, records: Sequence[bytes]) -> int:
+        """See `Log`."""
+        if records:
+            frame = frame_of(records, self._salt)
+            with self._writing():
+                self._disk.write(self._segment, frame)
+                self._disk.sync(self._segment)
+            self._count += len(records)
+        return self._start + self._count
+
+    def replay(self) -> Replay:
+        """See `Log`."""
+        snapshots = self._numbers("snapshot")
+        snapshot = None
+        if snapshots:
+            name = _name("snapshot", snapshots[-1])
+            snapshot = read_snapshot(self._disk.read(name), self._path(name))
+        data = self._disk.read(self._segment)
+        return Replay(snapshot, read_segment(data, self._path(self._segment)).records)
+
+    def snapshot(self, state: bytes) -> None:
+        """See `Log`."""
+        index = self._start + self._count
+        with self._writing():
+            replace(self._disk, _name("snapshot", index), snapshot_of(state))
+            if self._count:
+                self._begin_segment(index)
+            self._remove_before(index)
+
+    def close(self) -> None:
+        """See `Log`."""
+        self._broken = self._broken or "it is closed"
+        self._disk.unlock()
+
+    # -- opening ---------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        for name in self._disk.names():
+            if name.endswith(TEMPORARY):  # Its content was never promised to anybody.
+                self._disk.remove(name)
+        snapshots, segments = self._numbers("snapshot"), self._numbers("segment")
+        covered = snapshots[-1] if snapshots else 0
+        if not snapshots and not segments:
+            self._begin_segment(0)
+            return
+        self._check_complete(covered, segments)
+        if segments[-1] < covered:  # The crash came between the snapshot and the next segment.
+            self._begin_segment(covered)
+        else:
+            self._recover_segment(covered)
+        self.replay()  # Damage shows now, not when somebody relies on it.
+        self._remove_before(covered)
+
+    def _check_complete(self, covered: int, segments: list[int]) -> None:
+        if not segments:
+            path = self._path(_name("segment", covered))
+            raise LogDamaged(file=path, offset=0, reason="the file is missing")
+        if segments[-1] > covered:
+            path = self._path(_name("snapshot", segments[-1]))
+            raise LogDamaged(file=path, offset=0, reason="the file is missing")
+
+    def _begin_segment(self, start: int) -> None:
+        salt = int.from_bytes(os.urandom(4), "big")
+        replace(self._disk, _name("segment", start), header_of(salt))
+        self._start, self._count, self._salt = start, 0, salt
+
+    def _recover_segment(self, start: int) -> None:
+        name = _name("segment", start)
+        segment = read_segment(self._disk.read(name), self._path(name))
+        if segment.torn_bytes:
+            _log.warning(
+                "%s: cut off %d bytes at byte %d, of an append that a crash interrupted",
+                self._path(name),
+                segment.torn_bytes,
+                segment.good_bytes,
+            )
+            self._disk.truncate(name, segment.good_bytes)
+        # The last process may have been killed before it did; what counts from now on is durable.
+        self._disk.sync(name)
+        self._disk.sync_names()
+        self._start, self._count, self._salt = start, len(segment.records), segment.salt
+
+    def _remove_before(self, index: int) -> None:
+        for kind in ("segment", "snapshot"):
+            for number in self._numbers(kind):
+                if number < index:
+                    self._disk.remove(_name(kind, number))
+
+    # -- files -----------------------------------------------------------------------------
+
+    @property
+    def _segment(self) -> str:
+        return _name("segment", self._start)
+
+    def _path(self, name: str) -> str:
+        return f"{self._disk.place}/{name}"
+
+    def _numbers(self, kind: str) -> list[int]:
+        """Return the numbers of all segments or snapshots, oldest first."""
+        found = filter(None, map(_NAME.fullmatch, self._disk.names()))
+        return sorted(int(match[2]) for match in found if match[1] == kind)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if self._broken:
+            raise LogBroken(f"the log in {self._disk.place} takes nothing more: {self._broken}")
+        try:
+            yield
+        except OSError as error:
+            # Never tried again: after a failed fsync the system may have dropped the data.
+            self._broken = str(error)
+            raise LogBroken(f"cannot write the log in {self._disk.place}: {error}") from error
+        except BaseException as error:
+            self._broken = repr(error)
+            raise
+
+
+class MemoryLog:
+    """`Log` in memory, for masters whose applications end with them, and for simulations."""
+
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        self.disk = MemoryDisk() if disk is None else disk
+        self._log = FileLog(self.disk)
+
+    def append(self, records: Sequence[bytes]) -> int:
+        """See `Log`."""
+        return self._log.append(records)
+
+    def replay(self) -> Replay:
+        """See `Log`."""
+        return self._log.replay()
+
+    def snapshot(self, state: bytes) -> None:
+        """See `Log`."""
+        self._log.snapshot(state)
+
+    def close(self) -> None:
+        """See `Log`."""
+        self._log.close()
+
+    def crash(self, rng: "Random | None" = None) -> "MemoryLog":
+        """Return the log that the next process finds; this one takes nothing more.
+
+        What was not synced is lost; with ``rng``, a random part of it.
+        """
+        self._log.close()
+        self.disk.crash(rng)
+        return MemoryLog(self.disk)
+
+
+def _name(kind: str, number: int) -> str:
+    return f"{kind}-{number:020d}"

@@ -1,0 +1,356 @@
+"""A whole cluster in virtual time: real roles, real tasks, a network and processes by chance."""
+
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.appmaster import AppMasterActor
+from gearpy.cluster.client import ClusterClient, RunningApplication
+from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
+from gearpy.cluster.limits import output_limits, task_limits
+from gearpy.cluster.master import MasterActor
+from gearpy.cluster.post import Post
+from gearpy.cluster.roles import app_master_settings
+from gearpy.cluster.tuning import ProcessTuning
+from gearpy.cluster.worker import WorkerActor, WorkerSettings
+from gearpy.config.load import from_overrides
+from gearpy.config.schema import Config
+from gearpy.errors import GearpyError
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, address_of
+from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
+from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.log import MemoryLog
+from gearpy.task.application import Buildable, StreamApplication
+from gearpy.task.wiring import RunnerFactory
+from gearpy.testing.network import Network, WorldNodes, WorldTransport
+from gearpy.testing.world import World, WorldActorSystem
+from gearpy.transport.api import LinkLost
+from gearpy.wire.codec import decode_control, encode_control
+
+__all__ = ["ClusterSimulation", "Process"]
+
+_MASTER: Final = "master:1"
+_SETTINGS: Final = {
+    "checkpoint.interval-ms": "200",
+    "application.total-retries": "100000",
+    "application.backoff-max-ms": "500",
+    "appmaster.total-retries": "100000",
+    "appmaster.backoff-max-ms": "500",
+    "streaming.register-task-timeout-ms": "5000",
+    "executor.start-timeout-seconds": "10",
+    "streaming.ack-once-every-message-count": "10",
+    "streaming.max-pending-message-count-per-connection": "50",
+    "streaming.batch-max-records": "16",
+    "source.read-batch-size": "16",
+}
+
+
+@dataclass(slots=True)
+class Process:
+    """One process of the cluster."""
+
+    name: str
+    system: WorldActorSystem
+    nodes: WorldNodes
+    post: Post
+    #: Of an executor or app master: who started it, and what to call when it ends.
+    parent: "Process | None" = None
+    on_exit: Callable[[str], None] | None = None
+    launch: LaunchExecutor | None = None
+
+    @property
+    def address(self) -> str:
+        """Where others reach it."""
+        return address_of(self.nodes.node)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it was not killed."""
+        return not self.system.is_killed
+
+
+class _NoTuning(ProcessTuning):
+    """Leaves this process alone."""
+
+    def __init__(self) -> None:
+        pass
+
+    def freeze(self) -> None:
+        pass
+
+
+class ClusterSimulation:
+    """One master, some workers, and what they start, each in a process of a `World`.
+
+    The master's log and the checkpoints outlive their processes, as disks do.
+
+    Args:
+        seed: decides the order of everything.
+        workers: how many.
+        slots: of each.
+        settings: keys of the configuration that differ from what is quick to simulate.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        workers: int = 3,
+        slots: int = 8,
+        settings: Mapping[str, str] | None = None,
+        duplicates: float = 0.0,
+    ) -> None:
+        self.world = World(seed)
+        self.config: Config = from_overrides({**_SETTINGS, **(settings or {})})
+        self.network = Network(
+            self.world,
+            heartbeat_timeout_ms=self.config.cluster.heartbeat_timeout_ms,
+            duplicates=duplicates,
+        )
+        self.log = MemoryLog()
+        self.checkpoints = MemoryCheckpoints()
+        self.processes: list[Process] = []
+        self.workers: list[Process] = []
+        self._apps: dict[str, Callable[[], StreamApplication]] = {}
+        self._slots = slots
+        self._addresses = 0
+        self.master = self.start_master()
+        for number in range(workers):
+            self.workers.append(self.start_worker(number))
+        self.client = ClusterClient(self._ask)
+
+    # -- what a user does ------------------------------------------------------------------
+
+    def submit(self, app: Callable[[], Buildable], *, executors: int = 2) -> RunningApplication:
+        """Submit an application; ``app`` is called in each process."""
+        name = app().build().name
+        self._apps[name] = lambda: app().build()
+        self.world.run(lambda: bool(self.client.workers()), within_ms=10_000)
+        artifact = Artifact(kind="memory", location=name)
+        return self.client.submit(name, artifact, executors=executors)
+
+    def summary(self, app_id: AppId) -> ApplicationSummary | None:
+        """Return what the master knows, if it lives."""
+        with suppress(GearpyError):
+            if self.master.is_alive and not self.master.system.is_paused:
+                return self.client.application(app_id)
+        return None
+
+    def run_to_end(self, app_id: AppId, *, within_ms: int) -> ApplicationSummary | None:
+        """Let the world go on until an application has ended; None if it does not in time."""
+        next_look_ms = 0
+
+        def is_over() -> bool:
+            nonlocal next_look_ms
+            if self.world.now_ms < next_look_ms:
+                return False
+            next_look_ms = self.world.now_ms + 50
+            summary = self.summary(app_id)
+            return summary is not None and summary.status not in {"pending", "active"}
+
+        return self.summary(app_id) if self.world.run(is_over, within_ms=within_ms) else None
+
+    def _ask(self, message: Any) -> Any:
+        ref = self.master.system.resolve("master")
+        assert ref is not None, "the master runs"
+        question: Any = decode_control(encode_control(message))
+        return decode_control(encode_control(ref.ask(question, 30.0)))
+
+    # -- processes -------------------------------------------------------------------------
+
+    def start_master(self) -> Process:
+        """Start a master over the log of the one before."""
+        self.master = self._process("master", _MASTER)
+        process = self.master
+        process.system.spawn(
+            lambda: MasterActor(process.post, log=self.log, config=self.config, rng=self.world.rng),
+            "master",
+        )
+        return process
+
+    def start_worker(self, number: int) -> Process:
+        """Start a worker."""
+        process = self._process(f"worker{number}")
+        settings = WorkerSettings(
+            reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
+            stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
+        )
+        launcher = _Launcher(self, process)
+        process.nodes.on_given_up = lambda _: self._begin_anew(number)
+        process.system.spawn(
+            lambda: WorkerActor(
+                ActorPath(_MASTER, "master"), self._slots, launcher, process.post, settings
+            ),
+            "worker",
+        )
+        return process
+
+    def _begin_anew(self, number: int) -> None:
+        """Have a worker that was given up end, with all that it runs, and start again."""
+        if self.workers[number].is_alive:
+            self.kill(self.workers[number])
+            self.workers[number] = self.start_worker(number)
+
+    def kill(self, process: Process) -> None:
+        """End a process as SIGKILL does; what a worker has started ends with it."""
+        if not process.is_alive:
+            return
+        process.system.kill()
+        self.network.on_killed(process.nodes.node)
+        for child in [each for each in self.processes if each.parent is process]:
+            self.kill(child)
+        self._tell_parent(process, "killed by signal 9 (SIGKILL)")
+
+    def pause(self, process: Process, duration_ms: int) -> None:
+        """Stop a process as SIGSTOP does, and let it go on after a time."""
+        if process.is_alive and not process.system.is_paused:
+            process.system.pause()
+            self.network.on_silent(process.nodes)
+            self.world.later(duration_ms, process.system.resume)
+
+    def launched(self, executor_id: ExecutorId | None = None) -> list[Process]:
+        """Return the living processes of executors (-1: app masters; None: of both)."""
+        return [
+            each
+            for each in self.processes
+            if each.is_alive
+            and each.launch is not None
+            and executor_id in (None, each.launch.executor_id)
+        ]
+
+    def launch(
+        self, parent: Process, message: LaunchExecutor, on_exit: Callable[[str], None]
+    ) -> Process:
+        """Start an executor or app master as a worker does."""
+        role = "appmaster" if message.executor_id == MASTER_EXECUTOR else "executor"
+        name = f"app{message.app_id}-{role}{message.executor_id}-{message.launch}"
+        child = self._process(name, parent=parent)
+        child.on_exit, child.launch = on_exit, message
+        factory = self._role(child, message)
+
+        child.nodes.on_given_up = lambda _: self.kill(child)
+
+        def begin() -> None:
+            ref = child.system.spawn(factory, name)
+            ref.add_watcher(self, lambda exited: self._on_actor_exited(child, exited))
+
+        self.world.later(self.world.rng.randrange(100, 600), lambda: child.system.do(begin))
+        return child
+
+    def stop(self, child: Process, *, kill: bool) -> None:
+        """Ask a process to end; it is killed if it does not."""
+        told = child.on_exit
+        if told is not None:
+            child.on_exit = lambda _: told("")
+        if kill or child.system.is_paused:
+            self.kill(child)
+            return
+        assert child.launch is not None
+        for cell in child.system.roots():
+            child.system.stop_gracefully(cell)
+        self.world.later(self.config.executor.stop_timeout_s * 1000, lambda: self.kill(child))
+
+    def _on_actor_exited(self, child: Process, exited: Exited) -> None:
+        if child.is_alive:
+            cause = str(exited.reason) if isinstance(exited.reason, Failed) else ""
+            child.system.kill()
+            self.network.on_killed(child.nodes.node)
+            self._tell_parent(child, cause)
+
+    def _tell_parent(self, process: Process, cause: str) -> None:
+        self.processes = [each for each in self.processes if each is not process]
+        on_exit, parent = process.on_exit, process.parent
+        if on_exit is not None and parent is not None:
+            self.world.later(
+                self.world.rng.randrange(1, 30), lambda: parent.system.do(lambda: on_exit(cause))
+            )
+
+    def _process(self, name: str, address: str = "", *, parent: Process | None = None) -> Process:
+        if not address:
+            self._addresses += 1
+            address = f"{name}:{self._addresses}"
+        nodes = self.network.join(lambda node: WorldActorSystem(self.world, node), address)
+        process = Process(name, nodes.system, nodes, Post(nodes.system, nodes), parent)
+        self.processes.append(process)
+        return process
+
+    # -- roles -----------------------------------------------------------------------------
+
+    def _role(self, child: Process, message: LaunchExecutor) -> Callable[[], Actor[Any]]:
+        load = self._apps[message.artifact.location]
+        if message.executor_id == MASTER_EXECUTOR:
+            return lambda: AppMasterActor(
+                message,
+                app_master_settings(self.config),
+                load=load,
+                post=child.post,
+                checkpoints=self.checkpoints,
+                rng=self.world.rng,
+                release=lambda: None,
+            )
+        return lambda: ExecutorActor(
+            self._executor_settings(message),
+            runners=lambda: self._runners(message, load()),
+            make_transport=lambda on_lost: self._transport(child, on_lost),
+            post=child.post,
+            checkpoints=self.checkpoints,
+            tuning=_NoTuning(),
+            release=lambda: None,
+        )
+
+    def _transport(self, child: Process, on_lost: LinkLost) -> WorldTransport:
+        address = child.address
+        return WorldTransport(self.network, child.system, address, on_lost)
+
+    def _executor_settings(self, message: LaunchExecutor) -> ExecutorSettings:
+        return ExecutorSettings(
+            app_id=message.app_id,
+            executor_id=message.executor_id,
+            launch=message.launch,
+            slots=message.slots,
+            app_master=message.reply_to,
+            dispatcher=SharedDispatcher(1, turn_ms=2),
+            pin_tasks=False,
+            mailbox_max=self.config.actor.mailbox_max,
+            report_interval_ms=self.config.streaming.clock_report_interval_ms,
+            clock_ms=self.world.read_clock,
+        )
+
+    def _runners(self, message: LaunchExecutor, application: StreamApplication) -> RunnerFactory:
+        return RunnerFactory(
+            application=application,
+            output=output_limits(self.config),
+            limits=task_limits(self.config),
+            turn_ms=2,
+            clock_ms=self.world.read_clock,
+            wall_ms=lambda: self.world.now_ms,
+            rng=random.Random(self.world.rng.random()),
+            app_id=message.app_id,
+            executor_id=message.executor_id,
+            on_error=self.config.application.on_error,
+        )
+
+
+class _Launcher:
+    """`ExecutorLauncher` of a worker of the world."""
+
+    def __init__(self, cluster: ClusterSimulation, worker: Process) -> None:
+        self._cluster = cluster
+        self._worker = worker
+
+    def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> "_Launched":
+        child = self._cluster.launch(self._worker, message, on_exit)
+        return _Launched(self._cluster, child)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    cluster: ClusterSimulation
+    child: Process
+
+    def stop(self, *, kill: bool) -> None:
+        self.cluster.stop(self.child, kill=kill)

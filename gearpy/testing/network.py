@@ -1,0 +1,385 @@
+"""The network of a world: letters between its processes, and batches between their tasks.
+
+What a socket does is done here by chance: delay, cut, reset. Links keep their order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gearpy.ids import ActorPath, TaskId, address_of, node_text
+from gearpy.messages.data import DataMessage, LinkMessage
+from gearpy.messages.node import Letter
+from gearpy.testing.world import World, WorldActorSystem
+from gearpy.transport.api import (
+    LinkHandler,
+    LinkLost,
+    NodeLost,
+    TakeLetter,
+    TransportStats,
+)
+from gearpy.transport.routes import Routes
+
+__all__ = ["Network", "WorldNodes", "WorldTransport"]
+
+_REFUSED_MS: Final = 60  # A dead process is noticed within this time.
+
+
+@dataclass(slots=True)
+class _Wire:
+    """What is under way from one process to another, in order."""
+
+    waiting: deque[Callable[[], None]]
+    free_at_ms: int = 0
+
+
+class Network:
+    """Where the processes of a world find each other.
+
+    Args:
+        delay_ms: what is sent arrives after up to this time.
+        heartbeat_timeout_ms: who is silent for so long is lost to those who watch.
+        duplicates: share of data messages that arrive twice.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        delay_ms: int = 5,
+        heartbeat_timeout_ms: int = 3000,
+        duplicates: float = 0.0,
+    ) -> None:
+        self.world = world
+        self.delay_ms = delay_ms
+        self.heartbeat_timeout_ms = heartbeat_timeout_ms
+        self.duplicates = duplicates
+        self.zombies = 0  #: Letters refused, because their sender was given up.
+        self._nodes: dict[str, WorldNodes] = {}  # By address: the newest.
+        self._transports: dict[str, WorldTransport] = {}
+        self._cut: set[frozenset[str]] = set()
+        self._wires: dict[tuple[str, str, str], _Wire] = {}
+        self._incarnations = 0
+
+    # -- processes -------------------------------------------------------------------------
+
+    def join(self, system_of: Callable[[str], WorldActorSystem], address: str) -> "WorldNodes":
+        """Add a process; a dead one at the same address is forgotten."""
+        self._incarnations += 1
+        node = node_text(address, f"{self._incarnations:016x}")
+        nodes = WorldNodes(self, system_of(node), node)
+        self._nodes[address] = nodes
+        return nodes
+
+    def add_transport(self, transport: "WorldTransport") -> None:
+        """Let others send to a transport."""
+        self._transports[transport.address] = transport
+
+    def find(self, node: str) -> "WorldNodes | None":
+        """Return the process that a node text means, dead or alive."""
+        found = self._nodes.get(address_of(node))
+        if found is None or ("#" in node and found.node != node):
+            return None
+        return found
+
+    def living(self) -> list["WorldNodes"]:
+        """Return the processes that can answer."""
+        return [
+            each
+            for each in self._nodes.values()
+            if not each.system.is_killed and not each.system.is_paused
+        ]
+
+    def transport(self, address: str) -> "WorldTransport | None":
+        """Return the transport with an address, if its process lives."""
+        found = self._transports.get(address)
+        return None if found is None or found.system.is_killed else found
+
+    def on_killed(self, node: str) -> None:
+        """Tell all that are concerned, in a moment, that a process is dead."""
+        for other in list(self._nodes.values()):
+            delay_ms = self.world.rng.randrange(1, _REFUSED_MS)
+            self.world.later(delay_ms, lambda other=other: other.on_dead(node))  # type: ignore[misc]
+        for transport in list(self._transports.values()):
+            if transport.system.node == node:
+                self._reset_links(transport.address)
+
+    def on_silent(self, found: "WorldNodes") -> None:
+        """A process was paused; if it still is after the time-out, it is lost to others."""
+
+        def check() -> None:
+            if found.system.is_paused and not found.system.is_killed:
+                for other in list(self._nodes.values()):
+                    if other is not found:
+                        other.give_up(found.node, "silent")
+                # It hears of it when it goes on, as it asks whether others are there.
+                found.system.do(found.ask_around)
+
+        self.world.later(self.heartbeat_timeout_ms, check)
+
+    # -- cuts ------------------------------------------------------------------------------
+
+    def cut(self, one: str, other: str, duration_ms: int) -> None:
+        """Let nothing pass between two processes for a time."""
+        pair = frozenset([address_of(one), address_of(other)])
+        self._cut.add(pair)
+
+        def heal() -> None:
+            self._cut.discard(pair)
+            for key, wire in self._wires.items():
+                if frozenset(key[:2]) == pair and wire.waiting:
+                    self._deliver_next(key)
+
+        self.world.later(duration_ms, heal)
+        if duration_ms >= self.heartbeat_timeout_ms:
+            self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
+
+    def reset_link(self, one: str, other: str) -> None:
+        """Break the data connection between two transports: what is under way is lost."""
+        for pair in ((one, other), (other, one)):
+            sender = self._transports.get(pair[0])
+            if sender is not None:
+                sender.lose(pair[1], "reset")
+
+    def _give_up_both(self, one: str, other: str) -> None:
+        for here, there in ((one, other), (other, one)):
+            nodes, target = self.find(here), self.find(there)
+            if nodes is not None and target is not None:
+                nodes.give_up(target.node, "cut off")
+                self.reset_link(address_of(here), address_of(there))
+
+    def _reset_links(self, address: str) -> None:
+        for transport in list(self._transports.values()):
+            if address in transport.spoken_to:
+                delay_ms = self.world.rng.randrange(1, _REFUSED_MS)
+                self.world.later(
+                    delay_ms,
+                    lambda transport=transport: transport.lose(address, "closed"),  # type: ignore[misc]
+                )
+
+    # -- what is under way -----------------------------------------------------------------
+
+    def carry(self, source: str, target: str, kind: str, act: Callable[[], None]) -> None:
+        """Have something done at the target, after what was sent before on the same wire."""
+        key = (address_of(source), address_of(target), kind)
+        wire = self._wires.setdefault(key, _Wire(deque()))
+        wire.waiting.append(act)
+        at_ms = max(
+            wire.free_at_ms, self.world.now_ms + self.world.rng.randrange(self.delay_ms + 1)
+        )
+        wire.free_at_ms = at_ms
+        self.world.at(at_ms, lambda: self._deliver_next(key))
+
+    def drop(self, source: str, target: str, kind: str) -> None:
+        """Lose what is under way."""
+        wire = self._wires.get((address_of(source), address_of(target), kind))
+        if wire is not None:
+            wire.waiting.clear()
+
+    def _deliver_next(self, key: tuple[str, str, str]) -> None:
+        wire = self._wires[key]
+        is_cut = frozenset(key[:2]) in self._cut
+        while wire.waiting and not is_cut and self.world.now_ms >= wire.free_at_ms:
+            wire.waiting.popleft()()
+        if wire.waiting and not is_cut and self.world.now_ms < wire.free_at_ms:
+            wire.waiting.popleft()()
+
+
+class WorldNodes:
+    """`Nodes` of one process of a world."""
+
+    def __init__(self, network: Network, system: WorldActorSystem, node: str) -> None:
+        self._network = network
+        self.system = system
+        self._node = node
+        self._deliver: TakeLetter | None = None
+        self._watchers: dict[str, dict[object, NodeLost]] = {}
+        self.given_up: set[str] = set()  # With incarnation; for ever.
+        self._known: set[str] = set()  # Who was written to or watched.
+        self._number = 0
+        self.on_given_up: Callable[[str], None] = lambda _: None
+
+    @property
+    def node(self) -> str:
+        """See `Nodes`."""
+        return self._node
+
+    def serve(self, deliver: TakeLetter) -> None:
+        """See `Nodes`."""
+        self._deliver = deliver
+
+    def send(
+        self,
+        node: str,
+        *,
+        to: str,
+        body: bytes,
+        reply_to: ActorPath | None = None,
+        ask: int = 0,
+        answers: int = 0,
+    ) -> bool:
+        """See `Nodes`."""
+        if node in self.given_up:
+            return False
+        self._known.add(node)
+        self._number += 1
+        letter = Letter(
+            number=self._number, to=to, body=body, reply_to=reply_to, ask=ask, answers=answers
+        )
+        self._network.carry(self._node, node, "letters", lambda: self._arrive(node, letter))
+        return True
+
+    def watch(self, node: str, key: object, lost: NodeLost) -> None:
+        """See `Nodes`."""
+        if node in self.given_up:
+            lost("it was given up")
+            return
+        self._known.add(node)
+        self._watchers.setdefault(node, {})[key] = lost
+        target = self._network.find(node)
+        if target is None or target.system.is_killed:
+            self._network.world.later(
+                _REFUSED_MS, lambda: self.system.do(lambda: self._tell(node, "refused"))
+            )
+
+    def unwatch(self, node: str, key: object) -> None:
+        """See `Nodes`."""
+        self._watchers.get(node, {}).pop(key, None)
+
+    def fence(self, node: str) -> None:
+        """See `Nodes`."""
+        self.given_up.add(node)
+        target = self._network.find(node)
+        if target is not None:
+            self._network.world.later(
+                self._network.delay_ms, lambda: target.system.do(target.ask_around)
+            )
+
+    def ask_around(self) -> None:
+        """Ask those that this process depends on whether they listen to it."""
+        for other in self._network.living():
+            is_watched = {other.node, address_of(other.node)} & self._watchers.keys()
+            if is_watched and self._node in other.given_up:
+                self.on_given_up(f"{other.node} refuses this process")
+                return
+
+    def on_dead(self, node: str) -> None:
+        """Learn that nobody listens there any more."""
+        self.system.do(lambda: self.give_up(node, "connection refused"))
+
+    def give_up(self, node: str, reason: str) -> None:
+        """Count a process as lost and tell who watches it; for ever, if it was known as such.
+
+        Who is known by address alone, as masters are, may come back.
+        """
+        if node in self._known:
+            self.given_up.add(node)
+        self._tell(node, reason)
+        self._tell(address_of(node), reason)
+
+    def _tell(self, node: str, reason: str) -> None:
+        for lost in list(self._watchers.pop(node, {}).values()):
+            lost(reason)
+
+    def _arrive(self, node: str, letter: Letter) -> None:
+        target = self._network.find(node)
+        if target is None or target.system.is_killed:
+            if "#" not in node:
+                self.system.do(lambda: self._tell(node, "connection refused"))
+            return
+        if self._node in target.given_up:
+            self._network.zombies += 1
+            target_node = target.node
+            self.system.do(lambda: self.on_given_up(f"{target_node} refuses this process"))
+            return
+        target.system.do(lambda: target.take(self._node, letter))
+
+    def take(self, sender: str, letter: Letter) -> None:
+        """Hand a letter on."""
+        if self._deliver is not None:
+            self._deliver(sender, letter)
+
+
+class WorldTransport:
+    """`Transport` of one executor of a world."""
+
+    def __init__(
+        self, network: Network, system: WorldActorSystem, address: str, on_lost: LinkLost
+    ) -> None:
+        self._network = network
+        self.system = system
+        self._address = address
+        self._on_lost = on_lost
+        self._routes = Routes()
+        self.spoken_to: set[str] = set()
+
+    @property
+    def address(self) -> str:
+        """See `Transport`."""
+        return self._address
+
+    @property
+    def stats(self) -> TransportStats:
+        """See `Transport`."""
+        return TransportStats()
+
+    def start(self) -> str:
+        """See `Transport`."""
+        self._network.add_transport(self)
+        return self._address
+
+    def stop(self) -> None:
+        """See `Transport`."""
+
+    def register(self, task: TaskId, handler: LinkHandler) -> None:
+        """See `Transport`."""
+        self._routes.register(task, handler)
+
+    def unregister(self, task: TaskId) -> None:
+        """See `Transport`."""
+        self._routes.unregister(task)
+
+    def locate(self, routes: Mapping[TaskId, str]) -> None:
+        """See `Transport`."""
+        self._routes.locate(routes)
+
+    def send(self, messages: Sequence[LinkMessage]) -> None:
+        """See `Transport`."""
+        here, elsewhere = self._routes.split(messages)
+        for handler, batch in here:
+            handler(batch)
+        for address, batch in elsewhere.items():
+            if address is None or address == self._address:
+                continue
+            self.spoken_to.add(address)
+            for message in batch:
+                self._carry(address, message)
+
+    def lose(self, address: str, reason: str) -> None:
+        """Lose the connection to a peer, with what is under way on it."""
+        self._network.drop(self._address, address, "data")
+        if not self.system.is_killed and address in self.spoken_to:
+            self.system.do(lambda: self._on_lost(address, reason))
+
+    def _carry(self, address: str, message: LinkMessage) -> None:
+        if isinstance(message, DataMessage):  # The receiver decodes in place: it gets its own.
+            message = replace(message)
+        copies = 1
+        if self._network.duplicates and self._network.world.rng.random() < self._network.duplicates:
+            copies = 2
+        for _ in range(copies):
+            self._network.carry(
+                self._address, address, "data", lambda: self._arrive(address, message)
+            )
+
+    def _arrive(self, address: str, message: LinkMessage) -> None:
+        target = self._network.transport(address)
+        if target is not None:
+            target.system.do(lambda: target.take(message))
+
+    def take(self, message: LinkMessage) -> None:
+        """Hand a message to its task."""
+        here, _ = self._routes.split([message])
+        for handler, batch in here:
+            handler(batch)

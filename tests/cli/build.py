@@ -1,0 +1,279 @@
+"""A cluster that answers clients with what it is made of, and a command line that asks it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from typer.testing import CliRunner
+
+from gearpy.cli.main import app
+from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.messages.client import (
+    DescribeApplication,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    QuarantinedRecord,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationList,
+    ApplicationProgress,
+    ApplicationSummary,
+    ClockHolderSummary,
+    ErrorCard,
+    ExecutorSummary,
+    Failure,
+    GetApplication,
+    ListApplications,
+    ListWorkers,
+    ProcessorSummary,
+    Refused,
+    ShutdownAccepted,
+    ShutdownApplication,
+    Submitted,
+    WorkerList,
+    WorkerSummary,
+)
+
+__all__ = ["CARD", "FakeCluster", "Gear", "a_record"]
+
+NOON_MS: Final = 1_767_268_800_000  # 2026-01-01T12:00:00Z
+_LIVED_MS: Final = 185_000
+
+CARD: Final = ErrorCard(
+    cause="ValueError: could not convert string to float: 'n/a'",
+    operator="map(price)",
+    task="1.0",
+    source="/home/ada/shop.py:12",
+    source_line='return float(order["price"])',
+    record="{'id': 17, 'price': 'n/a'}",
+    event_time_ms=NOON_MS,
+    traceback="Traceback (most recent call last):\n  the user's frames",
+)
+_PROGRESS: Final = ApplicationProgress(
+    records_in=120_000,
+    records_out=4_512,
+    late_records=3,
+    quarantined_records=2,
+    restarts=1,
+    epoch=181,
+    watermark_ms=NOON_MS,
+)
+
+
+def _applications() -> list[ApplicationSummary]:
+    began_ms = time.time_ns() // 1_000_000 - _LIVED_MS
+    return [
+        ApplicationSummary(
+            app_id=AppId(1),
+            name="clicks",
+            status="succeeded",
+            user="ada",
+            submitted_ms=NOON_MS,
+            started_ms=NOON_MS,
+            finished_ms=NOON_MS + 61_000,
+            progress=ApplicationProgress(records_in=10, records_out=10),
+        ),
+        ApplicationSummary(
+            app_id=AppId(2),
+            name="shop",
+            status="active",
+            user="ada",
+            submitted_ms=began_ms,
+            started_ms=began_ms + 1000,
+            progress=_PROGRESS,
+        ),
+        ApplicationSummary(
+            app_id=AppId(3),
+            name="orders",
+            status="failed",
+            user="ada",
+            submitted_ms=NOON_MS,
+            started_ms=NOON_MS,
+            finished_ms=NOON_MS + 4_000,
+            progress=ApplicationProgress(records_in=17),
+            cause=CARD,
+        ),
+    ]
+
+
+_DETAIL: Final = ApplicationDetail(
+    app_id=AppId(2),
+    executors=(
+        ExecutorSummary(
+            executor_id=ExecutorId(0),
+            launch=1,
+            worker_id=WorkerId(0),
+            slots=2,
+            status="running",
+            pid=4711,
+            data_address="127.0.0.1:41001",
+            tasks=("0.0", "1.0"),
+        ),
+        ExecutorSummary(
+            executor_id=ExecutorId(1),
+            launch=2,
+            worker_id=WorkerId(1),
+            slots=1,
+            status="launching",
+        ),
+    ),
+    processors=(
+        ProcessorSummary(
+            processor_id=0,
+            name="files",
+            parallelism=1,
+            clock_ms=NOON_MS,
+            records_in=60_000,
+            records_out=60_000,
+        ),
+        ProcessorSummary(
+            processor_id=1,
+            name="map(price)",
+            parallelism=2,
+            clock_ms=None,
+            records_in=60_000,
+            records_out=4_512,
+            late_records=3,
+            quarantined_records=2,
+        ),
+    ),
+    failures=(
+        Failure(
+            at_ms=NOON_MS,
+            what="region 0 was restarted from epoch 180",
+            error=CARD,
+        ),
+        Failure(
+            at_ms=NOON_MS + 2_000,
+            what="executor 1 was replaced",
+            error=ErrorCard(cause="executor 1 lost: killed by signal 9"),
+        ),
+    ),
+    restarts=1,
+    epoch=181,
+    why=(
+        ClockHolderSummary(
+            task="0.0",
+            name="files",
+            clock_ms=NOON_MS + 5_000,
+            watermark_ms=NOON_MS + 5_000,
+            waits_for="source has not advanced",
+        ),
+        ClockHolderSummary(
+            task="1.0",
+            name="map(price)",
+            clock_ms=NOON_MS,
+            watermark_ms=NOON_MS + 4_000,
+            waits_for="unacknowledged output",
+        ),
+        ClockHolderSummary(
+            task="2.0", name="count", clock_ms=NOON_MS, watermark_ms=NOON_MS, waits_for="upstream"
+        ),
+    ),
+)
+
+_WORKERS: Final = (
+    WorkerSummary(
+        worker_id=WorkerId(0), slots=8, free_slots=5, address="127.0.0.1:3001", executors=2
+    ),
+    WorkerSummary(worker_id=WorkerId(1), slots=8, free_slots=8),
+)
+_LOG: Final = "2026-01-01T12:00:00Z info ready\n2026-01-01T12:00:01Z info epoch 1 stored\n"
+
+
+def a_record(number: int, *, value: bytes = b"", card: ErrorCard = CARD) -> QuarantinedRecord:
+    """Return a record that was put aside."""
+    return QuarantinedRecord(
+        number=number,
+        processor_id=1,
+        value=value,
+        event_time_ms=NOON_MS,
+        error=card,
+        at_ms=NOON_MS + 1_000,
+    )
+
+
+@dataclass
+class FakeCluster:
+    """Answers each question of clients; what tests want otherwise is in ``instead``."""
+
+    applications: list[ApplicationSummary] = field(default_factory=_applications)
+    workers: tuple[WorkerSummary, ...] = _WORKERS
+    detail: ApplicationDetail = _DETAIL
+    records: tuple[QuarantinedRecord, ...] = (a_record(1, value=b"\x01\x02"), a_record(4))
+    instead: dict[type, Callable[[Any], object]] = field(default_factory=dict)
+    to_all: Callable[[Any], object] | None = None
+    asked: list[object] = field(default_factory=list)
+
+    def answer(self, message: object) -> object:
+        """Answer one question and note that it was asked."""
+        self.asked.append(message)
+        if self.to_all is not None:
+            return self.to_all(message)
+        answers: dict[type, Callable[[Any], object]] = {
+            ListApplications: lambda _: ApplicationList(applications=tuple(self.applications)),
+            GetApplication: self._application,
+            ListWorkers: lambda _: WorkerList(workers=self.workers),
+            ShutdownApplication: self._shutdown,
+            RestartApplication: self._restart,
+            DescribeApplication: lambda _: self.detail,
+            ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
+            ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
+            ListQuarantined: self._quarantined,
+            ReplayQuarantined: self._quarantined,
+            **self.instead,
+        }
+        return answers[type(message)](message)
+
+    def asked_of(self, cls: type) -> list[Any]:
+        """Return the questions of one kind."""
+        return [each for each in self.asked if isinstance(each, cls)]
+
+    def _application(self, asked: GetApplication) -> object:
+        found = [each for each in self.applications if each.app_id == asked.app_id]
+        return found[0] if found else Refused(reason=f"no application has id {asked.app_id}")
+
+    def _shutdown(self, asked: ShutdownApplication) -> object:
+        self.applications = [
+            replace(each, status="terminated") if each.app_id == asked.app_id else each
+            for each in self.applications
+        ]
+        return ShutdownAccepted(app_id=asked.app_id)
+
+    def _restart(self, asked: RestartApplication) -> object:
+        old = next(each for each in self.applications if each.app_id == asked.app_id)
+        self.applications.append(replace(old, app_id=AppId(4), status="pending", cause=None))
+        return Submitted(app_id=AppId(4))
+
+    def _quarantined(self, asked: ListQuarantined | ReplayQuarantined) -> object:
+        chosen = [each for each in self.records if each.number in (asked.numbers or (1, 4))]
+        return QuarantinedList(app_id=asked.app_id, records=tuple(chosen))
+
+
+@dataclass
+class Gear:
+    """The command line of a user of one cluster."""
+
+    cluster: FakeCluster
+    address: str
+    secret_file: Path
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        """Run a command that ends with an exit code; return what it says."""
+        where = ("--master", self.address, "--set", f"transport.secret-file={self.secret_file}")
+        result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*args, *where])
+        assert result.exit_code == code, result.output
+        if code:
+            assert "Traceback" not in result.stderr
+            return str(result.stderr)
+        assert result.stderr == ""
+        return str(result.stdout)

@@ -1,0 +1,22 @@
+"""A command line with a cluster to talk to, over a real connection."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gearpy.transport.secret import load_or_create_secret
+from gearpy.transport.tcp import TcpTransport
+from tests.cli.build import FakeCluster, Gear
+
+
+@pytest.fixture
+def gear(tmp_path: Path) -> Iterator[Gear]:
+    """Return a command line whose cluster is made up."""
+    secret_file = tmp_path / "secret"
+    listener = TcpTransport(load_or_create_secret(str(secret_file)))
+    cluster = FakeCluster()
+    address = listener.start()
+    listener.serve_control(cluster.answer)
+    yield Gear(cluster, address, secret_file)
+    listener.stop()

@@ -1,0 +1,501 @@
+"""Commands that ask a cluster: what they ask it, what they print, and how they end."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from typer.testing import CliRunner
+
+from gearpy.cli.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
+from gearpy.cli.main import app
+from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
+from gearpy.messages.client import (
+    DescribeApplication,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    Refused,
+    ShutdownApplication,
+)
+from tests.cli.build import Gear
+
+# -- the keys of JSON: a change here is a change for programs, and belongs into the changelog -----
+
+CARD: Final = {
+    "cause": str,
+    "operator": str,
+    "task": str,
+    "source": str,
+    "source_line": str,
+    "record": str,
+    "event_time_ms": int,
+    "traceback": str,
+}
+BRIEF_CARD: Final = {key: kind for key, kind in CARD.items() if key != "traceback"}
+PROGRESS: Final = {
+    "records_in": int,
+    "records_out": int,
+    "late_records": int,
+    "skipped_records": int,
+    "quarantined_records": int,
+    "restarts": int,
+    "epoch": int,
+    "watermark_ms": int,
+    "done": int,
+    "total": int,
+    "stall": str,
+}
+APPLICATION: Final = {
+    "app_id": int,
+    "name": str,
+    "status": str,
+    "user": str,
+    "submitted_ms": int,
+    "started_ms": int,
+    "finished_ms": int,
+    "progress": PROGRESS,
+    "cause": CARD,
+}
+WORKER: Final = {
+    "worker_id": int,
+    "slots": int,
+    "free_slots": int,
+    "address": str,
+    "executors": int,
+}
+EXECUTOR: Final = {
+    "executor_id": int,
+    "launch": int,
+    "worker_id": int,
+    "slots": int,
+    "status": str,
+    "pid": int,
+    "data_address": str,
+    "tasks": [str],
+}
+PROCESSOR: Final = {
+    "processor_id": int,
+    "name": str,
+    "parallelism": int,
+    "clock_ms": int,
+    "records_in": int,
+    "records_out": int,
+    "late_records": int,
+    "skipped_records": int,
+    "quarantined_records": int,
+}
+HOLDER: Final = {
+    "task": str,
+    "name": str,
+    "clock_ms": int,
+    "watermark_ms": int,
+    "waits_for": str,
+}
+DETAIL: Final = {
+    "app_id": int,
+    "executors": [EXECUTOR],
+    "processors": [PROCESSOR],
+    "failures": [{"at_ms": int, "what": str, "error": CARD}],
+    "restarts": int,
+    "epoch": int,
+    "why": [HOLDER],
+}
+RECORD: Final = {
+    "number": int,
+    "processor_id": int,
+    "event_time_ms": int,
+    "error": BRIEF_CARD,
+    "at_ms": int,
+}
+LOG: Final = {"source": str, "text": str, "launch": int, "position": str}
+WHY: Final = {
+    "app_id": int,
+    "name": str,
+    "watermark_ms": int,
+    "chain": [HOLDER],
+    "culprit": str,
+    "advice": str,
+}
+SHAPES: Final = {
+    "info": {"applications": [APPLICATION], "workers": [WORKER]},
+    "info 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
+    "app list": {"applications": [APPLICATION]},
+    "app describe 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
+    "app kill 2": APPLICATION,
+    "kill 2": APPLICATION,
+    "app restart 2": {"app_id": int, "name": str, "restarted": int},
+    "app replay 2": {"app_id": int, "epoch": int},
+    "app logs 2": LOG,
+    "worker list": {"workers": [WORKER]},
+    "why 2": WHY,
+    "quarantine list 2": {"app_id": int, "total": int, "records": [RECORD]},
+    "quarantine show 2": {"app_id": int, "records": [{**RECORD, "value": str, "error": CARD}]},
+    "quarantine replay 2": {"app_id": int, "replayed": [int]},
+}
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Whether a JSON value has exactly the keys of a shape; numbers and texts may be missing."""
+    if isinstance(shape, dict):
+        if value is None:  # There is no cause, or no app master to tell details.
+            return True
+        same = isinstance(value, dict) and value.keys() == shape.keys()
+        return same and all(fits(value[key], shape[key]) for key in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+    return value is None or type(value) is shape
+
+
+@pytest.mark.parametrize("command", SHAPES)
+def test_json_has_these_keys(command: str, gear: Gear) -> None:
+    """Programs that read it must not break when gearpy changes inside."""
+    printed = gear(*command.split(), "--json")
+
+    assert printed.count("\n") == 1
+    assert fits(json.loads(printed), SHAPES[command]), printed
+
+
+# -- applications ------------------------------------------------------------------------------
+
+
+def test_app_list_has_all_applications_or_only_the_living(gear: Gear) -> None:
+    """Of a cluster that has run for long, most have ended."""
+    assert all(name in gear("app", "list") for name in ("clicks", "shop", "orders"))
+
+    living = gear("app", "list", "--living")
+
+    assert "shop" in living
+    assert "clicks" not in living
+    assert "orders" not in living
+
+
+def test_an_empty_cluster_is_said_to_be_empty(gear: Gear) -> None:
+    """An empty table looks like a mistake."""
+    gear.cluster.applications, gear.cluster.workers = [], ()
+
+    assert gear("app", "list") == "no applications\n"
+    assert gear("worker", "list") == "no workers\n"
+
+
+@pytest.mark.parametrize("command", [("app", "describe"), ("info",)])
+def test_describe_shows_what_an_application_consists_of(
+    command: tuple[str, ...], gear: Gear
+) -> None:
+    """Its executors with pid and worker, its processors with clocks and counts, its failures."""
+    shown = gear(*command, "shop")
+
+    assert shown.startswith("application 2 (shop) active\n")
+    assert " 0       1  running         0  4711      2      2  127.0.0.1:41001" in shown
+    assert " 1  map(price)      2                        60,000   4,512     3" in shown
+    assert "  epoch        181\n  restarts     1\n" in shown
+    assert "region 0 was restarted from epoch 180\n    error: ValueError: could not" in shown
+    assert "      record  {'id': 17, 'price': 'n/a'}\n" in shown
+    assert "error: executor 1 lost: killed by signal 9\n" in shown
+    assert "the user's frames" not in shown
+
+
+def test_describe_shows_tracebacks_to_who_asks_for_them(gear: Gear) -> None:
+    """Both of the failures that were survived, and of the one that was not."""
+    assert "the user's frames" in gear("app", "describe", "2", "--verbose")
+    assert "the user's frames" in gear("app", "describe", "3", "--verbose")
+    assert "the user's frames" in gear("info", "3", "--verbose")
+
+
+def test_a_failed_application_shows_its_cause_as_run_does(gear: Gear) -> None:
+    """What, in which operator, at which line, on which record."""
+    shown = gear("info", "3")
+
+    assert shown.splitlines()[-7:] == [
+        "error: ValueError: could not convert string to float: 'n/a'",
+        "  in      map(price)",
+        "  at      /home/ada/shop.py:12",
+        '            return float(order["price"])',
+        "  record  {'id': 17, 'price': 'n/a'}",
+        "  time    2026-01-01T12:00:00Z (1767268800000 ms)",
+        "  more    with --verbose",
+    ]
+    assert not gear.cluster.asked_of(DescribeApplication)
+
+
+def test_an_application_without_an_app_master_is_described_as_far_as_it_is_known(
+    gear: Gear,
+) -> None:
+    """It is being started again somewhere else; that is worth telling and no failure."""
+    refusal = "application 2 has no app master at present"
+    gear.cluster.instead[DescribeApplication] = lambda _: Refused(reason=refusal)
+
+    assert gear("app", "describe", "2").endswith(f"\nnote: {refusal}\n")
+    described = json.loads(gear("app", "describe", "2", "--json"))
+
+    assert (described["detail"], described["note"]) == (None, refusal)
+    assert described["application"]["name"] == "shop"
+
+
+def test_an_app_master_that_hangs_does_not_hide_what_the_master_knows(gear: Gear) -> None:
+    """That is when people look."""
+
+    def hang(_: object) -> object:
+        raise AskTimeout("the app master did not answer")
+
+    gear.cluster.instead[DescribeApplication] = hang
+
+    assert gear("app", "describe", "2").endswith("\nnote: the app master did not answer\n")
+
+
+def test_an_application_that_has_just_begun_has_nothing_to_show_yet(gear: Gear) -> None:
+    """No table is printed without rows."""
+    gear.cluster.detail = ApplicationDetail(app_id=gear.cluster.detail.app_id)
+
+    shown = gear("app", "describe", "2")
+
+    assert not any(title in shown for title in ("executors", "processors", "failures"))
+
+
+@pytest.mark.parametrize("command", [("kill",), ("app", "kill")])
+def test_kill_stops_an_application(command: tuple[str, ...], gear: Gear) -> None:
+    """By its name or its number."""
+    assert gear(*command, "shop") == "application 2 (shop) terminated\n"
+    assert [each.app_id for each in gear.cluster.asked_of(ShutdownApplication)] == [2]
+
+
+def test_restart_tells_the_new_number(gear: Gear) -> None:
+    """The old one goes on meaning the old application."""
+    shown = gear("app", "restart", "3")
+
+    assert shown == "application 3 (orders) starts again as application 4\n"
+    assert [each.app_id for each in gear.cluster.asked_of(RestartApplication)] == [3]
+
+
+def test_replay_tells_from_where(gear: Gear) -> None:
+    """What is after that epoch is done once more."""
+    assert gear("app", "replay", "shop") == "application 2: its tasks start again after epoch 181\n"
+    gear.cluster.instead[ReplayNow] = lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=0)
+
+    assert gear("app", "replay", "2").endswith(": its tasks start again from the beginning\n")
+
+
+# -- logs --------------------------------------------------------------------------------------
+
+
+def log_of(*texts: str, sources: Callable[[int], str] = lambda _: "log") -> Any:
+    """Return a log that grows by one text a question; then the application is unknown."""
+    rest = list(enumerate(texts))
+
+    def _answer(asked: ReadLog) -> object:
+        if not rest:
+            return Refused(reason="no application has id 2")
+        at, text = rest.pop(0)
+        assert asked.after == (f"1:{at - 1}" if at else "")
+        return LogText(source=sources(at), text=text, launch=1, position=f"1:{at}")
+
+    return _answer
+
+
+def test_logs_asks_for_the_app_master_or_one_executor(gear: Gear) -> None:
+    """The app master tells what happened to the others, so it is the default."""
+    assert "epoch 1 stored\n" in gear("app", "logs", "2")
+    gear("app", "logs", "2", "--appmaster", "--lines", "7")
+    gear("app", "logs", "2", "--executor", "3", "-n", "7")
+
+    asked = [(each.executor_id, each.lines) for each in gear.cluster.asked_of(ReadLog)]
+    assert asked == [(-1, 100), (-1, 7), (3, 7)]
+
+
+def test_logs_of_both_at_once_is_wrong_use(gear: Gear) -> None:
+    """One of the two would be ignored."""
+    said = gear("app", "logs", "2", "--executor", "3", "--appmaster", code=WRONG_USE)
+
+    assert "choose one of" in said
+
+
+def test_a_log_cannot_steer_the_terminal_and_ends_with_a_line(gear: Gear) -> None:
+    """Users' code wrote it; the prompt comes on a line of its own."""
+    gear.cluster.instead[ReadLog] = log_of("\x1b[31mred")
+
+    assert gear("app", "logs", "2") == "\\x1b[31mred\n"
+
+
+def test_follow_goes_on_with_what_is_new_until_there_is_no_more_to_come(gear: Gear) -> None:
+    """A line that was written in two pieces is shown as one."""
+    gear.cluster.instead[ReadLog] = log_of("one\ntw", "o\nthree\n")
+
+    result = follow(gear)
+
+    assert result.stdout == "one\ntwo\nthree\n"
+    assert "no application has id 2" in result.stderr
+    assert result.exit_code == WRONG_USE
+
+
+def test_follow_names_the_log_of_a_new_launch(gear: Gear) -> None:
+    """Its first line follows the last of another process."""
+    gear.cluster.instead[ReadLog] = log_of("one\n", "two\n", sources=lambda at: f"launch-{at}")
+
+    assert follow(gear).stdout == "one\n\n==> launch-1 <==\ntwo\n"
+
+
+def test_follow_as_json_has_a_line_for_each_piece(gear: Gear) -> None:
+    """And none while nothing is written."""
+    gear.cluster.instead[ReadLog] = log_of("one\n", "", "two\n")
+
+    lines = follow(gear, "--json").stdout.splitlines()
+
+    assert [json.loads(line)["text"] for line in lines] == ["one\n", "two\n"]
+
+
+def test_follow_ends_with_the_application(gear: Gear) -> None:
+    """A script that follows goes on then; what came last is not lost."""
+    gear.cluster.instead[ReadLog] = log_of("one\n", "", "two\n", "")
+
+    assert gear("app", "logs", "1", "--follow") == "one\ntwo\n"
+
+
+def follow(gear: Gear, *more: str) -> Any:
+    """Follow a log until the cluster refuses."""
+    where = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
+    return CliRunner().invoke(app, ["app", "logs", "2", "--follow", *more, *where])
+
+
+# -- why ---------------------------------------------------------------------------------------
+
+
+def test_why_shows_the_chain_and_ends_with_what_to_do(gear: Gear) -> None:
+    """From the source to the holder, one line each."""
+    shown = gear("why", "shop")
+
+    names = [line.split()[-6:][0] for line in shown.splitlines() if "2026-" in line]
+    assert len(names) == 3
+    assert shown.index("files") < shown.index("map(price)") < shown.index("count ")
+    assert shown.splitlines()[-1].startswith("map(price) (task 1.0) has sent records that")
+
+
+def test_why_of_an_application_that_waits_for_nothing(gear: Gear) -> None:
+    """There is no chain, and no culprit."""
+    gear.cluster.detail = ApplicationDetail(app_id=gear.cluster.detail.app_id)
+
+    assert gear("why", "2").startswith("nothing holds the clock")
+    assert json.loads(gear("why", "2", "--json"))["culprit"] is None
+
+
+# -- quarantine --------------------------------------------------------------------------------
+
+
+def test_quarantine_list_has_a_line_for_each_record(gear: Gear) -> None:
+    """With what is needed to choose which to replay."""
+    lines = gear("quarantine", "list", "shop").splitlines()
+
+    assert [line.split()[0] for line in lines[2:]] == ["1", "4"]
+    assert "{'id': 17, 'price': 'n/a'}  ValueError: could not convert" in lines[2]
+
+
+def test_a_list_that_was_cut_says_so(gear: Gear) -> None:
+    """Who sees 2 of 9,000 must not think that there are 2."""
+    records = gear.cluster.records
+    gear.cluster.instead[ListQuarantined] = lambda asked: QuarantinedList(
+        app_id=asked.app_id, records=records, total=9_000
+    )
+
+    shown = gear("quarantine", "list", "2")
+
+    assert shown.endswith("\nthese are 2 of 9,000, the oldest\n")
+    assert json.loads(gear("quarantine", "list", "2", "--json"))["total"] == 9_000
+
+
+def test_quarantine_show_has_the_whole_record(gear: Gear) -> None:
+    """The traceback for people, the value for programs."""
+    shown = gear("quarantine", "show", "2", "1")
+
+    assert "record 1, put aside 2026-01-01T12:00:01Z\n" in shown
+    assert "the user's frames" in shown
+    assert "value: 2 bytes" in shown
+    (record,) = json.loads(gear("quarantine", "show", "2", "1", "--json"))["records"]
+    assert base64.b64decode(record["value"]) == b"\x01\x02"
+
+
+def test_quarantine_show_without_a_number_shows_all(gear: Gear) -> None:
+    """One question each, so that no answer is too large."""
+    shown = gear("quarantine", "show", "2")
+
+    assert shown.count("put aside") == 2
+    asked = [each.numbers for each in gear.cluster.asked_of(ListQuarantined)]
+    assert asked == [(), (1,), (4,)]
+
+
+def test_an_empty_quarantine_is_said_to_be_empty(gear: Gear) -> None:
+    """That is the usual case."""
+    gear.cluster.records = ()
+
+    assert gear("quarantine", "list", "2") == "application 2 has no record in quarantine\n"
+    assert gear("quarantine", "show", "2") == "application 2 has no record in quarantine\n"
+
+
+def test_quarantine_replay_tells_which_were_given_back(gear: Gear) -> None:
+    """All, or those that are named."""
+    all_of_them = gear("quarantine", "replay", "shop")
+    assert all_of_them == "application 2: 2 records given back to the operators: 1, 4\n"
+    one = gear("quarantine", "replay", "2", "4")
+    assert one == "application 2: 1 record given back to the operators: 4\n"
+
+    asked = [each.numbers for each in gear.cluster.asked_of(ReplayQuarantined)]
+    assert asked == [(), (4,)]
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+ABOUT_ONE: Final = [
+    ("info",),
+    ("kill",),
+    ("why",),
+    *(("app", each) for each in ("describe", "kill", "restart", "replay", "logs")),
+    *(("quarantine", each) for each in ("list", "show", "replay")),
+]
+
+
+@pytest.mark.parametrize("command", ABOUT_ONE, ids=" ".join)
+def test_a_name_that_no_living_application_has_is_wrong_use(
+    command: tuple[str, ...], gear: Gear
+) -> None:
+    """The text says what there is instead."""
+    assert gear(*command, "nobody", code=WRONG_USE) == (
+        "error: no living application is called 'nobody'; living: shop (2)\n"
+    )
+    assert "orders is failed: name it by its number, 3" in gear(*command, "orders", code=WRONG_USE)
+
+
+@pytest.mark.parametrize("command", [*ABOUT_ONE, ("app", "list"), ("worker", "list")], ids=" ".join)
+def test_errors_have_their_exit_codes(command: tuple[str, ...], gear: Gear) -> None:
+    """A script decides by them whether to try again."""
+
+    def lost(_: object) -> object:
+        raise ConnectionLost("the master went away")
+
+    def broken(_: object) -> object:
+        raise GearpyError("busy: 64 questions in flight, ask again later")
+
+    args = [*command, "2"] if command in ABOUT_ONE else [*command]
+    for answer, code in (
+        (lambda _: Refused(reason="no"), WRONG_USE),
+        (lost, NO_CLUSTER),
+        (broken, FAILED),
+    ):
+        gear.cluster.to_all = answer
+        assert gear(*args, code=code).startswith("error: ")
+
+
+@pytest.mark.parametrize("command", [*ABOUT_ONE, ("app", "list"), ("worker", "list")], ids=" ".join)
+def test_every_command_has_its_help(command: tuple[str, ...]) -> None:
+    """It tells the exit codes, too."""
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*command, "--help"])
+
+    assert result.exit_code == SUCCESS
+    assert "3 no cluster" in result.stdout
+    assert "--json" in result.stdout

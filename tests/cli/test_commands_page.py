@@ -1,0 +1,63 @@
+"""The page about commands shows what they print, and names every key of their JSON."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.build import Gear
+from tests.cli.test_commands import SHAPES
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
+_TEXT: Final = PAGE.read_text(encoding="utf-8")
+_CONSOLE: Final = re.compile(
+    r"^```console\n\$ bin/gear ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+#: Those that need no cluster are run with the other pages; see tests/docs.
+_ELSEWHERE: Final = ("run ", "config ", "certs ", "app submit ")
+EXAMPLES: Final = [
+    (command, shown)
+    for command, shown in _CONSOLE.findall(_TEXT)
+    if not command.startswith(_ELSEWHERE)
+]
+
+
+@pytest.mark.parametrize(("command", "shown"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
+def test_a_command_prints_what_the_page_shows(command: str, shown: str, gear: Gear) -> None:
+    """Who compares the two finds them equal."""
+    assert plain(gear(*shlex.split(command))) == plain(shown)
+
+
+def test_every_command_that_asks_a_cluster_has_an_example() -> None:
+    """A new command comes with one."""
+    shown = {command.partition(" shop")[0].partition(" 3")[0] for command, _ in EXAMPLES}
+    known = {command.removesuffix(" 2") for command in SHAPES}
+
+    assert known - {"kill"} == shown
+
+
+def test_every_key_of_json_is_on_the_page() -> None:
+    """Programs are written from it."""
+    named = set(re.findall(r"`(\w+)`", _TEXT))
+
+    assert set(keys_of(SHAPES.values())) <= named
+
+
+def keys_of(shape: Any) -> Iterator[str]:
+    """Return every key within a shape."""
+    if isinstance(shape, dict):
+        yield from (key for key in shape if " " not in key)
+        yield from keys_of(shape.values())
+    elif not isinstance(shape, type | str):
+        for each in shape:
+            yield from keys_of(each)
+
+
+def plain(text: str) -> str:
+    """Leave out what differs from run to run, and the blanks that fill a table."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "0000-00-00T00:00:00Z", text)
+    text = re.sub(r"\d m \d\d s", "0 m 00 s", text)
+    return "\n".join(line.rstrip() for line in text.splitlines())

@@ -1,0 +1,358 @@
+"""`gear master` and `gear worker` as the shell sees them: processes, signals, one line each."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final, TypeAlias
+
+import pytest
+from typer.testing import CliRunner
+
+from gearpy.cli.exits import INTERRUPTED, SUCCESS, WRONG_USE
+from gearpy.cli.main import app
+from gearpy.cluster.daemon import address_to_listen
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+
+DEADLINE_S: Final = 20
+GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
+
+
+class Daemon:
+    """A daemon that was started, and the lines that it says."""
+
+    def __init__(self, *args: str) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*GEAR, *args], stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.out = _lines_of(self.process.stdout)
+        self.err = _lines_of(self.process.stderr)
+
+    def says(self) -> str:
+        """Wait for the next line on standard output."""
+        return self.out.get(timeout=DEADLINE_S)
+
+    def warns(self) -> str:
+        """Wait for the next line on standard error."""
+        return self.err.get(timeout=DEADLINE_S)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, wait for the end, return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE_S)
+
+
+def _lines_of(stream: IO[str]) -> "queue.SimpleQueue[str]":
+    """Read a stream as it comes; its end is an empty line."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        with stream:
+            for line in stream:
+                lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+Start: TypeAlias = Callable[..., Daemon]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every test its own secret and folders, and no configuration from outside."""
+    for name in [name for name in os.environ if name.startswith("GEARPY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GEARPY_TRANSPORT_SECRET_FILE", str(tmp_path / "secret"))
+    for role in ("MASTER", "WORKER", "LOG", "CHECKPOINT"):
+        monkeypatch.setenv(f"GEARPY_{role}_FOLDER", str(tmp_path / role.lower()))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    return tmp_path
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Return a function that starts a daemon; what still runs in the end is killed."""
+    started: list[Daemon] = []
+
+    def _start(*args: str) -> Daemon:
+        started.append(Daemon(*args))
+        return started[-1]
+
+    yield _start
+    for daemon in started:
+        daemon.process.kill()
+        daemon.process.wait(DEADLINE_S)
+
+
+def error_of(*args: str) -> str:
+    """Run a daemon, in this process, that must refuse to start; return its only line."""
+    ended = CliRunner(env={"COLUMNS": "120"}).invoke(app, args)
+    assert ended.exit_code == WRONG_USE, ended.output
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    return line
+
+
+def a_master(start: Start, *args: str) -> tuple[Daemon, str]:
+    """Start a master; return it with its address when it is ready."""
+    master = start("master", "--port", "0", "--json", *args)
+    return master, json.loads(master.says())["address"]
+
+
+# -- the daily round -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_daemons_say_one_line_and_end_when_told(start: Start, folder: Path, number: int) -> None:
+    """All else is in their log files."""
+    master, address = a_master(start)
+    worker = start("worker", "--slots", "5", "--master", address)
+
+    assert worker.says() == f"worker 0 ready: 5 slots, master {address}\n"
+    assert worker.end(number) == SUCCESS
+    assert master.end(number) == SUCCESS
+    for daemon in (master, worker):
+        assert (daemon.says(), daemon.warns()) == ("", "")
+    port = address.rpartition(":")[2]
+    assert "master ready" in (folder / "log" / f"master-{port}.log").read_text()
+    assert "worker 0 ready" in (folder / "log" / "worker-0.log").read_text()
+
+
+def test_a_master_says_where_it_is(start: Start) -> None:
+    """For people, too."""
+    master = start("master", "--host", "127.0.0.1", "--port", "0")
+
+    assert master.says().startswith("master ready at 127.0.0.1:")
+
+
+def test_a_worker_waits_for_its_master(start: Start) -> None:
+    """Whoever starts machines need not care about the order."""
+    with socket.socket() as place:  # Bound and not listening: nobody else gets the port.
+        place.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{place.getsockname()[1]}"
+        worker = start("worker", "--master", address)
+        assert worker.warns() == f"no master at {address} yet; trying again every second\n"
+
+    start("master", "--port", address.rpartition(":")[2])
+
+    assert worker.says().startswith("worker 0 ready: ")
+    assert worker.end() == SUCCESS
+
+
+def test_a_worker_stays_with_a_master_that_comes_back(start: Start) -> None:
+    """Under its number, and without another word."""
+    master, address = a_master(start)
+    worker = start("worker", "--master", address)
+    worker.says()
+    master.process.kill()
+    master.process.wait(DEADLINE_S)
+
+    again = start("master", "--port", address.rpartition(":")[2])
+    again.says()
+
+    assert wait_for_worker(address) == 0
+    assert worker.end() == SUCCESS
+    assert (worker.says(), worker.warns()) == ("", "")
+
+
+def wait_for_worker(address: str) -> int:
+    """Ask until a master has a worker; return the worker's id."""
+    pause = threading.Event()
+    for _ in range(DEADLINE_S * 2):
+        command = [*GEAR, "worker", "list", "--json", "--master", address]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        workers = json.loads(said)["workers"]
+        if workers:
+            return int(workers[0]["worker_id"])
+        pause.wait(0.5)
+    raise AssertionError("the worker did not come back")
+
+
+def test_a_worker_that_is_killed_leaves_no_lock(start: Start, folder: Path) -> None:
+    """The next one has its number and its log file."""
+    _, address = a_master(start)
+    first = start("worker", "--master", address)
+    first.says()
+    first.end(signal.SIGKILL)
+
+    second = start("worker", "--master", address)
+    second.says()
+
+    assert [each.name for each in (folder / "log").glob("worker-*")] == ["worker-0.log"]
+
+
+def test_verbose_shows_the_log_here(start: Start) -> None:
+    """In the form that was asked for."""
+    master = start("master", "--port", "0", "--verbose", "--log-format", "json")
+
+    assert "master ready" in json.loads(master.warns())["message"]
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_one_clear_line(start: Start, folder: Path) -> None:
+    """The usual cause is a master that runs already."""
+    _, address = a_master(start)
+
+    line = error_of(
+        "master", "--port", address.rpartition(":")[2], "--folder", str(folder / "other")
+    )
+
+    assert line.startswith(f"error: cannot listen on {address}: ")
+
+
+def test_a_folder_has_one_master(start: Start) -> None:
+    """Two would write one log."""
+    a_master(start)
+
+    assert "master" in error_of("master", "--port", "0")
+
+
+@pytest.mark.parametrize("daemon", ["master", "worker"])
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (("--set", "worker.slots=none"), "worker.slots is 'none', must be a whole number"),
+        (("--set", "no.such=1"), "no.such is not a known key"),
+        (("--conf", "/no/such.toml"), "/no/such.toml: cannot be read"),
+        (("--set", "log.folder=/dev/null/x"), "log.folder /dev/null/x cannot be made"),
+        (("--host", "192.0.2.1"), "refused to listen on 192.0.2.1"),
+    ],
+)
+def test_a_wrong_configuration_is_one_clear_line(
+    daemon: str, flags: tuple[str, ...], text: str
+) -> None:
+    """It says what to change."""
+    assert text in error_of(daemon, *flags)
+
+
+@pytest.mark.parametrize("daemon", ["master", "worker"])
+def test_a_folder_that_cannot_be_used_is_one_clear_line(daemon: str, folder: Path) -> None:
+    """Something else is where its files should be."""
+    (folder / daemon).mkdir()
+    (folder / daemon / "artifacts").write_text("")
+
+    line = error_of(daemon, *(("--port", "0") if daemon == "master" else ()))
+
+    assert f"{daemon}.folder cannot be used: " in line
+
+
+@pytest.mark.parametrize("daemon", ["master", "worker"])
+def test_a_secret_that_others_can_read_is_refused(daemon: str, folder: Path) -> None:
+    """Whoever knows it may run anything."""
+    (folder / "secret").write_text("0" * 64)
+    (folder / "secret").chmod(0o644)
+
+    assert error_of(daemon).endswith("is open to others (mode 0644): chmod 600 it")
+
+
+def test_a_master_that_is_not_listed_is_refused() -> None:
+    """Nobody would look for it there."""
+    masters = ("--masters", "127.0.0.1:1,127.0.0.1:2")
+
+    assert "127.0.0.1:3 is not among cluster.masters" in error_of(
+        "master", "--host", "127.0.0.1", "--port", "3", *masters
+    )
+    assert "say which one this is" in error_of("master", *masters)
+
+
+# -- which address -------------------------------------------------------------------------------
+
+
+def a_config(masters: str = "") -> Config:
+    """Return a configuration with some masters."""
+    return load(env={}, overrides={"cluster.masters": masters} if masters else {})
+
+
+@pytest.mark.parametrize(
+    ("masters", "host", "port", "address"),
+    [
+        ("", None, None, ("127.0.0.1", 3000)),
+        ("", None, 5, ("127.0.0.1", 5)),
+        ("", "::1", None, ("::1", 3000)),
+        ("", "::1", 0, ("::1", 0)),
+        ("a:1", None, None, ("a", 1)),
+        ("a:1,b:1", "b", None, ("b", 1)),
+        ("a:1,a:2", None, 2, ("a", 2)),
+        ("a:1,a:2", "a", 2, ("a", 2)),
+    ],
+)
+def test_a_master_listens_at_its_address_in_the_list(
+    masters: str, host: str | None, port: int | None, address: tuple[str, int]
+) -> None:
+    """Without a list of one's own, anywhere."""
+    assert address_to_listen(a_config(masters), host=host, port=port) == address
+
+
+@pytest.mark.parametrize(
+    ("masters", "host", "port"),
+    [
+        ("a:1", "b", None),
+        ("a:1", None, 2),
+        ("a:1", None, 0),
+        ("a:1,b:1", None, 1),
+        ("a:1,b:2", None, None),
+    ],
+)
+def test_what_is_not_listed_or_not_clear_is_refused(
+    masters: str, host: str | None, port: int | None
+) -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigError, match=r"cluster\.masters"):
+        address_to_listen(a_config(masters), host=host, port=port)
+
+
+def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> None:
+    """Whatever its processes still do; they end with it."""
+    (tmp_path / "stuck.py").write_text(STUCK)
+    _, address = a_master(start)
+    worker = start("worker", "--master", address)
+    worker.says()
+    submit = [*GEAR, "app", "submit", str(tmp_path / "stuck.py"), "--master", address]
+    subprocess.run(submit, check=True, capture_output=True)
+    log = tmp_path / "log" / "app-1" / "executor-0-launch-1.log"
+    wait_for(lambda: log.exists() and "stuck in" in log.read_text())
+    pid = int(log.read_text().partition("stuck in ")[2].split()[0])
+
+    worker.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "drains" in (tmp_path / "log" / "worker-0.log").read_text())
+
+    assert worker.end() == INTERRUPTED
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+
+
+STUCK: Final = """\
+import os, signal
+import gearpy as gp
+
+def stick(n):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    print("stuck in", os.getpid(), flush=True)
+    while True:
+        pass
+
+app = gp.StreamApp("stuck")
+app.read(gp.collection([2, 1, 0])).map(stick).write(gp.console())
+"""
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Ask again and again until it holds."""
+    pause = threading.Event()
+    for _ in range(DEADLINE_S * 20):
+        if condition():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it did not come true in time")

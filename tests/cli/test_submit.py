@@ -1,0 +1,183 @@
+"""``gear app submit``: what it checks, what it sends and what it prints."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gearpy.cli import app as submitting
+from gearpy.cli.exits import FAILED, SUCCESS, WRONG_USE
+from gearpy.cli.main import app
+from gearpy.cluster.client import ClusterClient
+from gearpy.ids import AppId
+from gearpy.messages.client import GetArtifactPart, HasArtifact, UploadArtifact
+from gearpy.messages.cluster import Refused, SubmitApplication, Submitted
+from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+
+
+class Cluster:
+    """Takes artifacts and notes what is submitted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = ArtifactStore(folder, 10**6)
+        self.desk = ArtifactDesk(self.store)
+        self.submitted: list[SubmitApplication] = []
+
+    def ask(self, message: Any) -> Any:
+        """Answer a client."""
+        if isinstance(message, HasArtifact | UploadArtifact | GetArtifactPart):
+            return self.desk.answer(message)
+        if isinstance(message, SubmitApplication):
+            self.submitted.append(message)
+            return Submitted(app_id=AppId(7))
+        return Refused(reason="what?")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Stand for the cluster that the command finds."""
+    made = Cluster(tmp_path / "artifacts")
+
+    @contextmanager
+    def connected(_: object) -> Iterator[ClusterClient]:
+        yield ClusterClient(made.ask)
+
+    monkeypatch.setattr(submitting, "connected", connected)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def a_program(path: str, name: str = "words", more: str = "") -> None:
+    """Write a program."""
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(
+        f"import gearpy as gp\n{more}\napp = gp.StreamApp({name!r})\n"
+        "app.read(gp.collection([1])).write(gp.memory([]))\n",
+        encoding="utf-8",
+    )
+
+
+def submit(*args: str) -> Any:
+    """Run the command in this process."""
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["app", "submit", *args])
+
+
+def refusal(*args: str, code: int = WRONG_USE) -> str:
+    """Return what is said about a program that is not submitted."""
+    result = submit(*args)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    return str(result.stderr)
+
+
+def test_a_program_is_uploaded_and_started_under_its_name(cluster: Cluster) -> None:
+    """The name is in the program; its id is what later commands take."""
+    a_program("jobs.py")
+
+    result = submit("jobs.py", "--executors", "3")
+
+    assert result.stdout == "application 7 (words) submitted\n"
+    assert result.exit_code == SUCCESS
+    (sent,) = cluster.submitted
+    assert (sent.name, sent.executors, sent.artifact.kind) == ("words", 3, "stored")
+    assert cluster.store.has(sent.artifact.location)
+
+
+@pytest.mark.parametrize("option", ["--namePrefix", "--name-prefix"])
+def test_a_prefix_stands_before_the_name(cluster: Cluster, option: str) -> None:
+    """Gearpump's spelling, and the usual one."""
+    a_program("jobs.py")
+
+    assert "(test_words)" in submit("jobs.py", option, "test_").stdout
+    assert "(test_mine)" in submit("jobs.py", option, "test_", "--name", "mine").stdout
+    assert [each.name for each in cluster.submitted] == ["test_words", "test_mine"]
+
+
+@pytest.mark.parametrize("option", ["--set", "--config-override", "-c"])
+def test_overrides_go_with_the_application(cluster: Cluster, option: str) -> None:
+    """Those that belong to it."""
+    a_program("jobs.py")
+
+    submit("jobs.py", option, "streaming.batch-max-records=7", option, "worker.slots=2")
+
+    assert cluster.submitted[0].config == {"streaming.batch-max-records": "7"}
+
+
+def test_json_is_for_programs(cluster: Cluster) -> None:
+    """One line."""
+    a_program("jobs.py")
+
+    assert json.loads(submit("jobs.py", "--json").stdout) == {"app_id": 7, "name": "words"}
+
+
+def test_arguments_go_to_the_program_here_and_there(cluster: Cluster) -> None:
+    """It is built with them on the cluster, too."""
+    Path("jobs.py").write_text(
+        "import gearpy as gp\n"
+        "def main(args):\n"
+        "    app = gp.StreamApp(args[0])\n"
+        "    app.read(gp.collection([1])).write(gp.memory([]))\n"
+        "    return app\n",
+        encoding="utf-8",
+    )
+
+    assert "(given)" in submit("jobs.py", "--", "given", "--json").stdout
+    assert cluster.submitted[0].artifact.args == ("given", "--json")
+
+
+def test_a_package_is_submitted_by_its_folder(cluster: Cluster) -> None:
+    """With a module in it, if it is not the usual one."""
+    a_program("shop/__init__.py", "main")
+    a_program("shop/daily.py", "daily", "from . import app as _\n")
+
+    assert "(main)" in submit("shop").stdout
+    assert "(daily)" in submit("shop:daily:app").stdout
+    assert [each.artifact.module for each in cluster.submitted] == ["shop", "shop.daily"]
+
+
+def test_requirements_are_checked_there_and_not_here(cluster: Cluster) -> None:
+    """The two environments differ."""
+    a_program("jobs.py")
+    Path("requirements.txt").write_text("no-such-package\n", encoding="utf-8")
+
+    submit("jobs.py")
+    submit("jobs.py", "--no-requirements-check")
+
+    assert [each.artifact.check_requirements for each in cluster.submitted] == [True, False]
+
+
+def test_what_was_not_packed_is_missed_here(cluster: Cluster) -> None:
+    """The check sees what the cluster will see, and not the folder around it."""
+    a_program("by_text_s.py")
+    a_program("jobs.py", more="import importlib\nimportlib.import_module('by_text_s')\n")
+
+    assert "No module named 'by_text_s'" in refusal("jobs.py", code=FAILED)
+    assert cluster.submitted == []
+
+
+def test_mistakes_are_told_with_the_paths_of_the_user(cluster: Cluster, tmp_path: Path) -> None:
+    """Not with those of the folder where the program was tried."""
+    a_program("jobs.py", more="import bad_s")
+    Path("bad_s.py").write_text("\n1 / 0\n", encoding="utf-8")
+    Path("none.py").write_text("import bad_t\n", encoding="utf-8")
+    Path("bad_t.py").write_text("", encoding="utf-8")
+    a_program("shop/__init__.py")
+    Path("shop/daily.py").write_text("", encoding="utf-8")
+
+    assert f"  at      {tmp_path}/bad_s.py:2\n" in refusal("jobs.py", code=FAILED)
+    assert f"{tmp_path}/bad_s.py" in refusal("jobs.py", "--verbose", code=FAILED)
+    assert "gearpy-check" not in refusal("jobs.py", "--verbose", code=FAILED)
+    assert "no application in none.py:" in refusal("none.py")
+    assert "no application in shop:shop.daily:" in refusal("shop:daily")
+    assert cluster.submitted == []
+
+
+def test_a_refusal_of_the_master_is_told(cluster: Cluster) -> None:
+    """Here the program is too large for it."""
+    a_program("jobs.py", more=f"# {'x' * 2_000_000}")
+
+    assert "at most 1000000 are taken" in refusal("jobs.py")

@@ -1,0 +1,165 @@
+"""A desk, and all that it asks: made up, but spoken to over the codec."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gearpy.cluster.desk import Desk
+from gearpy.errors import ActorStopped
+from gearpy.ids import ActorPath, AppId, WorkerId
+from gearpy.messages.client import (
+    ArtifactMissing,
+    DescribeApplication,
+    GetAddresses,
+    ListQuarantined,
+    QuarantinedList,
+    QuarantinedRecord,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+    RoleAddresses,
+    WorkerAddress,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationList,
+    Artifact,
+    ErrorCard,
+    Refused,
+    SubmitApplication,
+    Submitted,
+)
+from gearpy.wire.codec import decode_control, encode_control
+
+__all__ = [
+    "APP",
+    "APP_MASTER",
+    "ARTIFACT",
+    "FRAME_BYTES_MAX",
+    "World",
+    "a_record",
+    "app_master",
+    "raising",
+]
+
+
+APP = AppId(3)
+APP_MASTER = ActorPath("10.0.0.1:4000#1", "app3-appmaster")
+ARTIFACT = Artifact(kind="file", location="app.py")
+FRAME_BYTES_MAX = 1 << 20
+
+
+def a_record(number: int, *, value: bytes = b"value", text: str = "x") -> QuarantinedRecord:
+    """Return a record that was put aside."""
+    card = ErrorCard(
+        cause=f"ValueError: {text}\nand more", record=text, source_line=text, traceback=text
+    )
+    return QuarantinedRecord(
+        number=number, processor_id=1, value=value, event_time_ms=7, error=card, at_ms=9
+    )
+
+
+class FakeMaster:
+    """A master actor with one application, number 3, and some records in quarantine."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.app_master: ActorPath | None = APP_MASTER
+        self.workers: tuple[WorkerAddress, ...] = ()
+        self.records: list[QuarantinedRecord] = []
+
+    def ask(self, message: Any) -> object:
+        """Answer as a master does."""
+        self.asked.append(message)
+        if getattr(message, "app_id", APP) != APP:
+            return Refused(reason=f"no application has id {message.app_id}")
+        match message:
+            case GetAddresses():
+                return RoleAddresses(
+                    app_id=APP, app_master=self.app_master, workers=self.workers, artifact=ARTIFACT
+                )
+            case ListQuarantined():
+                return QuarantinedList(app_id=APP, records=tuple(self.records))
+            case ReplayQuarantined():
+                assert message.numbers, "to name none would mean all"
+                gone = [each for each in self.records if each.number in message.numbers]
+                self.records = [each for each in self.records if each not in gone]
+                return QuarantinedList(app_id=APP, records=tuple(gone))
+            case RestartApplication() | SubmitApplication():
+                return Submitted(app_id=AppId(4))
+        return ApplicationList(applications=())
+
+
+class FakePost:
+    """Other processes: what each of their actors answers, or raises."""
+
+    def __init__(self) -> None:
+        self.actors: dict[ActorPath, Callable[[Any], object]] = {}
+        self.asked: list[tuple[ActorPath, Any]] = []
+
+    def ask(self, path: ActorPath, message: Any, timeout_s: float, /) -> object:
+        """Ask over a wire."""
+        assert timeout_s > 0
+        self.asked.append((path, message))
+        answer = self.actors.get(path)
+        if answer is None:
+            raise ActorStopped(f"no actor {path}")
+        assert len(encode_control(message)) < FRAME_BYTES_MAX
+        return decode_control(encode_control(answer(message)))
+
+
+class FakeArtifacts:
+    """Has no artifact."""
+
+    def answer(self, message: Any, /) -> object:
+        """Say so."""
+        return ArtifactMissing(sha256=message.sha256)
+
+
+class World:
+    """A desk, and all that it asks."""
+
+    def __init__(self) -> None:
+        self.master, self.post = FakeMaster(), FakePost()
+        self.post.actors[APP_MASTER] = app_master
+        self.desk = Desk(self.master.ask, self.post, artifacts=FakeArtifacts())
+
+    def answer(self, message: object) -> Any:
+        """Return what the desk answers to a client, which must fit a frame."""
+        answer = self.desk.answer(message)
+        assert len(encode_control(answer)) < FRAME_BYTES_MAX
+        return answer
+
+    def refusal(self, message: object) -> str:
+        """Return why the desk refuses."""
+        answer = self.answer(message)
+        assert isinstance(answer, Refused), answer
+        return answer.reason
+
+    def add_worker(self, worker_id: int, answer: Callable[[Any], object] | None) -> None:
+        """Add a worker that answers; without an answer it is gone."""
+        path = ActorPath(f"10.0.0.2:{worker_id}#1", "worker")
+        self.master.workers += (WorkerAddress(worker_id=WorkerId(worker_id), worker=path),)
+        if answer is not None:
+            self.post.actors[path] = answer
+
+
+def app_master(message: Any) -> object:
+    """Answer as an app master does."""
+    match message:
+        case DescribeApplication():
+            return ApplicationDetail(app_id=APP, epoch=12)
+        case ReplayNow():
+            return ReplayAccepted(app_id=APP, epoch=12)
+        case ReplayQuarantined():
+            return QuarantinedList(app_id=APP, records=message.records)
+    raise AssertionError(message)
+
+
+def raising(error: Exception) -> Callable[[Any], object]:
+    """Return an actor that cannot be asked."""
+
+    def _raise(_: object) -> object:
+        raise error
+
+    return _raise

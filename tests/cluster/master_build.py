@@ -1,0 +1,217 @@
+"""A master with stand-ins for workers and app masters, in virtual time."""
+
+from random import Random
+from typing import Any, Final, TypeVar
+
+from gearpy.actor.api import Actor, Ref
+from gearpy.cluster.master import MasterActor
+from gearpy.cluster.post import Post
+from gearpy.config.load import from_overrides
+from gearpy.config.schema import Config
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
+from gearpy.messages.cluster import (
+    ApplicationProgress,
+    ApplicationStatus,
+    ApplicationStatusChanged,
+    ApplicationSummary,
+    Artifact,
+    ErrorCard,
+    ExecutorExited,
+    GetApplication,
+    LaunchExecutor,
+    ListWorkers,
+    RegisterAppMaster,
+    RegisterWorker,
+    RunningExecutor,
+    SubmitApplication,
+    Submitted,
+    WorkerSummary,
+)
+from gearpy.storage.log import MemoryLog
+from gearpy.testing.world import World, WorldActorSystem
+
+__all__ = [
+    "APP",
+    "ARTIFACT",
+    "LONG_MS",
+    "Cluster",
+    "Role",
+    "a_running",
+    "a_status",
+    "an_exit",
+    "back",
+    "running",
+]
+
+M = TypeVar("M")
+APP: Final = AppId(1)
+ARTIFACT: Final = Artifact(kind="memory", location="1")
+#: Longer than any pause or grace.
+LONG_MS: Final = 100_000
+
+
+class Probe(Actor[Any]):
+    """Stands for a role: keeps what it gets."""
+
+    def __init__(self, got: list[Any]) -> None:
+        self._got = got
+
+    def receive(self, message: Any) -> None:
+        """Keep it."""
+        self._got.append(message)
+
+
+class Role:
+    """A worker or an app master: what it got, and what it says."""
+
+    def __init__(self, cluster: "Cluster", name: str) -> None:
+        self.cluster = cluster
+        self.got: list[Any] = []
+        self.ref: Ref[Any] = cluster.system.spawn(lambda: Probe(self.got), name)
+        self.path = self.ref.path
+
+    def all(self, kind: type[M]) -> list[M]:
+        """Return all messages of a kind."""
+        return [each for each in self.got if isinstance(each, kind)]
+
+    def last(self, kind: type[M]) -> M:
+        """Return the newest message of a kind."""
+        return self.all(kind)[-1]
+
+    def die(self) -> None:
+        """Be gone, as when the process ends."""
+        self.cluster.system.stop(self.ref)
+        self.cluster.settle()
+
+
+class Cluster:
+    """A master over a log in memory, in virtual time."""
+
+    def __init__(self, node: str = "", /, **overrides: object) -> None:
+        self.world = World(seed=0)
+        self.system = WorldActorSystem(self.world, node)
+        self.config = configured(overrides)
+        self.log = MemoryLog()
+        self.names = iter(range(1000))
+        self.master = self._start()
+
+    def _start(self) -> Ref[Any]:
+        post, config = Post(self.system), self.config
+        return self.system.spawn(
+            lambda: MasterActor(post, log=self.log, config=config, rng=Random(0)),
+            f"master{next(self.names)}",
+        )
+
+    def restart(self) -> None:
+        """Kill the master, lose what its log did not sync, and start it again."""
+        self.system.stop(self.master)
+        self.settle()
+        self.log = self.log.crash()
+        self.master = self._start()
+        self.settle()
+
+    def settle(self, ms: int = 10) -> None:
+        """Let time pass."""
+        deadline_ms = self.world.now_ms + ms
+        self.world.later(ms, lambda: None)
+        self.world.run(lambda: self.world.now_ms >= deadline_ms, within_ms=ms)
+
+    def tell(self, *messages: object) -> None:
+        """Tell the master something and let it act."""
+        for message in messages:
+            self.master.tell(message)
+        self.settle()
+
+    def ask(self, message: object) -> Any:
+        """Ask the master."""
+        answer = self.master.ask(message, 5)
+        self.settle()
+        return answer
+
+    def worker(self, slots: int = 9) -> Role:
+        """Return a new worker that has registered."""
+        worker = Role(self, f"worker{next(self.names)}")
+        self.tell(RegisterWorker(worker=worker.path, slots=slots))
+        return worker
+
+    def submit(self, name: str = "words", **config: str) -> AppId:
+        """Submit an application."""
+        answer = self.ask(SubmitApplication(name=name, artifact=ARTIFACT, config=config))
+        assert isinstance(answer, Submitted), answer
+        return answer.app_id
+
+    def app_master(self, launch: LaunchExecutor) -> Role:
+        """Return the app master of a launch, registered."""
+        role = Role(self, f"app{launch.app_id}-{launch.launch}-{next(self.names)}")
+        self.register(role, launch)
+        return role
+
+    def register(self, role: Role, launch: LaunchExecutor) -> None:
+        """Have an app master register, perhaps once more."""
+        message = RegisterAppMaster(
+            app_id=launch.app_id, app_master=role.path, launch=launch.launch
+        )
+        self.tell(message)
+
+    def summary(self, app_id: AppId = APP) -> ApplicationSummary:
+        """Return an application."""
+        answer = self.ask(GetApplication(app_id=app_id))
+        assert isinstance(answer, ApplicationSummary), answer
+        return answer
+
+    def workers(self) -> dict[int, WorkerSummary]:
+        """Return the workers by id."""
+        return {each.worker_id: each for each in self.ask(ListWorkers()).workers}
+
+    def free(self) -> dict[int, int]:
+        """Return the free slots of each worker."""
+        return {worker: each.free_slots for worker, each in self.workers().items()}
+
+
+def configured(overrides: dict[str, object]) -> Config:
+    """``master__snapshot_records=1`` is ``master.snapshot-records``."""
+    return from_overrides(
+        {key.replace("__", ".").replace("_", "-"): str(each) for key, each in overrides.items()}
+    )
+
+
+def a_status(
+    status: ApplicationStatus, *, launch: int = 1, app_id: int = 1, records: int = 7
+) -> ApplicationStatusChanged:
+    """Return what an app master reports."""
+    return ApplicationStatusChanged(
+        app_id=AppId(app_id),
+        launch=launch,
+        status=status,
+        progress=ApplicationProgress(records_in=records),
+        cause=ErrorCard(cause="boom") if status == "failed" else None,
+    )
+
+
+def an_exit(launch: int = 1, cause: str = "exit code 3: boom") -> ExecutorExited:
+    """Return a worker's word on the end of an app master."""
+    return ExecutorExited(app_id=APP, executor_id=MASTER_EXECUTOR, launch=launch, cause=cause)
+
+
+def running(launch: int = 1, *, executor: int = -1, app_id: int = 1, slots: int = 1) -> Any:
+    """Return what runs on a worker."""
+    return RunningExecutor(
+        app_id=AppId(app_id), executor_id=ExecutorId(executor), launch=launch, slots=slots
+    )
+
+
+def a_running(**overrides: object) -> tuple[Cluster, Role, Role]:
+    """Return a cluster, its worker, and the app master of an active application."""
+    cluster = Cluster(**overrides)
+    worker = cluster.worker()
+    cluster.submit()
+    app_master = cluster.app_master(worker.last(LaunchExecutor))
+    cluster.tell(a_status("active"))
+    return cluster, worker, app_master
+
+
+def back(cluster: Cluster, worker: Role, *what: RunningExecutor, slots: int = 9) -> None:
+    """Have worker 0 register once more."""
+    cluster.tell(
+        RegisterWorker(worker=worker.path, slots=slots, worker_id=WorkerId(0), running=what)
+    )

@@ -1,0 +1,339 @@
+"""What a master does when an app master, a worker or itself was lost."""
+
+from dataclasses import replace
+
+from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
+from gearpy.messages.client import (
+    GetAddresses,
+)
+from gearpy.messages.cluster import (
+    ApplicationProgress,
+    AppMasterRegistered,
+    ExecutorLaunchRejected,
+    LaunchExecutor,
+    ListApplications,
+    PutValue,
+    RegisterWorker,
+    RequestResource,
+    ResourceUpdate,
+    ShutdownApplication,
+    ShutdownExecutor,
+    WorkerRegistered,
+)
+from tests.cluster.master_build import (
+    APP,
+    LONG_MS,
+    Cluster,
+    Role,
+    a_running,
+    a_status,
+    an_exit,
+    back,
+    running,
+)
+
+# -- loss of an app master -------------------------------------------------------------------
+
+
+def test_an_app_master_that_ends_is_launched_again_elsewhere() -> None:
+    """Same application, next launch; the status tells."""
+    cluster, worker, app_master = a_running()
+    other = cluster.worker()
+
+    cluster.tell(an_exit())
+    assert cluster.summary().status == "pending"
+    assert other.all(LaunchExecutor) == []
+    cluster.settle(300)
+
+    launch = other.last(LaunchExecutor)
+    assert (launch.app_id, launch.launch) == (APP, 2)
+    assert len(worker.all(LaunchExecutor)) == 1
+    second = cluster.app_master(launch)
+    assert second.last(AppMasterRegistered).launch == 2
+    cluster.tell(a_status("active", launch=2))
+    assert cluster.summary().status == "active"
+    app_master.die()
+    assert cluster.summary().status == "active"
+
+
+def test_a_budget_that_is_spent_fails_the_application_with_the_cause() -> None:
+    """And with what was last on stderr."""
+    cluster, worker, _ = a_running(appmaster__total_retries=2)
+
+    for launch in (1, 2, 3):
+        cluster.tell(an_exit(launch, cause=f"exit code {launch}"))
+        cluster.settle(LONG_MS // 200)
+
+    assert len(worker.all(LaunchExecutor)) == 3
+    summary = cluster.summary()
+    assert summary.status == "failed"
+    assert summary.cause is not None
+    assert summary.cause.cause.startswith("the app master is gone: exit code 3 (it was launched")
+
+
+def test_the_budget_is_durable() -> None:
+    """A master that is killed between the losses counts them all the same."""
+    cluster, worker, _ = a_running(appmaster__total_retries=1)
+    cluster.tell(an_exit(1))
+    cluster.restart()
+    back(cluster, worker)
+    assert worker.last(LaunchExecutor).launch == 2
+
+    cluster.restart()
+    back(cluster, worker)
+
+    assert cluster.summary().status == "failed"
+
+
+def test_a_launch_that_is_rejected_is_tried_again() -> None:
+    """Its worker had no thread to be had."""
+    cluster = Cluster()
+    worker = cluster.worker()
+    cluster.submit()
+    rejected = ExecutorLaunchRejected(
+        app_id=APP, executor_id=MASTER_EXECUTOR, launch=1, reason="no thread"
+    )
+
+    cluster.tell(ResourceUpdate(worker_id=WorkerId(0), released_slots=1), rejected)
+    cluster.settle(1000)
+
+    assert worker.last(LaunchExecutor).launch == 2
+    assert cluster.free() == {0: 8}
+
+
+def test_a_worker_that_is_lost_takes_its_app_masters_along() -> None:
+    """Its slots are forgotten; they are launched elsewhere."""
+    cluster, worker, app_master = a_running()
+    other = cluster.worker()
+
+    worker.die()
+    assert list(cluster.workers()) == [1]
+    app_master.die()
+    cluster.settle(250)
+
+    assert other.last(LaunchExecutor).launch == 2
+
+
+def test_an_app_master_out_of_reach_is_ended_by_its_worker() -> None:
+    """It may be frozen; two must not run. The worker's word gives the cause."""
+    cluster, worker, app_master = a_running(appmaster__total_retries=0)
+
+    app_master.die()
+    stop = worker.last(ShutdownExecutor)
+    assert (stop.launch, stop.kill) == (1, True)
+    assert cluster.summary().status == "active"
+    cluster.tell(an_exit(cause="killed by signal 9"))
+
+    cause = cluster.summary().cause
+    assert cause is not None
+    assert cause.cause == "the app master is gone: killed by signal 9"
+
+
+def test_an_app_master_that_never_registers_is_replaced() -> None:
+    """It hangs; nothing waits for ever."""
+    cluster = Cluster(executor__start_timeout_seconds=5)
+    worker = cluster.worker()
+    cluster.submit()
+
+    cluster.settle(6000)
+
+    assert worker.last(ShutdownExecutor).kill
+    assert worker.last(LaunchExecutor).launch == 2
+
+
+def test_retries_can_be_set_by_the_application() -> None:
+    """As everything that is about it alone."""
+    cluster = Cluster()
+    cluster.worker()
+    cluster.submit(**{"appmaster.total-retries": "0"})
+
+    cluster.tell(an_exit())
+
+    assert cluster.summary().status == "failed"
+
+
+# -- zombies ---------------------------------------------------------------------------------
+
+
+def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
+    """It was frozen, and wakes up."""
+    cluster, worker, app_master = a_running()
+    launch = worker.last(LaunchExecutor)
+    cluster.tell(an_exit())
+    cluster.settle(1000)
+    second = cluster.app_master(worker.last(LaunchExecutor))
+    worker.got.clear()
+    app_master.got.clear()
+
+    cluster.tell(a_status("failed"))
+    cluster.register(app_master, launch)
+
+    assert cluster.summary().status == "pending"
+    stops = worker.all(ShutdownExecutor)
+    assert [(each.launch, each.kill) for each in stops] == [(1, True), (1, True)]
+    assert app_master.got == []
+    assert cluster.ask(GetAddresses(app_id=APP)).app_master == second.path
+
+
+def test_an_app_master_of_what_is_over_is_ended() -> None:
+    """It missed the end, while it was cut off."""
+    cluster, worker, app_master = a_running()
+    launch = worker.last(LaunchExecutor)
+    cluster.ask(ShutdownApplication(app_id=APP))
+    worker.got.clear()
+
+    cluster.register(app_master, launch)
+    cluster.tell(RequestResource(app_id=APP, slots=5, executors=1))
+
+    assert worker.last(ShutdownExecutor).kill
+    assert cluster.free() == {0: 8}
+
+
+# -- the master was away ---------------------------------------------------------------------
+
+
+def test_a_new_master_knows_all_applications() -> None:
+    """Living and ended, with what was submitted; ids go on."""
+    cluster, _, _ = a_running()
+    cluster.submit("second")
+    cluster.tell(replace(a_status("failed", launch=1), app_id=AppId(2)))
+    before = cluster.ask(ListApplications()).applications
+
+    cluster.restart()
+
+    after = cluster.ask(ListApplications()).applications
+    assert [replace(each, progress=ApplicationProgress()) for each in before] == [
+        replace(each, progress=ApplicationProgress()) for each in after
+    ]
+    assert cluster.submit("third") == 3
+
+
+def test_an_app_master_that_lived_on_goes_on() -> None:
+    """Nothing is launched, slots are counted, and it gets its values."""
+    cluster, worker, app_master = a_running()
+    cluster.tell(PutValue(app_id=APP, launch=1, key="epoch", value=b"7", version=3))
+    launch = worker.last(LaunchExecutor)
+    cluster.restart()
+    worker.got.clear()
+
+    back(cluster, worker, running(), running(executor=0, slots=3))
+    cluster.register(app_master, launch)
+    cluster.settle(LONG_MS)
+
+    assert worker.got == [WorkerRegistered(worker_id=WorkerId(0), master=cluster.master.path)]
+    assert cluster.free() == {0: 5}
+    assert app_master.last(AppMasterRegistered).values == {"epoch": b"7"}
+    cluster.tell(a_status("active", records=9))
+    assert cluster.summary().progress.records_in == 9
+
+
+def test_an_app_master_that_ended_meanwhile_is_launched_again() -> None:
+    """Its worker does not have it any more."""
+    cluster, worker, _ = a_running()
+    cluster.restart()
+    worker.got.clear()
+
+    back(cluster, worker)
+    cluster.settle(1000)
+
+    assert worker.last(LaunchExecutor).launch == 2
+
+
+def test_an_app_master_whose_worker_does_not_come_back_is_launched_elsewhere() -> None:
+    """After a while: it might be slow."""
+    cluster, _, _ = a_running()
+    cluster.restart()
+
+    other = cluster.worker()
+    cluster.settle(cluster.config.cluster.heartbeat_timeout_ms)
+    assert other.all(LaunchExecutor) == []
+    cluster.settle(LONG_MS)
+
+    assert other.all(LaunchExecutor)[0].launch == 2
+
+
+def test_what_ends_while_the_master_is_away_is_told_when_it_is_back() -> None:
+    """Also before the app master has registered again."""
+    cluster, _, _ = a_running()
+    cluster.restart()
+
+    cluster.tell(a_status("succeeded"))
+
+    assert cluster.summary().status == "succeeded"
+
+
+def test_executors_of_what_is_over_are_killed_when_their_worker_is_back() -> None:
+    """Nobody else would end them; those of the living stay."""
+    cluster, worker, _ = a_running()
+    cluster.ask(ShutdownApplication(app_id=APP))
+    cluster.submit("second")
+    worker.got.clear()
+
+    cluster.restart()
+    back(
+        cluster,
+        worker,
+        running(),
+        running(executor=0),
+        running(5, app_id=2),
+        running(app_id=2),
+        running(executor=0, app_id=2),
+        running(executor=0, app_id=99),
+    )
+
+    stops = worker.all(ShutdownExecutor)
+    assert all(each.kill for each in stops)
+    assert [(each.app_id, each.executor_id, each.launch) for each in stops] == [
+        (1, -1, 1),
+        (1, 0, 1),
+        (2, -1, 5),
+        (99, 0, 1),
+    ]
+    assert cluster.free() == {0: 3}
+
+
+def test_a_worker_keeps_its_id() -> None:
+    """Also when it comes by another way; a repeated first registration is answered again."""
+    cluster, worker, _ = a_running()
+    cluster.tell(RegisterWorker(worker=worker.path, slots=9))
+    assert [each.worker_id for each in worker.all(WorkerRegistered)] == [0, 0]
+    assert cluster.free() == {0: 8}
+
+    moved = Role(cluster, "moved")
+    back(cluster, moved, running())
+    worker.die()
+
+    assert moved.last(WorkerRegistered).worker_id == 0
+    assert list(cluster.workers()) == [0]
+    assert cluster.summary().status == "active"
+    assert cluster.worker().last(WorkerRegistered).worker_id == 1
+
+
+def test_a_worker_of_another_cluster_gets_a_new_id() -> None:
+    """What it runs is not ours, whatever the ids say."""
+    cluster = Cluster()
+    cluster.submit()
+    stranger = Role(cluster, "stranger")
+
+    cluster.tell(
+        RegisterWorker(
+            worker=stranger.path, slots=9, worker_id=WorkerId(7), running=(running(executor=0),)
+        )
+    )
+
+    assert stranger.last(WorkerRegistered).worker_id == 0
+    assert stranger.last(ShutdownExecutor).kill
+    assert stranger.last(LaunchExecutor).app_id == APP
+
+
+def test_the_answer_comes_before_anything_else() -> None:
+    """A worker cannot start anything before it knows its id."""
+    cluster, worker, _ = a_running()
+    cluster.tell(an_exit())
+    cluster.restart()
+    worker.got.clear()
+
+    back(cluster, worker, running())
+
+    kinds = [WorkerRegistered, ShutdownExecutor, LaunchExecutor]
+    assert [type(each) for each in worker.got] == kinds

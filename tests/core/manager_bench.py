@@ -1,0 +1,244 @@
+"""A `TaskManager` on a bench: its surroundings do at once what it says, until told not to."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+from gearpy.core.deployment import Send
+from gearpy.core.epochs import Manifest
+from gearpy.core.region import Region
+from gearpy.core.task_manager import (
+    Command,
+    Launch,
+    RequestSlots,
+    TaskManager,
+)
+from gearpy.ids import MAX_MS, ActorPath, ExecutorId, SessionId, TaskId, WorkerId
+from gearpy.messages.app import (
+    BeginEpoch,
+    EpochStored,
+    LaunchTasks,
+    LinkBroken,
+    RegisterExecutor,
+    SnapshotFile,
+    StopAllTasks,
+    TaskClock,
+    TaskFailed,
+    TaskLocationsReady,
+    TaskLocationsReceived,
+    TasksLaunched,
+    TasksStarted,
+    TasksStopped,
+)
+from gearpy.messages.cluster import Allocation, ErrorCard
+from tests.core.world_parts import a_dag, some_limits
+
+__all__ = ["LOST", "A", "B", "Bench", "a_worker", "allocation", "kinds", "only", "stopped"]
+
+A, B = ExecutorId(0), ExecutorId(1)
+LOST = "messages of task 0.0 are lost"
+
+C = TypeVar("C", bound=Command)
+
+
+class Bench:
+    """A task manager whose surroundings do at once what it says, until told not to."""
+
+    def __init__(
+        self,
+        *regions: tuple[int, int],
+        executors: int = 2,
+        restarts: int = 5,
+        backoff_ms: int = 100,
+        is_begun: bool = True,
+    ) -> None:
+        self.now_ms = 1000
+        self._limits = some_limits(restarts=restarts, backoff_ms=backoff_ms)
+        self._dag = a_dag(*regions or [(2, 2)])
+        self._wanted = executors
+        self.manager = self.another(launch=1)
+        self.launches: dict[ExecutorId, int] = {}
+        self.silent: set[ExecutorId] = set()  #: They answer nothing.
+        self.done: list[Command] = []  #: All that was decided.
+        if is_begun:
+            self.begin()
+
+    def another(self, *, launch: int = 1, manifests: Sequence[Manifest] = ()) -> TaskManager:
+        """Return a task manager of the same application."""
+        return TaskManager(
+            self._dag,
+            executors=self._wanted,
+            limits=self._limits,
+            launch=launch,
+            rng=Random(1),
+            now_ms=self.now_ms,
+            manifests=manifests,
+        )
+
+    def begin(self) -> None:
+        """Let the application start."""
+        self.obey(self.manager.on_start(self.now_ms))
+
+    @property
+    def last_launch(self) -> Launch:
+        """The process that was launched last."""
+        return only(self.done, Launch)[-1]
+
+    # -- what the surroundings do ----------------------------------------------------------
+
+    def obey(self, commands: Sequence[Command]) -> list[Command]:
+        """Do what was decided; return all that this leads to."""
+        first = len(self.done)
+        waiting = list(commands)
+        while waiting:
+            command = waiting.pop(0)
+            self.done.append(command)
+            waiting += self._follow(command)
+        return self.done[first:]
+
+    def _follow(self, command: Command) -> list[Command]:
+        match command:
+            case RequestSlots():
+                share, more = divmod(command.slots, command.executors)
+                sizes = [share + 1] * more + [share] * (command.executors - more)
+                return self.manager.on_allocated(map(allocation, sizes), self.now_ms)
+            case Launch():
+                self.launches[command.executor_id] = command.launch
+                return [] if command.executor_id in self.silent else self.register(command)
+            case Send() if command.executor_id not in self.silent:
+                return self._answer(command)
+            case _:
+                return []
+
+    def register(self, command: Launch, *, graph_hash: str | None = None) -> list[Command]:
+        """Let a process say that it is up."""
+        executor_id, launch = command.executor_id, command.launch
+        message = RegisterExecutor(
+            executor_id=executor_id,
+            launch=launch,
+            executor=ActorPath(f"host:{launch}", "executor"),
+            data_address=address(executor_id, launch),
+            slots=command.allocation.slots,
+            graph_hash=graph_hash or self._dag.structural_hash(),
+            graph=(),
+        )
+        return self.manager.on_executor_registered(message, self.now_ms)
+
+    def _answer(self, command: Send) -> list[Command]:
+        kinds = {
+            LaunchTasks: TasksLaunched,
+            TaskLocationsReady: TaskLocationsReceived,
+            StopAllTasks: TasksStopped,
+        }
+        message = command.message
+        if isinstance(message, BeginEpoch):
+            return []
+        kind = kinds.get(type(message), TasksStarted)
+        attempt: int = getattr(message, "attempt", 0)
+        answer = kind(executor_id=command.executor_id, version=0, attempt=attempt)
+        return self.manager.on_answer(answer, self.now_ms)  # type: ignore[arg-type]
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def tick(self, after_ms: int) -> list[Command]:
+        """Let time pass in steps of 100 ms; return all that is decided."""
+        first = len(self.done)
+        for _ in range(0, after_ms, 100):
+            self.now_ms += 100
+            self.obey(self.manager.on_tick(self.now_ms))
+        return self.done[first:]
+
+    def lose(self, executor_id: ExecutorId, cause: str = "signal 9") -> list[Command]:
+        """Let a worker report that a process is gone."""
+        launch = self.launches[executor_id]
+        return self.obey(self.manager.on_executor_gone(executor_id, launch, cause, self.now_ms))
+
+    def fail_task(
+        self, task: TaskId, cause: str = LOST, *, record: str = "", session: int | None = None
+    ) -> list[Command]:
+        """Let a task fail."""
+        region = next(each for each in self.manager.regions if task in each.placement)
+        message = TaskFailed(
+            executor_id=region.placement[task],
+            task_id=task,
+            session=SessionId(session) if session is not None else region.sessions[task],
+            error=ErrorCard(cause=cause, operator="map", record=record),
+        )
+        return self.obey(self.manager.on_task_failed(message, self.now_ms))
+
+    def break_link(
+        self, executor_id: ExecutorId, other: ExecutorId, launch: int = 0
+    ) -> list[Command]:
+        """Let an executor complain about a link."""
+        to = address(other, launch or self.launches[other])
+        message = LinkBroken(executor_id=executor_id, address=to, reason="reset")
+        return self.obey(self.manager.on_link_broken(message, self.now_ms))
+
+    def finish(self, region: int) -> list[Command]:
+        """Let all tasks of a region come to their end."""
+        clocks = [
+            TaskClock(task_id=task, session=session, clock_ms=MAX_MS, watermark_ms=MAX_MS)
+            for task, session in self.manager.regions[region].sessions.items()
+        ]
+        return self.obey(self.manager.on_clocks(clocks, self.now_ms))
+
+    def end_epoch(self, region: int = 0) -> list[Command]:
+        """Let all executors store the epoch that was announced last."""
+        begun = [each.message for each in self.done if isinstance(each, Send)]
+        of_region = self.manager.regions[region]
+        begin = next(
+            each
+            for each in reversed(begun)
+            if isinstance(each, BeginEpoch) and each.attempt == of_region.attempt
+        )
+        first = len(self.done)
+        for executor_id in sorted(of_region.executors):
+            tasks = tuple(t for t, at in of_region.placement.items() if at == executor_id)
+            name = f"{region}/{begin.epoch}-{begin.attempt}-{executor_id}"
+            message = EpochStored(
+                executor_id=executor_id,
+                attempt=begin.attempt,
+                epoch=begin.epoch,
+                snapshot=SnapshotFile(location=name, sha256="", tasks=tasks),
+            )
+            self.obey(self.manager.on_epoch_stored(message, self.now_ms))
+        return self.done[first:]
+
+    @property
+    def states(self) -> list[str]:
+        """What each region does."""
+        return ["running" if each.is_running else each.state for each in self.manager.regions]
+
+
+def allocation(slots: int, worker: int = 7) -> Allocation:
+    """Return slots on a worker."""
+    return Allocation(worker_id=WorkerId(worker), worker=a_worker(worker), slots=slots)
+
+
+def a_worker(number: int = 7) -> ActorPath:
+    """Return where a worker is."""
+    return ActorPath(f"host:{number}", "worker")
+
+
+def address(executor_id: ExecutorId, launch: int) -> str:
+    """Return the data listener of a process."""
+    return f"data:{executor_id}-{launch}"
+
+
+def stopped(region: Region, executor_id: ExecutorId, *errors: ErrorCard) -> TasksStopped:
+    """Return an executor's answer to the stop of the present attempt."""
+    attempt = region.attempt or 0
+    return TasksStopped(executor_id=executor_id, version=0, attempt=attempt, errors=errors)
+
+
+def kinds(commands: Sequence[Command]) -> list[str]:
+    """Return what each command is; of messages, what is sent."""
+    return [
+        type(each.message).__name__ if isinstance(each, Send) else type(each).__name__
+        for each in commands
+    ]
+
+
+def only(commands: Sequence[Command], kind: type[C]) -> list[C]:
+    """Return the commands of a kind."""
+    return [each for each in commands if isinstance(each, kind)]

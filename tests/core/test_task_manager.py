@@ -1,0 +1,596 @@
+"""What an app master decides: each failure by itself, then many at once in a model."""
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+
+from gearpy.core.deployment import Send
+from gearpy.core.task_manager import (
+    Activated,
+    Command,
+    DropSnapshots,
+    Ended,
+    Launch,
+    Release,
+    RequestSlots,
+    Stop,
+    StoreManifest,
+    Survived,
+)
+from gearpy.ids import ExecutorId, TaskId, WorkerId
+from gearpy.messages.app import (
+    EpochStored,
+    LaunchTasks,
+    SnapshotFile,
+    StopAllTasks,
+)
+from gearpy.messages.cluster import ErrorCard
+from tests.core.app_world import AppWorld
+from tests.core.manager_bench import A, B, Bench, a_worker, allocation, kinds, only, stopped
+from tests.core.world_parts import some_limits
+
+#: Runs of the model: seeds with faults, with a budget that may not do, and without faults.
+FAULTY, TIGHT, CALM = range(300), range(1000, 1150), range(2000, 2030)
+
+
+# -- the start and the good end ------------------------------------------------------------
+
+
+def test_an_application_starts_step_by_step() -> None:
+    """Slots, processes, tasks; active when all tasks of all regions run."""
+    bench = Bench((1, 1), (1, 1))
+
+    assert bench.states == ["running", "running"]
+    assert kinds(bench.done)[:3] == ["RequestSlots", "Launch", "Launch"]
+    assert kinds(bench.done).count("Activated") == 1
+
+
+def test_it_succeeds_when_all_regions_have_come_to_their_end() -> None:
+    """Each is stopped well as soon as it has; then all processes are."""
+    bench = Bench((1, 1), (1, 1))
+
+    first = bench.finish(0)
+    second = bench.finish(1)
+
+    stops = [each.message for each in first + second if isinstance(each, Send)]
+    assert all(isinstance(each, StopAllTasks) and each.completed for each in stops)
+    assert not only(first, Ended)
+    assert kinds(second)[-3:] == ["Stop", "Stop", "Ended"]
+    assert second[-1] == Ended(status="succeeded", cause=None)
+
+
+def test_active_is_told_though_one_region_ends_while_another_starts() -> None:
+    """Also if there was no moment in which all of them ran: the long one does."""
+    bench = Bench((1, 1), (1, 1), executors=4, is_begun=False)
+    short, long = bench.manager.regions
+    assert not short.executors & long.executors
+    bench.silent = set(long.executors)
+    bench.begin()
+    bench.silent |= short.executors
+    bench.finish(0)
+    bench.silent -= long.executors
+    for launch in only(bench.done, Launch):
+        if launch.executor_id in long.executors:
+            bench.obey(bench.register(launch))
+    assert bench.states == ["stopping", "running"]
+    assert not only(bench.done, Activated)
+
+    for executor_id in short.executors:
+        bench.obey(bench.manager.on_answer(stopped(short, executor_id), bench.now_ms))
+
+    assert bench.states == ["done", "running"]
+    assert only(bench.done, Activated) == [Activated()]
+
+
+def test_another_graph_ends_it() -> None:
+    """With the difference; every process is stopped."""
+    bench = Bench(is_begun=False)
+    bench.silent = {A, B}
+    bench.begin()
+
+    commands = bench.obey(bench.register(bench.last_launch, graph_hash="beef"))
+
+    ended = commands[-1]
+    assert isinstance(ended, Ended)
+    assert ended.cause is not None
+    assert ended.cause.cause.startswith("executor 1 built another graph than the app master")
+    assert kinds(commands).count("Stop") == 2
+
+
+def test_without_slots_it_fails_after_a_time() -> None:
+    """The text says what to do; while the master is away nobody is to blame."""
+    manager = Bench().another()
+    timeout_ms = some_limits().allocation_timeout_ms
+    manager.on_start(0)
+    manager.on_master(is_there=False, now_ms=10)
+    assert manager.on_tick(2 * timeout_ms) == []
+
+    back = manager.on_master(is_there=True, now_ms=2 * timeout_ms)
+
+    assert back == [RequestSlots(slots=4, executors=2)]
+    assert manager.on_tick(3 * timeout_ms - 1) == []
+    [ended] = manager.on_tick(3 * timeout_ms)
+    assert isinstance(ended, Ended)
+    assert ended.cause is not None
+    assert ended.cause.cause.startswith("got 0 of 4 slots within 60 s: add workers")
+
+
+# -- one failure, one restart ---------------------------------------------------------------
+
+
+def test_a_failed_task_restarts_its_region_and_no_other() -> None:
+    """In place, after the pause, with new sessions."""
+    bench = Bench((1, 1), (1, 1))
+    sessions = dict(bench.manager.regions[0].sessions)
+    attempt = bench.manager.regions[1].attempt
+
+    commands = bench.fail_task(TaskId(0, 0))
+
+    assert isinstance(commands[0], Survived)
+    assert bench.states == ["waiting", "running"]
+    bench.tick(500)
+    assert bench.states == ["running", "running"]
+    assert bench.manager.regions[1].attempt == attempt
+    assert min(bench.manager.regions[0].sessions.values()) > max(sessions.values())
+    assert not only(bench.done[-len(commands) :], Launch)
+
+
+@pytest.mark.parametrize("order", [*permutations(["told", "link", "other link", "tasks"])], ids=str)
+def test_a_lost_executor_with_all_that_follows_costs_one_restart(order: Sequence[str]) -> None:
+    """Its worker reports it, peers complain about links, tasks miss messages; in any order."""
+    bench, gone = Bench((2, 2), (1, 1), (2, 1), executors=3), ExecutorId(1)
+    launch = bench.launches[gone]
+    sessions = {task: each for r in bench.manager.regions for task, each in r.sessions.items()}
+    bench.silent = {gone}
+
+    for sign in order:
+        if sign == "told":
+            bench.silent = set()
+            bench.lose(gone)
+        elif sign == "tasks":
+            for region in bench.manager.regions:
+                for task in [each for each, at in region.placement.items() if at != gone]:
+                    bench.fail_task(task, session=sessions[task])
+        else:
+            bench.break_link(A if sign == "link" else ExecutorId(2), gone, launch)
+        bench.tick(100)
+    bench.tick(5000)
+
+    assert bench.manager.restarts == 1
+    assert bench.states == ["running"] * 3
+
+
+def test_a_lost_worker_costs_one_restart() -> None:
+    """However many of its executors ran, or were starting."""
+    bench = Bench((2, 2), (1, 1), executors=4)
+    assert bench.states == ["running", "running"]
+
+    bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
+    bench.tick(3000)
+
+    assert bench.manager.restarts == 1
+    assert bench.states == ["running", "running"]
+
+
+def test_a_worker_that_is_lost_later_than_its_executors_costs_one_restart() -> None:
+    """What was launched there meanwhile never had a chance."""
+    bench = Bench()
+    bench.silent.add(A)
+    bench.lose(A, "its process does not answer")
+    bench.tick(2500)
+    assert bench.launches == {A: 3, B: 2}
+    bench.silent.clear()
+
+    bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
+    bench.tick(1000)
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+
+
+def test_a_broken_link_alone_restarts_what_may_have_used_it() -> None:
+    """After a moment in which nobody was reported gone; both ends complain, one restart."""
+    bench = Bench((2, 2), (1, 0 + 1))
+    bench.break_link(A, B)
+    bench.break_link(B, A)
+
+    assert not only(bench.tick(400), Survived)
+    commands = bench.tick(100)
+
+    [survived] = only(commands, Survived)
+    assert "the link from executor 0 to data:1-2 broke: reset" in survived.error.cause
+    bench.tick(3000)
+    assert bench.manager.restarts == 1
+
+
+def test_a_broken_link_of_an_attempt_that_is_over_is_no_failure() -> None:
+    """It broke for what was restarted already."""
+    bench = Bench(backoff_ms=0)
+    bench.break_link(A, B)
+    bench.fail_task(TaskId(0, 0))
+    assert bench.states == ["running"]
+
+    bench.tick(3000)
+
+    assert bench.manager.restarts == 1
+
+
+def test_the_other_ends_complaint_about_a_link_costs_nothing() -> None:
+    """Also if it comes when a region that had used the link has begun again."""
+    bench = Bench((1, 1), (1, 1), (1, 1), executors=2, backoff_ms=0)
+    using = next(each for each in bench.manager.regions if len(each.executors) > 1)
+    bench.break_link(A, B)
+    bench.fail_task(next(iter(using.placement)))
+    bench.break_link(B, A)
+
+    bench.tick(3000)
+
+    assert bench.manager.restarts == 1
+    assert bench.states == ["running"] * 3
+
+
+def test_a_broken_link_of_tasks_that_do_not_exist_yet_is_no_failure() -> None:
+    """It is of the attempt before."""
+    bench = Bench()
+    [region] = bench.manager.regions
+    bench.manager.replay(bench.now_ms)
+    bench.manager.on_answer(stopped(region, A), bench.now_ms)
+    launches = bench.manager.on_answer(stopped(region, B), bench.now_ms)
+    bench.break_link(A, B)
+
+    bench.obey(launches)
+    bench.tick(1000)
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 0
+
+
+def test_a_failed_task_of_an_old_session_is_nothing() -> None:
+    """Its region has been restarted since."""
+    bench = Bench(backoff_ms=0)
+    old = bench.manager.regions[0].sessions[TaskId(0, 0)]
+    bench.fail_task(TaskId(0, 0))
+
+    assert bench.fail_task(TaskId(0, 0), session=old) == []
+    assert bench.fail_task(TaskId(0, 1), session=0) == []
+
+
+def test_the_budget_ends_it_with_the_last_cause() -> None:
+    """All regions are stopped, then all processes."""
+    bench = Bench((1, 1), (1, 1), restarts=1)
+    bench.fail_task(TaskId(0, 0))
+    bench.tick(3000)
+
+    commands = bench.fail_task(TaskId(0, 0), "boom")
+
+    assert commands[-1] == Ended(status="failed", cause=ErrorCard(cause="boom", operator="map"))
+    wanted = sum(len(region.executors) for region in bench.manager.regions)
+    assert kinds(commands).count("StopAllTasks") == wanted
+    assert bench.tick(5000) == []
+
+
+def test_a_record_that_fails_too_often_ends_it_before_the_budget_does() -> None:
+    """Another record does not count."""
+    bench = Bench(backoff_ms=0)
+
+    bench.fail_task(TaskId(1, 0), "boom", record="'y'")
+    bench.fail_task(TaskId(1, 0), "boom", record="'x'")
+    bench.fail_task(TaskId(1, 1), "boom", record="'x'")
+    commands = bench.fail_task(TaskId(1, 0), "boom", record="'x'")
+
+    assert isinstance(commands[-1], Ended)
+    assert commands[-1].status == "failed"
+
+
+# -- executors -----------------------------------------------------------------------------
+
+
+def test_nothing_is_sent_to_an_executor_that_is_gone() -> None:
+    """Those that are left stop, and start again when there is another one."""
+    bench = Bench()
+    bench.silent = {B}
+    bench.launches[B] = 2
+
+    commands = bench.lose(B)
+
+    stops = [each for each in commands if isinstance(each, Send)]
+    assert [each.executor_id for each in stops] == [A]
+    assert bench.states == ["waiting"]
+
+
+def test_an_executor_that_dies_as_it_starts_is_launched_again_after_the_pause() -> None:
+    """Each time costs a restart, or it would go on for ever."""
+    bench = Bench(restarts=2)
+    bench.silent = {B}
+    bench.lose(B)
+    assert bench.launches[B] == 3
+    bench.tick(2500)
+
+    assert not only(bench.lose(B), RequestSlots)
+    assert bench.manager.restarts == 2
+    bench.tick(1000)
+    assert bench.launches[B] == 4
+    bench.tick(2000)
+    assert isinstance(bench.lose(B)[-1], Ended)
+
+
+def test_an_executor_that_does_not_register_is_killed_and_replaced() -> None:
+    """After its time."""
+    bench = Bench()
+    bench.silent = {B}
+    bench.lose(B)
+
+    commands = bench.tick(3200)
+
+    stop = next(each for each in commands if isinstance(each, Stop))
+    assert (stop.executor_id, stop.launch, stop.kill) == (B, 3, True)
+    assert stop.reason == "it has not registered within 3 s"
+    bench.tick(1000)
+    assert bench.launches[B] == 4
+
+
+def test_an_executor_that_does_not_answer_a_step_is_killed_and_replaced() -> None:
+    """One restart; the others are not touched."""
+    bench = Bench()
+    bench.silent = {B}
+    bench.obey(bench.manager.replay(bench.now_ms))
+    bench.tick(2000)
+    bench.silent = set()
+
+    bench.obey(bench.register(bench.last_launch))
+    bench.tick(1000)
+
+    stops = [each for each in bench.done if isinstance(each, Stop)]
+    assert [(each.executor_id, each.kill) for each in stops] == [(B, True)]
+    assert bench.manager.restarts == 1
+    assert bench.states == ["running"]
+
+
+def test_a_silent_executor_is_killed_unless_its_worker_tells_more() -> None:
+    """The worker's word is the better cause."""
+    bench = Bench()
+    bench.manager.on_executor_silent(A, 1, bench.now_ms)
+    bench.lose(A, "out of memory")
+    told = bench.tick(1000)
+    assert not [each for each in told if isinstance(each, Stop)]
+
+    bench.manager.on_executor_silent(B, 2, bench.now_ms)
+    [stop] = [each for each in bench.tick(1000) if isinstance(each, Stop)]
+
+    assert (stop.executor_id, stop.launch, stop.kill) == (B, 2, True)
+
+
+def test_an_executor_that_nobody_needs_any_more_is_not_replaced() -> None:
+    """Its region is done: its end costs nothing."""
+    bench = Bench((1, 1), (1, 1), executors=4)
+    bench.finish(0)
+    assert bench.states == ["done", "running"]
+    [unneeded, *_] = bench.manager.regions[0].executors - bench.manager.regions[1].executors
+
+    assert bench.lose(unneeded) == []
+    assert not only(bench.tick(1000), RequestSlots)
+    assert bench.manager.restarts == 0
+    assert isinstance(bench.finish(1)[-1], Ended)
+
+
+def test_slots_that_come_too_late_are_given_back() -> None:
+    """While it ends, and after."""
+    bench = Bench()
+    bench.finish(0)
+
+    assert bench.manager.on_allocated([allocation(3)], 0) == [
+        Release(worker_id=WorkerId(7), slots=3)
+    ]
+
+
+# -- the end that is not good --------------------------------------------------------------
+
+
+def test_an_end_that_fails_is_a_failure() -> None:
+    """A sink that could not close has not written all; its region starts again, for one restart."""
+    bench = Bench()
+    bench.silent = {A, B}
+    bench.finish(0)
+    [region] = bench.manager.regions
+    card = ErrorCard(cause="disk full")
+    for each, errors in ((A, (card,)), (B, ())):
+        bench.obey(bench.manager.on_answer(stopped(region, each, *errors), bench.now_ms))
+    bench.silent = set()
+
+    bench.tick(1000)
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+    assert isinstance(bench.finish(0)[-1], Ended)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_failure_during_the_good_end_costs_one_restart(*, is_lost: bool) -> None:
+    """An executor is lost, or a task fails, before it has said that it has ended well."""
+    bench = Bench()
+    bench.silent = {A}
+    bench.finish(0)
+    assert bench.states == ["stopping"]
+    bench.silent = set()
+
+    if is_lost:
+        bench.lose(A)
+    else:
+        bench.fail_task(TaskId(0, 0), "boom")
+        [region] = bench.manager.regions
+        bench.obey(bench.manager.on_answer(stopped(region, A), bench.now_ms))
+    bench.tick(2000)
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+
+
+def test_an_executor_that_is_lost_after_its_part_of_the_good_end_costs_nothing() -> None:
+    """Unless the others' part fails; then it is replaced."""
+    bench = Bench()
+    bench.silent = {A}
+    bench.finish(0)
+    assert not only(bench.lose(B), RequestSlots)
+    assert bench.manager.restarts == 0
+    bench.silent = set()
+
+    bench.fail_task(TaskId(0, 0), "boom")
+    [region] = bench.manager.regions
+    bench.obey(bench.manager.on_answer(stopped(region, A), bench.now_ms))
+    bench.tick(2000)
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+
+
+def test_it_ends_though_executors_are_lost_meanwhile() -> None:
+    """The first cause stays; nothing is asked for."""
+    bench = Bench()
+    bench.silent = {A, B}
+    bench.obey(bench.manager.fail(ErrorCard(cause="too many"), bench.now_ms))
+
+    commands = [*bench.lose(A), *bench.lose(B)]
+
+    assert not only(commands, RequestSlots)
+    assert commands[-1] == Ended(status="failed", cause=ErrorCard(cause="too many"))
+    assert bench.manager.fail(ErrorCard(cause="more"), 0) == []
+
+
+def test_it_ends_though_nobody_answers() -> None:
+    """After the time of the step; whoever was silent is killed before the end is told."""
+    bench = Bench()
+    bench.silent = {A, B}
+    bench.obey(bench.manager.fail(ErrorCard(cause="too many"), bench.now_ms))
+
+    commands = bench.tick(2100)
+
+    assert [each.kill for each in commands if isinstance(each, Stop)] == [True, True]
+    assert isinstance(commands[-1], Ended)
+
+
+# -- replay --------------------------------------------------------------------------------
+
+
+def test_a_replay_costs_nothing_and_does_not_wait() -> None:
+    """Whatever the budget says."""
+    bench = Bench((1, 1), (1, 1), restarts=0)
+    attempts = [each.attempt for each in bench.manager.regions]
+
+    bench.obey(bench.manager.replay(bench.now_ms))
+
+    assert bench.states == ["running", "running"]
+    assert [each.attempt for each in bench.manager.regions] != attempts
+    assert bench.manager.restarts == 0
+
+
+def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:
+    """At an odd moment, too."""
+    bench = Bench((1, 1), (1, 1))
+    bench.finish(0)
+    bench.fail_task(TaskId(2, 0))
+
+    assert bench.manager.replay(bench.now_ms) == []
+    bench.finish(1)
+    assert bench.states == ["done", "waiting"]
+
+
+# -- epochs --------------------------------------------------------------------------------
+
+
+def test_a_restart_goes_on_from_the_newest_epoch() -> None:
+    """Which all executors had stored."""
+    bench = Bench()
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    bench.fail_task(TaskId(0, 0))
+
+    sent = [each.message for each in only(bench.tick(500), Send)]
+    launches = [each for each in sent if isinstance(each, LaunchTasks)]
+    assert [each.snapshots for each in launches] == [(file,) for file in store.manifest.snapshots]
+    assert {each.epoch for each in launches} == {store.manifest.epoch + 2}
+    assert bench.manager.epoch == 1
+
+
+def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
+    """As many epochs as are to be kept stay."""
+    bench = Bench()
+    manifests = []
+    for _ in range(3):
+        bench.tick(300)
+        manifests += [each.manifest for each in only(bench.end_epoch(), StoreManifest)]
+
+    assert bench.manager.on_manifest_stored(0, 2) == []
+    assert bench.manager.on_manifest_stored(0, 3) == [DropSnapshots(files=manifests[0].snapshots)]
+    assert bench.manager.newest_manifests() == [manifests[2]]
+
+
+def test_snapshots_of_an_attempt_that_is_over_are_deleted() -> None:
+    """Whoever sends them late; but never one that a restart may need."""
+    bench = Bench(backoff_ms=0)
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    needed, attempt = store.manifest.snapshots[0], store.manifest.attempt
+    bench.fail_task(TaskId(0, 0))
+    late = SnapshotFile(location="late", sha256="", tasks=())
+
+    def told(file: SnapshotFile) -> list[Command]:
+        message = EpochStored(executor_id=A, attempt=attempt, epoch=2, snapshot=file)
+        return bench.manager.on_epoch_stored(message, bench.now_ms)
+
+    assert told(late) == [DropSnapshots(files=(late,))]
+    assert told(needed) == []
+
+
+def test_a_relaunched_app_master_goes_on_from_what_is_stored() -> None:
+    """With attempts, sessions and launches that nobody has had before."""
+    bench = Bench()
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    old = bench.manager
+    bench.manager, bench.done = bench.another(launch=2, manifests=[store.manifest]), []
+
+    bench.begin()
+
+    launched = [each.message for each in bench.done if isinstance(each, Send)]
+    assert isinstance(launched[0], LaunchTasks)
+    assert launched[0].epoch == store.manifest.epoch + 1
+    assert (bench.manager.regions[0].attempt or 0) > (old.regions[0].attempt or 0)
+    assert min(bench.manager.regions[0].sessions.values()) > max(old.regions[0].sessions.values())
+    assert min(bench.launches.values()) > 2
+
+
+# -- the model ------------------------------------------------------------------------------
+
+
+def lived(seed: int, *, restarts: int = 1000, faults: bool = True) -> AppWorld:
+    """Return a world after a whole run; a failure tells its seed and what had happened."""
+    world = AppWorld(seed, restarts=restarts, work=60 if faults else 200)
+    try:
+        world.live(faults=faults)
+    except AssertionError as error:
+        story = "\n".join(world.log[-60:])
+        pytest.fail(f"seed {seed}: {error}\n{story}")
+    return world
+
+
+@pytest.mark.parametrize("seed", FAULTY)
+def test_whatever_happens_it_succeeds_when_it_stops_happening(seed: int) -> None:
+    """With budget left; what must hold at every step is asserted in `AppWorld`."""
+    assert lived(seed).status == "succeeded"
+
+
+@pytest.mark.parametrize("seed", TIGHT)
+def test_whatever_happens_it_ends_when_the_budget_is_spent(seed: int) -> None:
+    """Failed then, and only then; nothing is left behind."""
+    lived(seed, restarts=2)
+
+
+@pytest.mark.parametrize("seed", CALM)
+def test_without_faults_nothing_restarts_and_epochs_go_on(seed: int) -> None:
+    """One after the other in each region, until the end."""
+    world = lived(seed, faults=False)
+
+    assert world.status == "succeeded"
+    assert world.app_master.manager.restarts == 0
+    assert all(each.epoch >= 2 for each in world.app_master.manager.newest_manifests())

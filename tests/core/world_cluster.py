@@ -1,0 +1,522 @@
+"""Master, workers and app master around a `TaskManager`, in virtual time; see `app_world`."""
+
+import heapq
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+from gearpy.core.epochs import Manifest, decode_manifest, encode_manifest
+from gearpy.core.task_manager import (
+    Activated,
+    Command,
+    DropSnapshots,
+    Ended,
+    Launch,
+    Release,
+    RequestSlots,
+    Send,
+    Stop,
+    StoreManifest,
+    Survived,
+    TaskManager,
+)
+from gearpy.ids import MIN_MS, ActorPath, ExecutorId, WorkerId
+from gearpy.messages.app import (
+    BeginEpoch,
+    LaunchTasks,
+    RegisterExecutor,
+    StartAllTasks,
+)
+from gearpy.messages.cluster import Allocation
+from tests.core.world_parts import (
+    AppMaster,
+    Attempt,
+    Process,
+    Worker,
+    a_dag,
+    attempt_of,
+    some_limits,
+)
+
+__all__ = ["HEARTBEAT_MS", "TICK_MS", "ClusterWorld"]
+
+TICK_MS = 100
+HEARTBEAT_MS = 1000
+
+
+class ClusterWorld:
+    """An app master, a master and workers; asserts at every step what must hold."""
+
+    def __init__(self, seed: int, *, restarts: int = 1000, work: int = 60) -> None:
+        self.rng = rng = Random(seed)
+        self.now_ms = 1000
+        shapes = [(rng.randint(1, 2), rng.randint(1, 2)) for _ in range(rng.randint(1, 3))]
+        self.dag = a_dag(*shapes)
+        self.limits = some_limits(restarts=restarts, backoff_ms=rng.choice([0, 50, 300]))
+        self.wanted = rng.randint(1, 4)
+        self.work = work
+        self.log: list[str] = []
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._busy_until: dict[tuple[object, object], int] = {}
+        self._workers: list[Worker] = []
+        self._used: dict[int, int] = {}
+        self._queue: list[int] = []
+        self._master = 0  # Which incarnation.
+        self._is_master_there = True
+        self._values: dict[int, bytes] = {}
+        self._flying: list[Launch] = []
+        self.files: dict[str, tuple[int, int, int, int]] = {}
+        self._told: set[str] = set()  # Files that an app master has heard of.
+        self._attempts: dict[int, Attempt] = {}
+        self._last_attempt = self._last_session = self._last_launch = -1
+        self._bad_starts = self._bad_ends = self._mute = 0
+        share = -(-self.dag.task_count // min(self.wanted, self.dag.task_count))
+        while sum(each.slots // share for each in self._workers) <= self.wanted:
+            self._add_worker(share * rng.randint(1, 2) + rng.randint(0, 1))
+        self.app_master = self._new_app_master(1)
+        self._do(self.app_master, self.app_master.manager.on_start)
+        self._every(TICK_MS, self._tick)
+        self._every(TICK_MS // 2, self._work)
+
+    # -- time and messages -----------------------------------------------------------------
+
+    def _run(self, until_ms: int, *, to_the_end: bool = False) -> None:
+        """Let things happen until a time, or until the application is over."""
+        while self._events and self._events[0][0] <= until_ms:
+            if to_the_end and self.app_master.ended is not None:
+                return
+            self.now_ms, _, event = heapq.heappop(self._events)
+            event()
+        self.now_ms = max(self.now_ms, until_ms)
+
+    def _after(self, delay_ms: int, event: Callable[[], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self._events, (self.now_ms + delay_ms, self._serial, event))
+
+    def _every(self, interval_ms: int, event: Callable[[], None]) -> None:
+        def again() -> None:
+            event()
+            self._after(interval_ms, again)
+
+        self._after(interval_ms, again)
+
+    def _send(self, sender: object, target: object, event: Callable[[], None]) -> None:
+        """Deliver in order; usually soon."""
+        slow = self.rng.random() < 0.05
+        delay_ms = self.rng.randint(1, 400 if slow else 15)
+        at_ms = max(self.now_ms + delay_ms, self._busy_until.get((sender, target), 0))
+        self._busy_until[sender, target] = at_ms
+        self._after(at_ms - self.now_ms, event)
+
+    def _note(self, text: str) -> None:
+        self.log.append(f"{self.now_ms:6} {text}")
+
+    # -- the app master --------------------------------------------------------------------
+
+    def _new_app_master(self, launch: int) -> AppMaster:
+        manifests = [decode_manifest(each) for _, each in sorted(self._values.items())]
+        manager = TaskManager(
+            self.dag,
+            executors=self.wanted,
+            limits=self.limits,
+            launch=launch,
+            rng=Random(self.rng.random()),
+            now_ms=self.now_ms,
+            manifests=manifests,
+        )
+        self._note(f"app master {launch}, from {[each.epoch for each in manifests]}")
+        return AppMaster(launch, manager, {each.region: each for each in manifests})
+
+    def _tick(self) -> None:
+        self._do(self.app_master, self.app_master.manager.on_tick)
+
+    def _do(self, app_master: AppMaster, decide: Callable[[int], Iterable[Command]]) -> None:
+        """Give the manager an event, check what it decides, and do that."""
+        if app_master is not self.app_master or not app_master.is_alive:
+            return
+        manager = app_master.manager
+        there = set(manager.executors.running)
+        commands = list(decide(self.now_ms))
+        there |= set(manager.executors.running)
+        killed: set[ExecutorId] = set()
+        for command in commands:
+            if isinstance(command, Send):
+                assert command.executor_id in there - killed, f"sent to nobody: {command}"
+            elif isinstance(command, Stop) and command.kill:
+                killed.add(command.executor_id)
+            elif isinstance(command, Survived):
+                self._note(f"survived {command.what}: {command.error.cause}")
+        assert manager.restarts <= app_master.faults, f"{manager.restarts} > {app_master.faults}"
+        assert manager.restarts <= self.limits.restarts.max_restarts
+        for command in commands:
+            self._obey(app_master, command)
+
+    def _obey(self, app_master: AppMaster, command: Command) -> None:
+        if app_master.ended is not None:
+            assert isinstance(command, DropSnapshots | Release), f"{command} after the end"
+        match command:
+            case Send():
+                self._send_to_executor(app_master, command)
+            case RequestSlots():
+                assert command.slots == app_master.manager.executors.waiting_slots
+                self._tell_master(app_master, lambda: self._request(command))
+            case Release():
+                number = command.worker_id
+                self._tell_master(app_master, lambda: self._release(number, command.slots))
+            case Launch():
+                self._launch(app_master, command)
+            case Stop():
+                worker = self._worker_at(command.worker)
+                self._send(app_master, worker, lambda: self._stop(worker, app_master, command))
+            case _:
+                self._note_down(app_master, command)
+
+    def _note_down(self, app_master: AppMaster, command: Command) -> None:
+        match command:
+            case StoreManifest():
+                self._store(app_master, command.manifest)
+            case DropSnapshots():
+                self._drop(app_master, command)
+            case Ended():
+                self._on_ended(app_master, command)
+            case Activated():
+                assert not app_master.is_active, "active twice"
+                app_master.is_active = True
+                self._note("active")
+
+    def _send_to_executor(self, app_master: AppMaster, command: Send) -> None:
+        process, message = app_master.processes[command.executor_id], command.message
+        if isinstance(message, LaunchTasks):
+            self._check_launch(app_master, process, message)
+        elif isinstance(message, StartAllTasks) and message.start_time_ms != MIN_MS:
+            assert message.start_time_ms <= self._attempts[message.attempt].progress
+        elif isinstance(message, BeginEpoch):
+            attempt = self._attempts[message.attempt]
+            last = app_master.announced.get(attempt.region, (0, 0))
+            now = (message.attempt, message.epoch)
+            assert now >= last, "epochs went back"
+            assert now == last or message.epoch > last[1], "an epoch was announced twice"
+            app_master.announced[attempt.region] = now
+        self._note(f"to {process.address}: {type(message).__name__} {attempt_of(message)}")
+        self._send(app_master, process, lambda: self._deliver(process, message))
+
+    def _check_launch(self, am: AppMaster, process: Process, message: LaunchTasks) -> None:
+        """What must hold when an attempt begins."""
+        region = am.manager.regions[message.region]
+        newest = am.newest.get(message.region)
+        if message.attempt not in self._attempts:
+            assert message.attempt > self._last_attempt, "an attempt went back"
+            self._last_attempt = message.attempt
+            processes = [am.processes[each] for each in sorted(region.executors)]
+            for each in processes:
+                group = each.groups.get(message.region)
+                assert group is None or group.is_stopped, "two attempts at a time"
+            progress = self.files[newest.snapshots[0].location][3] if newest else 0
+            attempt = Attempt(
+                message.attempt, message.region, processes, progress, self._last_session
+            )
+            self._attempts[message.attempt] = attempt
+        sessions = [task.session for task in message.tasks]
+        assert min(sessions) > self._attempts[message.attempt].last_session, "a session went back"
+        self._last_session = max(self._last_session, *sessions)
+        wanted = {task.task_id for task in message.tasks}
+        assert wanted == {
+            task for task, at in region.placement.items() if at == process.executor_id
+        }
+        files = newest.snapshots if newest else ()
+        assert message.snapshots == tuple(each for each in files if wanted & set(each.tasks))
+        assert message.epoch > (newest.epoch if newest else 0)
+
+    def _tell_master(self, app_master: AppMaster, event: Callable[[], None]) -> None:
+        """Tell the master that is there, unless it has gone before it hears."""
+        incarnation = self._master
+
+        def deliver() -> None:
+            if self._is_master_there and incarnation == self._master:
+                event()
+
+        if self._is_master_there:
+            self._send(app_master, "master", deliver)
+
+    def _store(self, app_master: AppMaster, manifest: Manifest) -> None:
+        newest = app_master.newest.get(manifest.region)
+        assert newest is None or manifest.epoch >= newest.epoch
+        for file in manifest.snapshots:
+            known = self.files[file.location]
+            assert known[:3] == (manifest.region, manifest.epoch, manifest.attempt)
+        tasks = [task for file in manifest.snapshots for task in file.tasks]
+        assert sorted(tasks) == sorted(app_master.manager.regions[manifest.region].placement)
+        assert len({self.files[file.location][3] for file in manifest.snapshots}) == 1
+        app_master.newest[manifest.region] = manifest
+        self._note(f"epoch {manifest.epoch} of region {manifest.region} complete")
+        self._tell_master(app_master, lambda: self._put(app_master, manifest))
+
+    def _put(self, app_master: AppMaster, manifest: Manifest) -> None:
+        if app_master is not self.app_master:
+            return
+        self._values[manifest.region] = encode_manifest(manifest)
+        manager = app_master.manager
+        region, epoch = manifest.region, manifest.epoch
+        self._send(
+            "master",
+            app_master,
+            lambda: self._do(app_master, lambda _: manager.on_manifest_stored(region, epoch)),
+        )
+
+    def _drop(self, app_master: AppMaster, command: DropSnapshots) -> None:
+        stored = [decode_manifest(each) for each in self._values.values()]
+        for manifest in [*app_master.newest.values(), *stored]:
+            kept = {file.location for file in manifest.snapshots}
+            for file in command.files:
+                assert file.location not in kept, f"{file.location} is needed"
+        for file in command.files:
+            assert self.files.pop(file.location, None), f"{file.location} dropped twice"
+
+    def _on_ended(self, app_master: AppMaster, ended: Ended) -> None:
+        app_master.ended = ended
+        self._note(f"ended {ended.status} {ended.cause}")
+        if ended.status == "failed":
+            assert app_master.manager.restarts == self.limits.restarts.max_restarts
+            return
+        assert app_master.is_active
+        for region in app_master.manager.regions:
+            assert region.attempt is not None
+            attempt = self._attempts[region.attempt]
+            assert attempt.progress >= self.work, "not done"
+            assert not attempt.is_spoiled, "did not end well"
+
+    # -- master ----------------------------------------------------------------------------
+
+    def _add_worker(self, slots: int) -> None:
+        number = len(self._workers)
+        self._workers.append(Worker(number, slots))
+        self._used[number] = 0
+        self._grant()
+
+    def _request(self, command: RequestSlots) -> None:
+        small, bigger = divmod(command.slots, command.executors)
+        self._queue = [small + 1] * bigger + [small] * (command.executors - bigger)
+        self._grant()
+
+    def _release(self, worker: int, slots: int) -> None:
+        if worker in self._used:
+            self._used[worker] -= slots
+            assert self._used[worker] >= 0, "released twice"
+            self._grant()
+
+    def _grant(self) -> None:
+        if not self._queue:
+            return
+        app_master = self.app_master
+        for part in list(self._queue):
+            free = {each: self._workers[each].slots - used for each, used in self._used.items()}
+            fitting = [each for each, left in free.items() if left >= part]
+            if not fitting:
+                continue
+            worker = self._workers[self.rng.choice(fitting)]
+            self._queue.remove(part)
+            self._used[worker.number] += part
+            allocation = Allocation(
+                worker_id=WorkerId(worker.number), worker=worker.path, slots=part
+            )
+            self._send("master", app_master, self._granting(app_master, allocation))
+
+    def _granting(self, app_master: AppMaster, allocation: Allocation) -> Callable[[], None]:
+        incarnation = self._master
+
+        def deliver() -> None:
+            if incarnation != self._master:
+                return  # Lost with the master; the next one counts anew.
+            if app_master is not self.app_master or not app_master.is_alive:
+                self._release(allocation.worker_id, allocation.slots)
+                return
+            self._do(app_master, decide)
+
+        def decide(now_ms: int) -> list[Command]:
+            commands = app_master.manager.on_allocated([allocation], now_ms)
+            taken = [each for each in commands if isinstance(each, Launch | Release)]
+            assert len(taken) == 1, f"{allocation} became {commands}"
+            return commands
+
+        return deliver
+
+    def _lose_master(self) -> None:
+        """Let the master crash, and another one come later."""
+        if not self._is_master_there:
+            return
+        self._note("master away")
+        self._is_master_there = False
+        self._master += 1
+        app_master, manager = self.app_master, self.app_master.manager
+        self._send(
+            "master",
+            app_master,
+            lambda: self._do(app_master, lambda now: manager.on_master(is_there=False, now_ms=now)),
+        )
+        self._after(self.rng.randint(300, 4000), self._master_back)
+
+    def _master_back(self) -> None:
+        self._note("master back")
+        self._master += 1
+        self._is_master_there = True
+        self._queue = []
+        for number in self._used:
+            worker = self._workers[number]
+            flying = [each for each in self._flying if each.allocation.worker_id == number]
+            self._used[number] = sum(each.slots for each in worker.processes) + sum(
+                each.allocation.slots for each in flying
+            )
+            self._used[number] += sum(
+                each.successor.allocation.slots for each in worker.processes if each.successor
+            )
+        self._send("master", self.app_master, lambda: self._on_master_back(self.app_master))
+
+    def _on_master_back(self, app_master: AppMaster) -> None:
+        if app_master is not self.app_master or not app_master.is_alive:
+            return
+        manager = app_master.manager
+        self._do(app_master, lambda now: manager.on_master(is_there=True, now_ms=now))
+        for manifest in manager.newest_manifests():
+            self._store(app_master, manifest)
+
+    # -- workers ---------------------------------------------------------------------------
+
+    def _worker_at(self, path: ActorPath) -> Worker:
+        return next(each for each in self._workers if each.path == path)
+
+    def _launch(self, app_master: AppMaster, command: Launch) -> None:
+        assert command.launch > self._last_launch, "a launch went back"
+        self._last_launch = command.launch
+        self._note(f"launch {command.launch} of {command.executor_id}")
+        worker = self._worker_at(command.allocation.worker)
+        self._flying.append(command)
+        self._send(app_master, worker, lambda: self._on_launch(worker, app_master, command))
+
+    def _on_launch(self, worker: Worker, app_master: AppMaster, command: Launch) -> None:
+        self._flying.remove(command)
+        if not worker.is_alive:
+            self._lose_worker(app_master, worker)
+            return
+        running = worker.at(command.executor_id)
+        if running is None:
+            self._start(worker, app_master, command)
+            return
+        assert running.launch < command.launch
+        assert running.successor is None
+        running.successor = command
+        self._after(self.rng.randint(1, 30), lambda: self._exit(running, "killed"))
+
+    def _start(self, worker: Worker, app_master: AppMaster, command: Launch) -> None:
+        slots = command.allocation.slots
+        process = Process(app_master, command.executor_id, command.launch, slots, worker)
+        worker.processes.append(process)
+        assert sum(each.slots for each in worker.processes) <= worker.slots, "too many slots"
+        starts_ms = self.rng.randint(20, 200)
+        if self._bad_starts:
+            self._bad_starts -= 1
+            app_master.faults += 1
+            if self.rng.random() < 0.5:
+                self._after(starts_ms, lambda: self._exit(process, "no such module"))
+        else:
+            self._after(starts_ms, lambda: self._register(process))
+
+    def _register(self, process: Process) -> None:
+        if not process.is_alive:
+            return
+        if not process.app_master.is_alive:
+            self._exit(process, "")
+            return
+        message = RegisterExecutor(
+            executor_id=process.executor_id,
+            launch=process.launch,
+            executor=ActorPath(process.address, "executor"),
+            data_address=process.address,
+            slots=process.slots,
+            graph_hash=self.dag.structural_hash(),
+        )
+        self._answer(process, lambda am, now: self._on_registered(am, process, message, now))
+
+    def _on_registered(
+        self, app_master: AppMaster, process: Process, message: RegisterExecutor, now_ms: int
+    ) -> list[Command]:
+        if app_master.manager.executors.is_current(process.executor_id, process.launch):
+            app_master.processes[process.executor_id] = process
+            if not process.is_alive:  # Its end is noticed as soon as it is watched.
+                self._lose_touch(process, HEARTBEAT_MS)
+        return app_master.manager.on_executor_registered(message, now_ms)
+
+    def _stop(self, worker: Worker, app_master: AppMaster, command: Stop) -> None:
+        process = worker.at(command.executor_id)
+        if process is None or process.app_master is not app_master:
+            return
+        if process.launch == command.launch:
+            delay_ms = self.rng.randint(1, 50 if command.kill else 300)
+            self._after(delay_ms, lambda: self._exit(process, "killed" if command.kill else ""))
+        elif process.successor is not None and process.successor.launch == command.launch:
+            slots, process.successor = process.successor.allocation.slots, None
+            self._report(process, command.launch, "")
+            self._give_back(worker, slots)
+
+    def _exit(self, process: Process, cause: str, *, is_told: bool = True) -> None:
+        """End a process; its worker gives the slots back, and tells why."""
+        if not process.is_alive:
+            return
+        self._note(f"{process.address} exits: {cause}")
+        self._die(process)
+        worker = process.worker
+        worker.processes.remove(process)
+        if is_told:
+            self._report(process, process.launch, cause)
+        self._give_back(worker, process.slots)
+        if process.successor is not None:
+            self._start(worker, self.app_master, process.successor)
+
+    def _die(self, process: Process) -> None:
+        process.is_alive = False
+        process.loses_output = self.rng.random() < 0.5
+        if process.app_master.processes.get(process.executor_id) is process:
+            self._lose_touch(process, self.rng.choice([1, HEARTBEAT_MS]))
+            self._tell_neighbours(process)
+
+    def _report(self, process: Process, launch: int, cause: str) -> None:
+        app_master, executor_id = process.app_master, process.executor_id
+        manager = app_master.manager
+        self._send(
+            process.worker,
+            app_master,
+            lambda: self._do(
+                app_master, lambda now: manager.on_executor_gone(executor_id, launch, cause, now)
+            ),
+        )
+
+    def _give_back(self, worker: Worker, slots: int) -> None:
+        incarnation = self._master
+
+        def deliver() -> None:
+            if self._is_master_there and incarnation == self._master:
+                self._release(worker.number, slots)
+
+        self._send(worker, "master", deliver)
+
+    # -- what executors do -----------------------------------------------------------------
+
+    def _deliver(self, process: Process, message: Any) -> None:
+        raise NotImplementedError
+
+    def _answer(
+        self, process: Process, decide: Callable[[AppMaster, int], Iterable[Command]]
+    ) -> None:
+        raise NotImplementedError
+
+    def _lose_touch(self, process: Process, delay_ms: int) -> None:
+        raise NotImplementedError
+
+    def _tell_neighbours(self, process: Process) -> None:
+        raise NotImplementedError
+
+    def _lose_worker(self, app_master: AppMaster, worker: Worker) -> None:
+        raise NotImplementedError
+
+    def _work(self) -> None:
+        raise NotImplementedError

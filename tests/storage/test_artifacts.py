@@ -1,0 +1,287 @@
+"""Uploads: in order, resumed, verified, within limits; and what a master answers to them."""
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError
+from gearpy.messages.client import (
+    ArtifactMissing,
+    ArtifactPart,
+    ArtifactStored,
+    GetArtifactPart,
+    HasArtifact,
+    UploadArtifact,
+)
+from gearpy.messages.cluster import Refused
+from gearpy.storage.artifacts import PART_BYTES, UPLOADS_MAX, ArtifactDesk, ArtifactStore
+
+DATA: Final = b"print('hello')\n" * 100
+
+
+def sha_of(data: bytes) -> str:
+    """Return the name of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+SHA: Final = sha_of(DATA)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    """Return a store that is empty."""
+    return ArtifactStore(tmp_path / "artifacts", 1_000_000)
+
+
+def files_of(folder: Path) -> list[str]:
+    """Return the names of all that is in the store's folder."""
+    return sorted(path.name for path in (folder / "artifacts").iterdir())
+
+
+def test_what_was_uploaded_in_parts_is_stored_whole(store: ArtifactStore, tmp_path: Path) -> None:
+    """It counts with the last part, and not before."""
+    assert not store.write(SHA, offset=0, data=DATA[:700], last=False)
+    assert store.received(SHA) == 700
+    assert not store.has(SHA)
+    assert store.write(SHA, offset=700, data=DATA[700:], last=True)
+
+    assert store.has(SHA)
+    assert store.size(SHA) == len(DATA)
+    assert store.read(SHA, offset=0, count=10_000) == DATA
+    assert store.read(SHA, offset=690, count=20) == DATA[690:710]
+    assert store.shas() == (SHA,)
+    assert files_of(tmp_path) == [SHA]
+
+
+def test_an_upload_goes_on_where_it_stopped(store: ArtifactStore) -> None:
+    """A client that lost its connection does not know how much has arrived."""
+    store.write(SHA, offset=0, data=DATA[:700], last=False)
+
+    assert not store.write(SHA, offset=900, data=DATA[900:], last=True)  # A gap: not taken.
+    assert store.received(SHA) == 700
+    assert not store.write(SHA, offset=0, data=DATA[:500], last=False)  # Known already.
+    assert not store.write(SHA, offset=500, data=DATA[500:800], last=False)  # Half of it is.
+    assert store.received(SHA) == 800
+    assert store.write(SHA, offset=800, data=DATA[800:], last=True)
+    assert store.write(SHA, offset=800, data=DATA[800:], last=True)  # The answer was lost.
+
+
+def test_other_bytes_than_announced_are_not_kept(store: ArtifactStore, tmp_path: Path) -> None:
+    """A name in the store is a promise of its content; the next try begins anew."""
+    with pytest.raises(ConfigError, match="was announced as"):
+        store.write(SHA, offset=0, data=DATA + b"#", last=True)
+
+    assert files_of(tmp_path) == []
+    assert store.received(SHA) == 0
+    assert store.write(SHA, offset=0, data=DATA, last=True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "data"), [(0, bytes(1_000_001)), (1_000_000, b"1"), (-1, b"x"), (1 << 60, b"x")]
+)
+def test_what_is_too_large_is_refused_at_once(
+    store: ArtifactStore, offset: int, data: bytes
+) -> None:
+    """The limit holds for the whole, before anything is written."""
+    with pytest.raises(ConfigError, match=r"at most 1000000 are taken: raise artifact\.max-bytes"):
+        store.write(SHA, offset=offset, data=data, last=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../../etc/passwd", SHA.upper(), SHA + "0", SHA[:-1] + "/", "\0" * 64, SHA + "\n"]
+)
+def test_only_a_sha_names_an_artifact(store: ArtifactStore, name: str) -> None:
+    """Names come from the network and become names of files."""
+    for use in (
+        store.has,
+        store.size,
+        store.drop,
+        lambda name: store.read(name, offset=0, count=1),
+        lambda name: store.write(name, offset=0, data=b"x", last=True),
+    ):
+        with pytest.raises(ConfigError, match="is no SHA-256"):
+            use(name)
+
+
+def test_a_restart_keeps_what_is_stored_and_nothing_else(tmp_path: Path) -> None:
+    """A master that was killed in an upload leaves no rubbish."""
+    before = ArtifactStore(tmp_path / "artifacts", 1_000_000)
+    before.write(SHA, offset=0, data=DATA, last=True)
+    before.write(sha_of(b"other"), offset=0, data=b"oth", last=False)
+
+    after = ArtifactStore(tmp_path / "artifacts", 1_000_000)
+
+    assert after.has(SHA)
+    assert files_of(tmp_path) == [SHA]
+    assert after.write(sha_of(b"other"), offset=0, data=b"other", last=True)
+
+
+def test_what_has_rotted_is_dropped_so_that_it_can_come_again(tmp_path: Path) -> None:
+    """Else its SHA-256 would keep every upload of it out, and no worker could run it."""
+    ArtifactStore(tmp_path / "artifacts", 1_000_000).write(SHA, offset=0, data=DATA, last=True)
+    (tmp_path / "artifacts" / SHA).write_bytes(DATA[:-1] + b"#")
+    store = ArtifactStore(tmp_path / "artifacts", 1_000_000)
+
+    assert not store.has(SHA)
+    assert store.write(SHA, offset=0, data=DATA, last=True)
+    assert store.read(SHA, offset=0, count=10_000) == DATA
+
+
+def test_an_upload_that_others_meddle_with_is_given_up(
+    store: ArtifactStore, tmp_path: Path
+) -> None:
+    """As when a second master was started on the same folder."""
+    store.write(SHA, offset=0, data=DATA[:700], last=False)
+    ArtifactStore(tmp_path / "artifacts", 1_000_000)
+
+    with pytest.raises(ConfigError, match="was changed by others"):
+        store.write(SHA, offset=700, data=DATA[700:], last=True)
+
+    assert not store.has(SHA)
+
+
+def test_dropping_removes_an_artifact_and_an_upload(store: ArtifactStore, tmp_path: Path) -> None:
+    """Nothing of it is left; dropping again is no harm."""
+    store.write(SHA, offset=0, data=DATA, last=True)
+    store.write(sha_of(b"other"), offset=0, data=b"oth", last=False)
+
+    for name in (SHA, SHA, sha_of(b"other")):
+        store.drop(name)
+
+    assert files_of(tmp_path) == []
+    with pytest.raises(ConfigError, match="has no artifact"):
+        store.read(SHA, offset=0, count=1)
+
+
+def test_abandoned_uploads_give_way(store: ArtifactStore, tmp_path: Path) -> None:
+    """Their number has a limit; the one that has waited longest goes first."""
+    all_data = [f"program {number}".encode() for number in range(UPLOADS_MAX + 1)]
+    for data in all_data:
+        store.write(sha_of(data), offset=0, data=data[:3], last=False)
+
+    assert len(files_of(tmp_path)) == UPLOADS_MAX
+    assert store.received(sha_of(all_data[0])) == 0
+    assert all(store.received(sha_of(data)) == 3 for data in all_data[1:])
+
+
+def test_clients_may_upload_the_same_at_the_same_time(store: ArtifactStore, tmp_path: Path) -> None:
+    """Each may have sent any part of it."""
+    go, size = threading.Barrier(4), 50
+
+    def client() -> None:
+        go.wait()
+        for start in range(0, len(DATA), size):
+            store.write(
+                SHA,
+                offset=start,
+                data=DATA[start : start + size],
+                last=start + size >= len(DATA),
+            )
+
+    clients = [threading.Thread(target=client) for _ in range(4)]
+    for each in clients:
+        each.start()
+    for each in clients:
+        each.join()
+
+    assert store.read(SHA, offset=0, count=10_000) == DATA
+    assert files_of(tmp_path) == [SHA]
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(parts=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20))
+def test_whatever_arrives_only_the_right_bytes_are_stored(
+    parts: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Invariant: what is stored under a SHA-256 has it, whatever parts came in whatever order."""
+    data = bytes(range(20))
+    store = ArtifactStore(tmp_path_factory.mktemp("store"), 1000)
+    for start, length in parts:
+        part = data[start : start + length]
+        store.write(sha_of(data), offset=start, data=part, last=start + len(part) == len(data))
+        if store.has(sha_of(data)):
+            assert store.read(sha_of(data), offset=0, count=100) == data
+        else:
+            assert store.received(sha_of(data)) <= len(data)
+
+    received = store.received(sha_of(data))
+    assert store.write(sha_of(data), offset=received, data=data[received:], last=True)
+
+
+# -- the desk --------------------------------------------------------------------------------
+
+
+def test_desk_answers_an_upload_and_a_fetch(store: ArtifactStore) -> None:
+    """The messages of a client and a worker, in their order."""
+    desk, data = ArtifactDesk(store), b"x" * (PART_BYTES + 1)
+    sha = sha_of(data)
+
+    assert desk.answer(HasArtifact(sha256=sha)) == ArtifactMissing(sha256=sha)
+    assert desk.answer(
+        UploadArtifact(sha256=sha, offset=0, data=data[:PART_BYTES], last=False)
+    ) == ArtifactMissing(sha256=sha, received=PART_BYTES)
+    assert desk.answer(HasArtifact(sha256=sha)) == ArtifactMissing(sha256=sha, received=PART_BYTES)
+    assert desk.answer(
+        UploadArtifact(sha256=sha, offset=PART_BYTES, data=b"x", last=True)
+    ) == ArtifactStored(sha256=sha, size=len(data))
+    assert desk.answer(HasArtifact(sha256=sha)) == ArtifactStored(sha256=sha, size=len(data))
+    assert desk.answer(GetArtifactPart(sha256=sha, offset=0)) == ArtifactPart(
+        sha256=sha, offset=0, data=data[:PART_BYTES], last=False
+    )
+    assert desk.answer(GetArtifactPart(sha256=sha, offset=PART_BYTES)) == ArtifactPart(
+        sha256=sha, offset=PART_BYTES, data=b"x", last=True
+    )
+
+
+def test_an_empty_artifact_has_one_empty_part(store: ArtifactStore) -> None:
+    """A file may be empty; it is the loader that finds nothing in it."""
+    desk, sha = ArtifactDesk(store), sha_of(b"")
+    desk.answer(UploadArtifact(sha256=sha, offset=0, data=b"", last=True))
+
+    assert desk.answer(GetArtifactPart(sha256=sha, offset=0)) == ArtifactPart(
+        sha256=sha, offset=0, data=b"", last=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (HasArtifact(sha256="../x"), "is no SHA-256"),
+        (UploadArtifact(sha256=SHA, offset=0, data=b"#", last=True), "was announced as"),
+        (UploadArtifact(sha256=SHA, offset=1 << 40, data=b"#", last=True), "at most"),
+        (GetArtifactPart(sha256=SHA, offset=0), "has no artifact"),
+    ],
+)
+def test_desk_refuses_and_never_raises(
+    store: ArtifactStore, message: HasArtifact | UploadArtifact | GetArtifactPart, reason: str
+) -> None:
+    """What a client does wrong must not end the master."""
+    answer = ArtifactDesk(store).answer(message)
+
+    assert isinstance(answer, Refused)
+    assert reason in answer.reason
+
+
+def test_desk_refuses_a_part_behind_the_end(store: ArtifactStore) -> None:
+    """The worker would ask for ever."""
+    store.write(SHA, offset=0, data=DATA, last=True)
+
+    answer = ArtifactDesk(store).answer(GetArtifactPart(sha256=SHA, offset=len(DATA) + 1))
+
+    assert isinstance(answer, Refused)
+
+
+def test_desk_refuses_when_the_disk_fails(tmp_path: Path) -> None:
+    """A full disk is told to the client."""
+    store = ArtifactStore(tmp_path / "artifacts", 1_000_000)
+    (tmp_path / "artifacts").rmdir()
+
+    answer = ArtifactDesk(store).answer(UploadArtifact(sha256=SHA, offset=0, data=DATA, last=True))
+
+    assert isinstance(answer, Refused)
+    assert "cannot store or read artifacts: No such file" in answer.reason

@@ -1,0 +1,487 @@
+"""Logs: what was appended is there after any crash, and damage is never taken for data."""
+
+import errno
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, LogBroken, LogDamaged
+from gearpy.storage.disk import FolderDisk, MemoryDisk
+from gearpy.storage.log import FileLog, Log, MemoryLog, Replay
+
+#: Opens the same log again, as the next process does.
+Opener: TypeAlias = Callable[[], Log]
+
+
+@pytest.fixture(params=["folder", "memory"])
+def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Return a function that opens the log of this test."""
+    if request.param == "folder":
+        return lambda: FileLog(tmp_path / "log")
+    disk = MemoryDisk()
+    return lambda: MemoryLog(disk)
+
+
+# -- the contract ----------------------------------------------------------------------------
+
+
+def test_a_new_log_is_empty(reopened: Opener) -> None:
+    """A master begins with nothing."""
+    assert reopened().replay() == Replay(None, ())
+
+
+def test_what_was_appended_is_there(reopened: Opener) -> None:
+    """In order, after it was closed and opened, also empty records."""
+    log = reopened()
+
+    assert log.append([b"one", b""]) == 2
+    assert log.append([b"three"]) == 3
+    log.close()
+
+    assert reopened().replay() == Replay(None, (b"one", b"", b"three"))
+
+
+def test_replay_may_be_asked_again(reopened: Opener) -> None:
+    """A master that is restarted in its process reads the same log."""
+    log = reopened()
+    log.append([b"one"])
+    assert log.replay() == log.replay() == Replay(None, (b"one",))
+
+
+def test_appending_nothing_changes_nothing(reopened: Opener) -> None:
+    """The number of records stays."""
+    log = reopened()
+    log.append([b"one"])
+
+    assert log.append([]) == 1
+    assert log.replay() == Replay(None, (b"one",))
+
+
+def test_snapshot_takes_the_place_of_records(reopened: Opener) -> None:
+    """What comes after it is replayed on top; the count goes on."""
+    log = reopened()
+    log.append([b"one", b"two"])
+
+    log.snapshot(b"state")
+
+    assert log.replay() == Replay(b"state", ())
+    assert log.append([b"three"]) == 3
+    log.close()
+    assert reopened().replay() == Replay(b"state", (b"three",))
+
+
+def test_newest_snapshot_counts(reopened: Opener) -> None:
+    """Also one at the same place, and an empty one."""
+    log = reopened()
+    for state in (b"first", b"second"):
+        log.snapshot(state)
+    assert log.replay() == Replay(b"second", ())
+
+    log.append([b"one"])
+    log.snapshot(b"")
+    log.close()
+
+    assert reopened().replay() == Replay(b"", ())
+
+
+def test_a_log_is_open_once(reopened: Opener) -> None:
+    """Two masters would write over each other; the folder is free again after the close."""
+    log = reopened()
+    with pytest.raises(ConfigError, match="is in use by"):
+        reopened()
+
+    log.close()
+    log.close()
+    reopened().close()
+
+
+def test_a_closed_log_takes_nothing(reopened: Opener) -> None:
+    """Another process may have it by now."""
+    log = reopened()
+    log.close()
+
+    with pytest.raises(LogBroken, match="it is closed"):
+        log.append([b"one"])
+    with pytest.raises(LogBroken, match="it is closed"):
+        log.snapshot(b"state")
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+def test_lock_names_folder_and_process(tmp_path: Path) -> None:
+    """What a person needs to find the other master."""
+    log = FileLog(tmp_path / "log")
+    (tmp_path / "log" / "lock").write_text("4711\n")
+
+    with pytest.raises(ConfigError, match=rf"folder {tmp_path}/log is in use by process 4711"):
+        FileLog(tmp_path / "log")
+    log.close()
+
+
+def test_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Whoever can write there decides what the cluster runs."""
+    log = FileLog(tmp_path / "a" / "log")
+    log.append([b"one"])
+    log.close()
+
+    assert (tmp_path / "a" / "log").stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "a" / "log").iterdir())
+
+
+def test_old_files_are_removed_after_a_snapshot(tmp_path: Path) -> None:
+    """The folder does not grow for ever."""
+    log = FileLog(tmp_path)
+    for number in range(5):
+        log.append([b"%d" % number])
+        log.snapshot(b"state")
+    log.close()
+
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["lock", f"segment-{5:020d}", f"snapshot-{5:020d}"]
+
+
+def test_a_strange_file_is_left_alone(tmp_path: Path) -> None:
+    """Artifacts and notes may be in the same folder."""
+    (tmp_path / "readme").write_text("x")
+
+    FileLog(tmp_path).close()
+
+    assert (tmp_path / "readme").exists()
+
+
+# -- damage ----------------------------------------------------------------------------------
+
+
+def filled(folder: Path) -> Path:
+    """Return the segment of a closed log with three appends after a snapshot."""
+    log = FileLog(folder)
+    log.append([b"zero"])
+    log.snapshot(b"state" * 3)
+    for record in (b"one", b"two" * 5, b"three"):
+        log.append([record])
+    log.close()
+    return folder / f"segment-{1:020d}"
+
+
+RECORDS = (b"one", b"two" * 5, b"three")
+
+
+def frame_ends(folder: Path) -> list[int]:
+    """Return where the header and each append of `filled` end."""
+    log, ends = FileLog(folder / "measured"), list[int]()
+    segment = folder / "measured" / f"segment-{0:020d}"
+    ends.append(segment.stat().st_size)
+    for record in RECORDS:
+        log.append([record])
+        ends.append(segment.stat().st_size)
+    log.close()
+    return ends
+
+
+def test_a_tail_cut_off_at_any_byte_is_torn(tmp_path: Path) -> None:
+    """Every whole append before it is there, and a warning says what was cut."""
+    ends, whole = frame_ends(tmp_path), filled(tmp_path / "log").read_bytes()
+    segment = tmp_path / "log" / f"segment-{1:020d}"
+    assert len(whole) == ends[-1]
+
+    for size in range(ends[0], len(whole)):
+        segment.write_bytes(whole[:size])
+        log = FileLog(tmp_path / "log")
+        kept = sum(end <= size for end in ends[1:])
+        assert log.replay() == Replay(b"state" * 3, RECORDS[:kept])
+        assert segment.stat().st_size == ends[kept]
+        assert log.append([b"new"]) == 1 + kept + 1
+        log.close()
+        again = FileLog(tmp_path / "log")
+        assert again.replay().records == (*RECORDS[:kept], b"new")
+        again.close()
+
+
+def test_cutting_off_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With file, place and size."""
+    segment = filled(tmp_path)
+    segment.write_bytes(segment.read_bytes()[:-1])
+
+    with caplog.at_level(logging.WARNING):
+        FileLog(tmp_path).close()
+
+    assert f"{segment}: cut off" in caplog.text
+
+
+def test_a_flipped_bit_anywhere_is_never_data(tmp_path: Path) -> None:
+    """In the last append it is a torn tail; before it, and in the header, damage."""
+    ends = frame_ends(tmp_path)
+    segment = filled(tmp_path / "log")
+    whole = segment.read_bytes()
+
+    for at in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << at % 8
+        segment.write_bytes(flipped)
+        if at >= ends[-2]:
+            log = FileLog(tmp_path / "log")
+            assert log.replay().records == RECORDS[:2]
+            log.close()
+        else:
+            with pytest.raises(LogDamaged) as damage:
+                FileLog(tmp_path / "log")
+            assert damage.value.file == str(segment)
+            assert damage.value.offset <= at
+
+
+def test_a_snapshot_that_is_not_whole_is_damage(tmp_path: Path) -> None:
+    """At every length, and with every byte changed; the file is named, nothing is changed."""
+    filled(tmp_path)
+    snapshot = tmp_path / f"snapshot-{1:020d}"
+    whole = snapshot.read_bytes()
+    others = [bytes([*whole[:at], whole[at] ^ 1, *whole[at + 1 :]]) for at in range(len(whole))]
+
+    for data in [*(whole[:size] for size in range(len(whole))), whole + b"x", *others]:
+        snapshot.write_bytes(data)
+        with pytest.raises(LogDamaged, match=f"snapshot-{1:020d} is damaged at byte"):
+            FileLog(tmp_path)
+
+    snapshot.write_bytes(whole)
+    assert FileLog(tmp_path).replay() == Replay(b"state" * 3, RECORDS)
+
+
+@pytest.mark.parametrize("kind", ["segment", "snapshot"])
+def test_a_missing_file_is_damage(tmp_path: Path, kind: str) -> None:
+    """Half of the state is worse than none."""
+    filled(tmp_path)
+    (tmp_path / f"{kind}-{1:020d}").unlink()
+
+    with pytest.raises(LogDamaged, match=f"{kind}-{1:020d} is damaged at byte 0: .* missing"):
+        FileLog(tmp_path)
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    """A newer gearpy has written it."""
+    segment = filled(tmp_path)
+    data = bytearray(segment.read_bytes())
+    data[9] = 2
+    segment.write_bytes(data)
+
+    with pytest.raises(LogDamaged, match="format version 2, this gearpy reads version 1"):
+        FileLog(tmp_path)
+
+
+def test_a_record_cannot_look_like_a_frame(tmp_path: Path) -> None:
+    """What is cut off may hold the bytes of a segment; it is torn all the same."""
+    segment = filled(tmp_path / "log")
+    log = FileLog(tmp_path / "other")
+    log.append([segment.read_bytes()])
+    log.close()
+    other = tmp_path / "other" / f"segment-{0:020d}"
+    other.write_bytes(other.read_bytes()[:-1])
+
+    log = FileLog(tmp_path / "other")
+
+    assert log.replay() == Replay(None, ())
+    log.close()
+
+
+# -- crashes ---------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The power is gone."""
+
+
+def script(log: Log, acknowledged: list[bytes], asked: list[bytes]) -> None:
+    """Append and take snapshots of all records; note what was promised."""
+    for number in range(6):
+        records = [b"%d.%d" % (number, each) for each in range(number % 3 + 1)]
+        asked += records
+        log.append(records)
+        acknowledged += records
+        if number % 2:
+            log.snapshot(b",".join(acknowledged))
+
+
+def crash_at(step: int, rng: random.Random | None) -> bool:
+    """Lose power at a step; check what is there afterwards. False: there was no such step."""
+    left = step
+
+    def count_down(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Crash
+
+    disk = MemoryDisk(count_down)
+    acknowledged, asked = list[bytes](), list[bytes]()
+    try:
+        script(MemoryLog(disk), acknowledged, asked)
+    except Crash:
+        disk.on_step = lambda _: None
+        disk.crash(rng)
+        check(MemoryLog(disk), acknowledged, asked)
+        return True
+    return False
+
+
+def check(log: MemoryLog, acknowledged: list[bytes], asked: list[bytes]) -> None:
+    """All that was promised is there, the rest whole or not at all; and the log goes on."""
+    found = records_of(log)
+    assert found in (acknowledged, asked)
+    log.append([b"new"])
+    log = log.crash()
+    assert records_of(log) == [*found, b"new"]
+    log.snapshot(b",".join([*found, b"new"]))
+    log.append([b"newer"])
+    assert records_of(log.crash()) == [*found, b"new", b"newer"]
+
+
+def records_of(log: Log) -> list[bytes]:
+    """Return the records behind the snapshot, and those after it."""
+    snapshot, records = log.replay()
+    return [*(snapshot.split(b",") if snapshot else []), *records]
+
+
+def test_a_crash_at_any_step_loses_nothing_that_was_promised() -> None:
+    """Every step of opening, appending and snapshots, with all that was not synced lost."""
+    steps = 0
+    while crash_at(steps, None):
+        steps += 1
+    assert steps > 40
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_crash_that_keeps_some_of_what_was_not_synced_is_harmless(seed: int) -> None:
+    """Names may be older than content, files may be longer than what was written."""
+    steps = 0
+    while crash_at(steps, random.Random(f"{seed}.{steps}")):
+        steps += 1
+
+
+def test_a_crash_during_recovery_is_harmless() -> None:
+    """Opening changes files, too: it removes, cuts off, and begins a segment."""
+    for first in range(60):
+        for second in range(8):
+            crash_twice(first, second)
+
+
+def crash_twice(first: int, second: int) -> None:
+    """Lose power at a step, and at a step of what follows."""
+    rng = random.Random(f"{first}.{second}")
+    left = first
+
+    def count_down(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Crash
+
+    disk = MemoryDisk(count_down)
+    acknowledged, asked = list[bytes](), list[bytes]()
+    try:
+        script(MemoryLog(disk), acknowledged, asked)
+    except Crash:
+        disk.crash(rng)
+        left = second
+        try:
+            MemoryLog(disk)
+        except Crash:
+            disk.crash(rng)
+        disk.on_step = lambda _: None
+        disk.crash(rng)
+        check(MemoryLog(disk), acknowledged, asked)
+
+
+def test_what_a_process_found_survives_a_power_cut() -> None:
+    """A process was killed at some step; the next one relies on what it sees, synced or not."""
+    for step in range(60):
+        kill_then_lose_power(step, is_used=False)
+        kill_then_lose_power(step, is_used=True)
+
+
+def kill_then_lose_power(step: int, *, is_used: bool) -> None:
+    """Kill a process at a step, have another go on, lose power, and look."""
+    left = step
+
+    def count_down(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Crash
+
+    disk = MemoryDisk(count_down)
+    acknowledged, asked = list[bytes](), list[bytes]()
+    try:
+        script(MemoryLog(disk), acknowledged, asked)
+    except Crash:
+        disk.on_step = lambda _: None
+        disk.unlock()  # The process is gone, all that it has written can be seen.
+        log = MemoryLog(disk)
+        found = records_of(log)
+        assert found in (acknowledged, asked)
+        if is_used:
+            log.append([b"new"])
+            found.append(b"new")
+        assert records_of(log.crash()) == found
+
+
+@pytest.mark.parametrize("failing", ["write", "sync", "rename", "sync_names", "remove"])
+def test_after_an_error_the_log_takes_nothing_more(failing: str) -> None:
+    """After a failed fsync nobody knows what is on disk; what was promised before is there."""
+    disk = MemoryDisk()
+    log = MemoryLog(disk)
+    log.append([b"one"])
+
+    def fail(step: str) -> None:
+        if step == failing:
+            raise OSError(errno.EIO, "Input/output error")
+
+    disk.on_step = fail
+    with pytest.raises(LogBroken, match="Input/output error"):
+        log.snapshot(b"one")
+    disk.on_step = lambda _: None
+
+    with pytest.raises(LogBroken, match="takes nothing more"):
+        log.append([b"two"])
+    assert records_of(log.crash()) == [b"one"]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(st.binary(max_size=20), min_size=1, max_size=3),
+            st.just("snapshot"),
+            st.just("crash"),
+        ),
+        max_size=20,
+    )
+)
+def test_a_log_is_a_list_that_survives(steps: list[list[bytes] | str]) -> None:
+    """Whatever is done in whatever order, all records are there."""
+    log, taken, since = MemoryLog(), list[bytes](), list[bytes]()
+    for step in steps:
+        if isinstance(step, list):
+            since += step
+            assert log.append(step) == len(taken) + len(since)
+        elif step == "snapshot":
+            taken, since = taken + since, []
+            log.snapshot(repr(taken).encode())
+        else:
+            log = log.crash()
+        assert log.replay().records == tuple(since)
+        assert log.replay().snapshot in (None, repr(taken).encode())
+
+
+# -- disks -----------------------------------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """The daemon says so and ends."""
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(OSError, match="file"):
+        FolderDisk(tmp_path / "file" / "log")

@@ -1,0 +1,34 @@
+"""Certificates for tests of transports, made once."""
+
+import pytest
+
+from gearpy.transport.certificates import make_authority_and_node, make_node
+from gearpy.transport.credentials import Credentials
+from gearpy.transport.tls import TlsContexts, load_contexts
+from tests.transport.build import KEYS, Folders
+
+DAYS = 365
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """All kinds of certificates."""
+    parent = tmp_path_factory.mktemp("certificates")
+    made = Folders(*(parent / name for name in Folders._fields))
+    make_authority_and_node(made.cluster, ["node.example"], days=DAYS)
+    make_authority_and_node(made.other_cluster, [], days=DAYS)
+    for folder, days in ((made.expired, 0), (made.expiring, 10), (made.elsewhere, DAYS)):
+        make_node(folder, ["other.example"], authority=made.cluster, days=days)
+    return made
+
+
+@pytest.fixture(scope="session")
+def contexts(folders: Folders) -> TlsContexts:
+    """Those of a machine of the cluster."""
+    return load_contexts(folders.cluster)
+
+
+@pytest.fixture(scope="session")
+def shown(contexts: TlsContexts) -> Credentials:
+    """What a process of the cluster shows."""
+    return Credentials(keys=KEYS, tls=contexts)

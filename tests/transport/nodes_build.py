@@ -1,0 +1,149 @@
+"""Processes that write to each other, and a client that does so by hand."""
+
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, TypeAlias
+
+from gearpy.messages.node import Letter, NodeMessage
+from gearpy.transport.api import NodeLimits, TransportLimits, split_address
+from gearpy.transport.credentials import Credentials
+from gearpy.transport.nodes import NodeLinks
+from gearpy.transport.tcp import TcpTransport
+from gearpy.wire.auth import NONCE_BYTES, Purpose, Role
+from gearpy.wire.connection import Connection
+from gearpy.wire.control_codec import decode_node, encode_node
+from gearpy.wire.frames import Frame, FrameLimits
+from gearpy.wire.keys import KeyRing
+from tests.transport.build import PATIENCE_S, SECRET
+from tests.transport.relay import Relay
+
+QUICK = NodeLimits(
+    heartbeat_interval_ms=50,
+    heartbeat_timeout_ms=400,
+    reconnect_base_ms=5,
+    reconnect_max_ms=20,
+)
+PATIENT = NodeLimits(reconnect_base_ms=5, reconnect_max_ms=20)
+WIRE = TransportLimits(handshake_timeout_ms=300, close_timeout_ms=300)
+
+
+class Process:
+    """A node, what it was written and what it lost."""
+
+    def __init__(
+        self,
+        limits: NodeLimits = PATIENT,
+        *,
+        port: int = 0,
+        shown: Credentials | bytes = SECRET,
+        wire: TransportLimits = WIRE,
+        serve: bool = True,
+    ) -> None:
+        self.letters: queue.SimpleQueue[tuple[str, Letter]] = queue.SimpleQueue()
+        self.losses: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.transport = TcpTransport(shown, port=port, limits=wire)
+        self.address = self.transport.start()
+        self.nodes: NodeLinks = self.transport.serve_nodes(limits)
+        self.node = self.nodes.node
+        if serve:
+            self.serve()
+
+    def serve(self) -> None:
+        """Take letters."""
+        self.nodes.serve(lambda sender, letter: self.letters.put((sender, letter)))
+
+    def tell(self, node: str, body: bytes = b"hello") -> bool:
+        """Send a letter."""
+        return self.nodes.send(node, to="x", body=body)
+
+    def take(self, wanted: int = 1) -> list[bytes]:
+        """Wait for letters; return what they say."""
+        return [self.letters.get(timeout=PATIENCE_S)[1].body for _ in range(wanted)]
+
+    def watch(self, node: str, key: object = "watcher") -> None:
+        """Have the loss noted."""
+        self.nodes.watch(node, key, self.losses.put)
+
+    def lost(self) -> str:
+        """Wait for a loss; return the reason."""
+        return self.losses.get(timeout=PATIENCE_S)
+
+    def freeze(self) -> threading.Event:
+        """Hold up the loop, as SIGSTOP does, until the event that is returned is set."""
+        thaw, frozen = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            frozen.set()
+            thaw.wait(PATIENCE_S)
+
+        self.transport._loop.call_soon(hold)  # noqa: SLF001 - nothing else stands for a signal
+        assert frozen.wait(PATIENCE_S)
+        return thaw
+
+
+Make: TypeAlias = Callable[..., Process]
+
+
+def relayed(stack: ExitStack, process: Process, relay: Relay | None = None) -> tuple[Relay, str]:
+    """Return a relay to a process, and the process's node as seen through it."""
+    relay = relay or Relay(process.address)
+    stack.callback(relay.stop)
+    return relay, process.node.replace(process.address, relay.address)
+
+
+class Raw:
+    """The client's end of a connection, by hand."""
+
+    def __init__(self, stack: ExitStack, address: str) -> None:
+        self._sock = socket.create_connection(split_address(address), PATIENCE_S)
+        stack.enter_context(self._sock)
+        self._connection = Connection(
+            role=Role.CLIENT,
+            keys=KeyRing.of_cluster(SECRET),
+            nonce=bytes(NONCE_BYTES),
+            now_ms=0,
+            purpose=Purpose.NODE,
+        )
+        self._heard: list[NodeMessage] = []
+        self._sock.sendall(self._connection.data_to_send())
+        while not self._connection.authenticated:
+            self._receive()
+        self._connection.events()
+
+    def say(self, *messages: NodeMessage) -> None:
+        """Send messages at once."""
+        frames = [encode_node(message, FrameLimits()) for message in messages]
+        self._sock.sendall(b"".join(buffer for frame in frames for buffer in frame))
+
+    def hear(self, wanted: int = 1) -> list[NodeMessage]:
+        """Wait for messages; fewer when the connection has ended."""
+        while len(self._heard) < wanted and self._receive():
+            frames = [event for event in self._connection.events() if isinstance(event, Frame)]
+            self._heard += [decode_node(frame) for frame in frames]
+        heard, self._heard = self._heard[:wanted], self._heard[wanted:]
+        return heard
+
+    def _receive(self) -> bool:
+        data = self._sock.recv(65_536)
+        self._connection.receive_data(data, 1)
+        self._sock.sendall(self._connection.data_to_send())
+        return bool(data)
+
+
+def a_letter(number: int) -> Letter:
+    """Return a letter as it is on the wire."""
+    return Letter(number=number, to="x", body=b"%d" % number)
+
+
+def maker(stack: ExitStack) -> Make:
+    """Return a maker of processes that are stopped when the stack is closed."""
+
+    def make(*args: Any, **kwargs: Any) -> Process:
+        process = Process(*args, **kwargs)
+        stack.callback(process.transport.stop)
+        return process
+
+    return make
