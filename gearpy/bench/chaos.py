@@ -173,8 +173,9 @@ class _Chaos:
         self._wait_end(seconds * 3 + 60)
 
     def _inject(self, *, during_recovery: bool) -> None:
-        kinds = [self._kill_executor] * 4 + [self._freeze_executor] + [self._kill_app_master] * 2
-        kinds += [self._kill_worker, self._kill_master]
+        kinds = [self._kill_executor] * 6 + [self._kill_app_master, self._kill_worker] * 3
+        kinds += [self._kill_master] * 2 + [self._freeze_executor, self._freeze_app_master]
+        kinds += [self._freeze_worker, self._freeze_master]
         kind = self._rng.choice(kinds)()
         at_s = time.monotonic() - self._began_s
         self._report.faults.append(Fault(at_s, kind, during_recovery))
@@ -186,10 +187,23 @@ class _Chaos:
         return "executor SIGKILL"
 
     def _freeze_executor(self) -> str:
-        pid = self._some_executor()
+        return self._freeze("executor", self._some_executor())
+
+    def _freeze_app_master(self) -> str:
+        return self._freeze("app master", self._cluster.app_master_pid(self._app_id))
+
+    def _freeze_worker(self) -> str:
+        return self._freeze("worker", self._rng.choice(self._cluster.workers).pid)
+
+    def _freeze_master(self) -> str:
+        return self._freeze("master", self._cluster.master.pid)
+
+    def _freeze(self, what: str, pid: int | None) -> str:
+        """Stop a process for longer than others wait for it, or a little shorter."""
         _send(pid, signal.SIGSTOP)
-        self._later.append((time.monotonic() + 12, lambda: _send(pid, signal.SIGCONT)))
-        return "executor SIGSTOP"
+        until_s = time.monotonic() + self._rng.uniform(3, 8)
+        self._later.append((until_s, lambda: _send(pid, signal.SIGCONT)))
+        return f"{what} SIGSTOP"
 
     def _kill_app_master(self) -> str:
         _send(self._cluster.app_master_pid(self._app_id), signal.SIGKILL)
@@ -204,7 +218,7 @@ class _Chaos:
         return "master SIGKILL"
 
     def _restart_later(self, daemon: Daemon) -> None:
-        daemon.kill()
+        daemon.kill()  # Also a frozen one.
         self._later.append((time.monotonic() + self._rng.uniform(0.1, 1.5), daemon.start))
 
     def _some_executor(self) -> int | None:

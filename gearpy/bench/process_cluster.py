@@ -21,7 +21,7 @@ from gearpy.messages.cluster import ApplicationDetail
 from gearpy.transport.control_client import ControlClient
 from gearpy.transport.secret import load_or_create_secret
 
-__all__ = ["Daemon", "ProcessCluster"]
+__all__ = ["Daemon", "ProcessCluster", "children_of"]
 
 _READY_S: Final = 30.0
 _POLL_S: Final = 0.02
@@ -35,6 +35,13 @@ class Daemon:
         self._env = dict(env)
         self._said = said
         self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if it lives."""
+        if self.process is None or self.process.poll() is not None:
+            return None
+        return self.process.pid
 
     def start(self) -> None:
         """Start it; `wait_ready` waits until it says that it is ready."""
@@ -174,7 +181,7 @@ class ProcessCluster:
         for worker in self.workers:
             if worker.process is None or worker.process.poll() is not None:
                 continue
-            for pid in _children(worker.process.pid):
+            for pid in children_of(worker.process.pid):
                 if pid not in executors:
                     return pid
         return None
@@ -209,7 +216,7 @@ def _free_port() -> int:
         return port
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
     """Return the living children of a process."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from gearpy.bench.process_cluster import Daemon, ProcessCluster
+from gearpy.bench.process_cluster import Daemon, ProcessCluster, children_of
 from gearpy.ids import AppId
 
 __all__ = ["KINDS", "PROGRAM", "Recovery", "measure_recovery"]
@@ -96,7 +96,13 @@ def measure_recovery(
     folder: Path, *, times: int, kinds: tuple[str, ...] = KINDS, seed: int = 1
 ) -> Iterator[Recovery]:
     """Run a cluster of one master and three workers; let each kind of failure happen."""
-    settings = {"application.total-retries": "100000", "appmaster.total-retries": "100000"}
+    # Failures are far apart in life; here each one shall find a whole budget, and no pause yet.
+    settings = {
+        "application.total-retries": "100000",
+        "application.retry-window-seconds": "1",
+        "appmaster.total-retries": "100000",
+        "appmaster.retry-window-seconds": "1",
+    }
     program = folder / "recovery.py"
     program.write_text(PROGRAM, encoding="utf-8")
     with ProcessCluster(folder, workers=3, slots=16, settings=settings) as cluster:
@@ -175,7 +181,9 @@ class _Trial:
         return pid
 
     def _worker(self) -> Daemon:
-        return self._rng.choice(self._cluster.workers)
+        """Return a worker that something runs on."""
+        busy = [each for each in self._cluster.workers if each.pid and children_of(each.pid)]
+        return self._rng.choice(busy)
 
     def _end_of_gap(self, failed_s: float) -> float:
         """Return the end of the longest pause of all beats since a time; that time if none."""

@@ -3,8 +3,9 @@
 - `main`: every command with its arguments and help. Start here.
 - `options`: options that several commands have; `settings` makes a configuration of them.
 - `run`: one application in this process; `program` loads it, `progress` shows how far it is.
-- `app`: submits an application to a cluster; `app_commands` and `quarantine_commands` have the
-  arguments of ``gear app`` and ``gear quarantine``.
+- `app`: submits an application to a cluster, with `hints` at what may not be meant;
+  `app_commands` and `quarantine_commands` have the arguments of ``gear app`` and
+  ``gear quarantine``.
 - `info`, `describe`, `why`, `logs`, `quarantine`: what there is to know of a cluster and its
   applications; `lifecycle` stops and restarts them. `asking` is what they have in common;
   `connect` finds the cluster.

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from gearpy.cli.connect import connected
-from gearpy.cli.output import print_json
+from gearpy.cli.hints import hints
+from gearpy.cli.output import print_hints, print_json
 from gearpy.cli.settings import application_overrides
 from gearpy.cluster.artifacts import ApplicationLoader
 from gearpy.cluster.targets import split_path
@@ -18,6 +19,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
 from gearpy.storage.archives import ArtifactLimits, unpack
+from gearpy.task.application import StreamApplication
 
 __all__ = ["submit_application"]
 
@@ -43,11 +45,13 @@ def submit_application(
         GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it.
     """
     with packed(target, config, args=args, check_requirements=check_requirements) as program:
-        own_name = _name_of(program, target, config)
+        application = _loaded(program, target, config)
+        if not as_json:
+            print_hints(hints(application, args, config))
         with connected(config) as client:
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
-                f"{name_prefix}{name or own_name}",
+                f"{name_prefix}{name or application.name}",
                 program.artifact,
                 executors=executors or config.application.executors,
                 config=application_overrides(config),
@@ -58,7 +62,7 @@ def submit_application(
         print(f"application {running.app_id} ({running.name}) submitted")
 
 
-def _name_of(program: Uploadable, target: str, config: Config) -> str:
+def _loaded(program: Uploadable, target: str, config: Config) -> StreamApplication:
     """Load what the cluster will load, as it will, so that mistakes show at once.
 
     What is not installed here may be there, and the other way round, so only the cluster checks
@@ -72,7 +76,7 @@ def _name_of(program: Uploadable, target: str, config: Config) -> str:
         with _told_as_given(program, target, folder):
             unpack(program.path, folder, artifact.filename, limits)
             try:
-                return loader.load(_NOBODY[0], artifact, _NOBODY[1], folder).name
+                return loader.load(_NOBODY[0], artifact, _NOBODY[1], folder)
             finally:
                 loader.release(*_NOBODY)
 

@@ -29,10 +29,11 @@ def init(
     target = _folder(config, folder)
     certificates.make_authority_and_node(target, hosts, days=days, replace=force)
     files = (certificates.AUTHORITY_KEY_FILE, *_MACHINE_FILES)
+    names = _names(certificates, hosts)
     if as_json:
-        _print_json(target, files, [*certificates.LOOPBACK_HOSTS, *hosts])
+        _print_json(target, files, names)
         return
-    _print_made(target, files, [*certificates.LOOPBACK_HOSTS, *hosts], days)
+    _print_made(target, files, names, days)
     print(
         "\nOn this machine, and on every other:\n"
         '  transport.tls = "on"\n'
@@ -61,11 +62,16 @@ def node(
     certificates.make_node(
         target, hosts, authority=_folder(config, authority), days=days, replace=force
     )
+    names = _names(certificates, hosts)
     if as_json:
-        _print_json(target, _MACHINE_FILES, [*certificates.LOOPBACK_HOSTS, *hosts])
+        _print_json(target, _MACHINE_FILES, names)
         return
-    _print_made(target, _MACHINE_FILES, [*certificates.LOOPBACK_HOSTS, *hosts], days)
+    _print_made(target, _MACHINE_FILES, names, days)
     print(f"\nCopy these to the transport.tls-folder of {hosts[0] if hosts else 'that machine'}.")
+
+
+def _names(certificates: ModuleType, hosts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*certificates.LOOPBACK_HOSTS, *hosts]))
 
 
 def _certificates() -> ModuleType:

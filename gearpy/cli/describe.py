@@ -9,7 +9,7 @@ from gearpy.cli import text
 from gearpy.cli.output import card_lines, error_lines, print_json, print_lines, table
 from gearpy.cluster.client import ClusterClient, error_of
 from gearpy.core.registry import TERMINAL
-from gearpy.errors import AskTimeout, SubmitRefused
+from gearpy.errors import ApplicationFailed, AskTimeout, SubmitRefused
 from gearpy.messages.cluster import (
     ApplicationDetail,
     ApplicationProgress,
@@ -50,7 +50,12 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
     print_lines(_head(summary, time.time_ns() // 1_000_000))
     if summary.status == "failed":
         print()
-        print_lines(error_lines(error_of(summary), verbose=verbose))
+        error = error_of(summary)
+        print_lines(error_lines(error, verbose=verbose))
+        if isinstance(error, ApplicationFailed):
+            note = (
+                f"gear app logs {summary.app_id} tells more; --executor N: of one of its executors"
+            )
     if detail is not None:
         _print_detail(detail, verbose=verbose)
     if note:
@@ -78,12 +83,12 @@ def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
         "started": text.moment(summary.started_ms),
         "finished": text.moment(summary.finished_ms),
         "duration": text.duration(text.duration_ms_of(summary, now_ms)),
-        **_facts(summary.progress),
+        **_facts(summary.progress, has_ended=summary.status in TERMINAL),
     }
     yield from (f"  {name:<11}  {fact}" for name, fact in facts.items() if fact)
 
 
-def _facts(progress: ApplicationProgress) -> dict[str, str]:
+def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
     """Return how far it is; what is empty is not worth telling."""
     counts = {
         "late": progress.late_records,
@@ -91,12 +96,13 @@ def _facts(progress: ApplicationProgress) -> dict[str, str]:
         "quarantined": progress.quarantined_records,
     }
     done, total = text.count(progress.done), text.count(progress.total)
+    none_stored = "none was stored" if has_ended else "none is stored yet"
     return {
         "records": f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out",
         **{name: text.plural(number, "record") for name, number in counts.items() if number},
         "read": f"{done} of {total}" if progress.total else "",
         "watermark": text.watermark(progress.watermark_ms),
-        "epoch": str(progress.epoch) if progress.epoch else "none is stored yet",
+        "epoch": str(progress.epoch) if progress.epoch else none_stored,
         "restarts": str(progress.restarts),
         "stall": progress.stall,
     }

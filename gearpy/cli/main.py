@@ -25,6 +25,7 @@ from gearpy.cli.options import (
     Verbose,
 )
 from gearpy.cli.quarantine_commands import quarantine_commands
+from gearpy.cli.signals import end_at_signals
 
 __all__ = ["app", "main"]
 
@@ -48,6 +49,7 @@ app.add_typer(certs_commands, name="certs")
 
 def main() -> None:
     """Run the command line of this process."""
+    end_at_signals()
     app(prog_name="gear")
 
 

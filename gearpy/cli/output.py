@@ -29,6 +29,7 @@ __all__ = [
     "errors_console",
     "json_of_error",
     "print_error",
+    "print_hints",
     "print_json",
     "print_lines",
     "table",
@@ -36,7 +37,7 @@ __all__ = [
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
-_STYLES: Final = {"error": "bold red", "fix": "green", "traceback": "dim"}
+_STYLES: Final = {"error": "bold red", "fix": "green", "hint": "yellow", "traceback": "dim"}
 
 
 def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
@@ -45,6 +46,11 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
         print(json.dumps(json_of_error(error)), file=sys.stderr)
         return
     _print_lines(errors_console(), error_lines(error, verbose=verbose))
+
+
+def print_hints(hints: Iterable[str]) -> None:
+    """Show on standard error what is no mistake, but may not be what was meant."""
+    _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -127,5 +133,5 @@ def _fixes(error: GearpyError) -> Iterator[str]:
             "use the cluster's secret file: copy it here, or name it with "
             "--set transport.secret-file=FILE"
         )
-    elif isinstance(error, ConnectionLost):
+    elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
         yield "start a cluster with bin/local, or name another with --master host:port"

@@ -12,7 +12,7 @@ from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "Lines", "Rate", "Silence", "View", "facts"]
+__all__ = ["Bar", "Lines", "Rate", "Silence", "View", "facts", "left_out"]
 
 _LINES_INTERVAL_S: Final = 5.0
 _BAR_INTERVAL_S: Final = 0.1
@@ -132,9 +132,16 @@ def facts(progress: ApplicationProgress, rate: float) -> list[str]:
         found.append(f"watermark {text.watermark(progress.watermark_ms)}")
     if progress.late_records:
         found.append(f"{text.count(progress.late_records)} late")
+    found += left_out(progress)
     if progress.stall:
         found.append(progress.stall)
     return found
+
+
+def left_out(progress: ApplicationProgress) -> list[str]:
+    """Return how many records operators raised on and were left out for that, if any."""
+    counts = {"skipped": progress.skipped_records, "quarantined": progress.quarantined_records}
+    return [f"{text.count(count)} {what}" for what, count in counts.items() if count]
 
 
 def _rich_progress() -> "Progress":

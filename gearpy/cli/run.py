@@ -12,7 +12,7 @@ from gearpy.cli import text
 from gearpy.cli.exits import exit_code_of
 from gearpy.cli.log import log_to_stderr
 from gearpy.cli.program import load_program
-from gearpy.cli.progress import Bar, Lines, Silence, View
+from gearpy.cli.progress import Bar, Lines, Silence, View, left_out
 from gearpy.cluster.local import run
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
@@ -61,6 +61,7 @@ def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
     return (
         f"{summary.name} {summary.status}: {text.count(progress.records_in)} records in, "
         f"{text.count(progress.records_out)} out, {text.count(progress.late_records)} late, "
+        f"{''.join(f'{each}, ' for each in left_out(progress))}"
         f"{text.duration(text.duration_ms_of(summary, now_ms))}"
     )
 

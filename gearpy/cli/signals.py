@@ -10,9 +10,18 @@ from typing import Final
 
 from gearpy.cli.exits import INTERRUPTED
 
-__all__ = ["stoppable"]
+__all__ = ["end_at_signals", "stoppable"]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_at_signals() -> None:
+    """End this process at Ctrl-C and SIGTERM from now on, as one that was interrupted.
+
+    For the time before and after `stoppable`, while modules are loaded, or threads are waited for.
+    """
+    for number in filter(_is_ours, _SIGNALS):
+        signal.signal(number, lambda _number, _frame: os._exit(INTERRUPTED))
 
 
 @contextmanager

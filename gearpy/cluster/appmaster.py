@@ -341,7 +341,7 @@ class AppMasterActor(Actor[_Message]):
         elif manager is None:
             return
         elif (found := self._launched.pop(path, None)) is None:
-            self._do(manager.on_worker_lost(path, self.context.now_ms()))
+            self._do(self._lost_worker(path))
         elif isinstance(exited.reason, Failed):
             now_ms = self.context.now_ms()
             self._do(manager.on_executor_gone(*found, str(exited.reason), now_ms))
@@ -416,10 +416,20 @@ class AppMasterActor(Actor[_Message]):
         )
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
+        """Count what it has started as gone. If only the worker is frozen, that still runs."""
         assert self._manager is not None
+        for executor_id, _ in self._manager.executors.on_worker(worker):
+            self._give_up(executor_id)
         return self._manager.on_worker_lost(worker, self.context.now_ms())
 
+    def _give_up(self, executor_id: ExecutorId) -> None:
+        """Make sure that nothing of an executor that does not count is heard any more."""
+        if executor_id in self._executors:
+            self._post.give_up(self._executors[executor_id])
+
     def _stop_executor(self, command: Stop) -> None:
+        if command.kill:
+            self._give_up(command.executor_id)
         self._post.tell(
             command.worker,
             ShutdownExecutor(

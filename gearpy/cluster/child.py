@@ -34,7 +34,7 @@ from gearpy.cluster.tuning import ProcessTuning
 from gearpy.config.daemons import ExecutorConfig
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
-from gearpy.errors import ConnectionLost, GearpyError
+from gearpy.errors import ConnectionLost, GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import CheckpointStore
@@ -89,6 +89,7 @@ def _run(spec: LaunchSpec) -> str:
     endpoint.nodes.on_given_up = _end_as_given_up
     failure = _why(exits.wait())
     if not failure:  # Else go at once: who hears of it first would kill us, and hide the failure.
+        endpoint.nodes.on_given_up = _log_given_up  # They are told that this process ends.
         endpoint.close()
     return failure
 
@@ -171,11 +172,15 @@ def limit_resources(config: ExecutorConfig) -> None:
 
 def _log_to_stderr(config: Config) -> None:
     """Log to where the worker reads; a line that users print is there at once, too."""
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
     log_to(logging.StreamHandler(sys.stderr), config.log)
+
+
+def _log_given_up(reason: str) -> None:
+    _log.debug("given up while ending: %s", reason)
 
 
 def _end_as_given_up(reason: str) -> None:
@@ -222,6 +227,9 @@ class _Sigterm:
 
 def _why(reason: ExitReason) -> str:
     match reason:
+        case Failed(cause=OperatorError() as error):
+            place = f" at {error.source}" if error.source else ""
+            return f"{error.traceback}\n{_line(f'{error.operator}: {error.cause}{place}')}"
         case Failed():
             return f"{reason.traceback}\n{_line(str(reason))}"
         case Killed():

@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from gearpy.cluster.child_exit import exit_cause, oom_kills
+from gearpy.cluster.child_exit import TAIL_BYTES, exit_cause, oom_kills
 from gearpy.cluster.logs import LogFile, LogFormat, StreamLog
 
 __all__ = ["ChildProcess"]
 
-_TAIL_BYTES: Final = 4096  # Of standard error, kept to tell why the process ended.
 _READ_BYTES: Final = 65_536
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
 #: How a process ends that was asked to; one that fails meanwhile tells why.
@@ -88,14 +87,17 @@ class ChildProcess:
     def stop(self, *, kill: bool) -> None:
         """Ask the process and what it has started to end, or end them at once; returns at once.
 
-        Who does not end in time is killed. May be called again.
+        Who does not end in time is killed. May be called again; it is asked once, since a second
+        SIGTERM would end it at once, and its worker and its app master may both want it to stop.
         """
         with self._lock:
             if self._buried:
                 return
             self._asked = True
-            self._signal(signal.SIGKILL if kill else signal.SIGTERM)
-            if not kill and self._timer is None:
+            if kill:
+                self._signal(signal.SIGKILL)
+            elif self._timer is None:
+                self._signal(signal.SIGTERM)
                 self._timer = threading.Timer(self._stop_timeout_s, self._kill)
                 self._timer.daemon = True
                 self._timer.start()
@@ -164,7 +166,7 @@ class ChildProcess:
         return [(self._popen.stdout, self._out.feed), (self._popen.stderr, self._take_error)]
 
     def _take_error(self, data: bytes) -> None:
-        self._tail = (self._tail + data)[-_TAIL_BYTES:]
+        self._tail = (self._tail + data)[-TAIL_BYTES:]
         self._err.feed(data)
 
     def _bury(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from gearpy.core.registry import TERMINAL
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId
 from gearpy.messages.client import (
@@ -23,7 +24,12 @@ from gearpy.messages.client import (
     RoleAddresses,
     UploadArtifact,
 )
-from gearpy.messages.cluster import CLIENT_MESSAGES, GetApplication, Refused
+from gearpy.messages.cluster import (
+    CLIENT_MESSAGES,
+    ApplicationSummary,
+    GetApplication,
+    Refused,
+)
 from gearpy.wire.codec import encode_control
 from gearpy.wire.keys import CLUSTER, Principal
 
@@ -138,10 +144,7 @@ class Desk:
         if isinstance(addresses, Refused):
             return addresses
         if addresses.app_master is None:
-            return Refused(
-                reason=f"application {app_id} has no app master at present: it has ended, or is "
-                "being started; see gear info"
-            )
+            return self._no_app_master(app_id)
         try:
             answer: object = self._post.ask(addresses.app_master, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
@@ -154,6 +157,15 @@ class Desk:
             text = f"the app master of application {app_id} did not answer {name}: {error}"
             raise AskTimeout(text) from error
         return answer
+
+    def _no_app_master(self, app_id: AppId) -> Refused:
+        known = self._ask_master(GetApplication(app_id=app_id))
+        if isinstance(known, ApplicationSummary) and known.status in TERMINAL:
+            return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
+        return Refused(
+            reason=f"application {app_id} has no app master at present: it is being started, or "
+            "waits for a worker"
+        )
 
     def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
         addresses: RoleAddresses | Refused = self._ask_master(GetAddresses(app_id=app_id))

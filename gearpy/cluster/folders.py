@@ -12,7 +12,7 @@ from typing import Final
 from gearpy.errors import ConfigError
 from gearpy.transport.private_files import make_private_folders
 
-__all__ = ["Claim", "WorkFolders", "private_folder"]
+__all__ = ["Claim", "WorkFolders", "files_in", "private_folder"]
 
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
 
@@ -57,7 +57,8 @@ class Claim:
 class WorkFolders:
     """Working folders of the processes of one worker.
 
-    Who ended well leaves nothing; of those that failed the last few are kept, to be looked at.
+    Who ended well and wrote no file there leaves nothing; of the others the last few are kept, to
+    be looked at.
 
     Runs on: any thread.
     """
@@ -86,12 +87,17 @@ class WorkFolders:
         return folder
 
     def release(self, folder: Path, *, failed: bool) -> None:
-        """Remove or keep a folder whose process has ended."""
-        if not failed:
+        """Remove or keep a folder whose process has ended.
+
+        Files are kept for a while also of who ended well: somebody may look for them who gave
+        them no absolute path.
+        """
+        is_kept = failed or bool(files_in(folder))
+        if not is_kept:
             shutil.rmtree(folder, ignore_errors=True)
         with self._lock:
             self._used.discard(folder)
-        if failed:
+        if is_kept:
             self._sweep()
 
     def _sweep(self) -> None:
@@ -100,6 +106,14 @@ class WorkFolders:
             unused = sorted((each for each in found if each not in self._used), key=_changed_s)
         for folder in unused[:-_FAILED_KEPT]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of what is in a folder, sorted; none if it cannot be read."""
+    try:
+        return sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return []
 
 
 def _changed_s(folder: Path) -> float:

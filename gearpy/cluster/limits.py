@@ -56,7 +56,7 @@ def task_limits(config: Config) -> TaskLimits:
 
 def transport_limits(config: Config) -> TransportLimits:
     """Return the limits of transports that a configuration sets."""
-    transport = config.transport
+    cluster, transport = config.cluster, config.transport
     return TransportLimits(
         frame_bytes_max=transport.frame_max_bytes,
         control_frame_bytes_max=transport.control_frame_max_bytes,
@@ -69,6 +69,8 @@ def transport_limits(config: Config) -> TransportLimits:
         reconnect_base_ms=transport.reconnect_base_ms,
         reconnect_max_ms=transport.reconnect_max_ms,
         reconnect_retries=transport.reconnect_retries,
+        heartbeat_interval_ms=cluster.heartbeat_interval_ms,
+        heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
     )
 
 

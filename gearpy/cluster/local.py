@@ -4,6 +4,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -24,7 +25,8 @@ from gearpy.cluster.tuning import ProcessTuning
 from gearpy.cluster.worker import WorkerActor, WorkerSettings
 from gearpy.config.load import load
 from gearpy.config.schema import SETTINGS, Config
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.client import ReadLog
+from gearpy.messages.cluster import ApplicationSummary, Refused
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from gearpy.storage.log import MemoryLog
@@ -92,7 +94,7 @@ class LocalCluster:
             self._ask_master,
             self._post,
             artifacts=self._artifacts,
-            read_log=LogReader(config.log.folder).answer,
+            read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
         )
         threads = self._threads()  # One for all workers, so that their executors can meet.
         self._launchers: list[_Launcher] = [
@@ -210,9 +212,12 @@ class LocalCluster:
     def _process_launcher(self, number: int) -> ProcessLauncher:
         assert self._endpoint is not None, "processes need somewhere to connect to"
         folder = Path(self._temporary.name)
+        # It is forgotten when it ends, and other clusters have applications 1, 2, ... as well.
+        checkpoint = replace(self.config.checkpoint, folder=str(folder / "checkpoints"))
+        cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
         return ProcessLauncher(
             ProcessSettings(
-                config=self.config,
+                config=replace(self.config, checkpoint=checkpoint, cluster=cluster),
                 keys=Credentials.of_cluster(self.config).keys,
                 folder=folder / f"worker{number}",
                 artifacts=folder / "fetched",
@@ -220,6 +225,10 @@ class LocalCluster:
                 worker_node=self._endpoint.node,
             )
         )
+
+
+def _no_logs(_: ReadLog) -> Refused:
+    return Refused(reason="this cluster runs applications in its own process; they print there")
 
 
 def run(

@@ -6,6 +6,7 @@ A log is a file ``name.log``; what was set aside is ``name.log.1`` and so on, ol
 import json
 import logging
 import os
+import shutil
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,6 +67,18 @@ class LogSettings:
         path = self.folder / name
         private_folder(path.parent, "log.folder")
         return LogFile(path, bytes_max=self.file_bytes_max, files=self.files)
+
+    def set_aside(self, app_id: AppId) -> None:
+        """Move the logs of an earlier application with the same number out of the way.
+
+        A cluster that keeps nothing, such as a local one, numbers its applications from 1 again.
+        """
+        folder = log_folder_of(self.folder, app_id)
+        aside = folder.with_name(f"{folder.name}.old")
+        with suppress(OSError):
+            if folder.exists():
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
 
 
 def application_log(app_id: AppId, executor_id: ExecutorId, launch: int) -> str:

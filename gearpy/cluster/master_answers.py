@@ -6,6 +6,7 @@ from typing import Final, TypeAlias, assert_never
 
 from gearpy.core.app_masters import AppMasters
 from gearpy.core.master_state import MasterState
+from gearpy.core.registry import TERMINAL
 from gearpy.core.scheduling import SlotScheduler
 from gearpy.ids import ActorPath, AppId, WorkerId, address_of
 from gearpy.messages.client import (
@@ -55,9 +56,11 @@ class MasterAnswers:
         """Return the answer to a question; `Refused` where there is none."""
         match message:
             case ListApplications():
-                return ApplicationList(applications=tuple(map(_brief, self._state.summaries())))
+                summaries = map(self._told, self._state.summaries())
+                return ApplicationList(applications=tuple(map(_brief, summaries)))
             case GetApplication():
-                return self._state.get(message.app_id) or self.unknown(message.app_id)
+                known = self._state.get(message.app_id)
+                return self._told(known) if known else self.unknown(message.app_id)
             case ListWorkers():
                 return self._worker_list()
             case ListQuarantined():
@@ -73,6 +76,18 @@ class MasterAnswers:
         shown = ", ".join(ids[-_IDS_SHOWN_MAX:]) or "none"
         which = "ids known" if len(ids) <= _IDS_SHOWN_MAX else "newest ids known"
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
+
+    def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
+        """Add what the application waits for, which is nobody's fault that it could tell."""
+        waits_for = None
+        if summary.status not in TERMINAL and not summary.progress.stall:
+            waits_for = self._scheduler.why_waiting(summary.app_id)
+        if waits_for is None:
+            return summary
+        if not self._workers:
+            waits_for = "there is no worker: start one with bin/worker"
+        progress = replace(summary.progress, stall=f"waits for slots: {waits_for}")
+        return replace(summary, progress=progress)
 
     def _quarantined(self, app_id: AppId) -> QuarantinedList | Refused:
         if self._state.get(app_id) is None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from gearpy.cluster.child_process import ChildProcess
-from gearpy.cluster.folders import WorkFolders
+from gearpy.cluster.folders import WorkFolders, files_in
 from gearpy.cluster.launch_spec import LaunchSpec
 from gearpy.cluster.limits import wall_ms
 from gearpy.cluster.logs import LogSettings, application_log
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
+from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.private_files import make_private_folders
 from gearpy.wire.keys import KeyRing, LaunchToken
@@ -38,6 +39,11 @@ _OF_WORKERS: Final = (
 )
 
 
+#: What every application begins with.
+_FIRST: Final = (MASTER_EXECUTOR, 1)
+_NAMES_SHOWN_MAX: Final = 10
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
     """What all children of one worker have in common.
@@ -58,8 +64,8 @@ class ProcessSettings:
 class ProcessLauncher:
     """Starts executors and app masters as processes; an `ExecutorLauncher`.
 
-    A process that ended well leaves nothing; of those that failed the last few working folders
-    are kept.
+    A process that ended well and wrote no file into its working folder leaves nothing; of the
+    others the last few working folders are kept.
 
     Runs on: any thread; each child has a thread that watches it.
     """
@@ -87,12 +93,15 @@ class ProcessLauncher:
         """
         logs = self._settings.logs
         spec = self._spec(message).encoded()
+        if (message.executor_id, message.launch) == _FIRST:
+            logs.set_aside(message.app_id)  # Of another cluster, whose numbers were the same.
         name = application_log(message.app_id, message.executor_id, message.launch)
         folder = self._folders.make(name.removesuffix(".log").replace("/", "-"))
         log = logs.open(name)
         known = threading.Event()
 
         def on_end(cause: str) -> None:
+            log.write(_left_behind(folder))
             log.close()
             on_exit(cause)
             self._folders.release(folder, failed=bool(cause))
@@ -150,3 +159,13 @@ class ProcessLauncher:
             worker_node=settings.worker_node,
             artifacts=str(settings.artifacts),
         )
+
+
+def _left_behind(folder: Path) -> bytes:
+    """Return what to tell of files that a process leaves in its working folder."""
+    names = files_in(folder)
+    if not names:
+        return b""
+    shown = ", ".join(names[:_NAMES_SHOWN_MAX]) + (", ..." if len(names) > _NAMES_SHOWN_MAX else "")
+    text = f"left in the working folder {folder}, which is removed some time: {shown}; name files "
+    return (text + "by absolute paths\n").encode("utf-8", "backslashreplace")

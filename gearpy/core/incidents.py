@@ -46,7 +46,7 @@ class Incidents:
         self._rng = rng
         self._hit: set[str] = set()  # By the present incident.
         self._began_ms = 0
-        self._poison: Counter[tuple[str, str, int | None]] = Counter()
+        self._poison: Counter[tuple[str, str]] = Counter()
         self.count = 0
         self.resume_at_ms = 0  #: When the pause of the present incident is over.
 
@@ -72,7 +72,8 @@ class Incidents:
         """Tell whether one record has made its operator raise too often; counts this time."""
         if not error.record:
             return False
-        record = (error.operator, error.record, error.event_time_ms)
+        # Without its event time: the same record, read again, may have been stamped again.
+        record = (error.operator, error.record)
         self._poison[record] += 1
         return self._poison[record] >= self._poison_attempts
 

@@ -25,6 +25,8 @@ def progress_of(
         records_in=sum(report.records_in or report.records_out for report in read),
         records_out=sum(report.records_out for report in written),
         late_records=sum(report.late_records for report in reports.values()),
+        skipped_records=sum(report.skipped_records for report in reports.values()),
+        quarantined_records=sum(report.quarantined_records for report in reports.values()),
         watermark_ms=min(active) if is_complete and active else None,
         done=sum(report.done for report in read),
         total=sum(report.total for report in read),

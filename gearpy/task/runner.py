@@ -8,7 +8,7 @@ what is in `rejected`. The task actor does so on a thread, the simulator in virt
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from gearpy.core.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
@@ -37,7 +37,11 @@ from gearpy.task.snapshots import TaskState
 from gearpy.task.timers import Timers
 from gearpy.wire.payload import decode_batch, decode_value
 
-__all__ = ["TaskInfo", "TaskRunner"]
+__all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
+
+#: Messages that wait to be sent at which a turn ends: who gets them can begin meanwhile, and an
+#: answer that grants credit is not late by a whole turn.
+OUTBOX_FULL: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +189,7 @@ class TaskRunner:
                     break
             self._step(now_ms)
             now_ms = self._clock_ms()
-            if now_ms - started_ms >= self._turn_ms:
+            if now_ms - started_ms >= self._turn_ms or len(self.outbox) >= OUTBOX_FULL:
                 break
         self._flush()
         self._outlet.on_tick(now_ms)

@@ -58,12 +58,16 @@ class TransportLimits:
     control_in_flight_max: int = 64
     control_threads: int = 4
     close_timeout_ms: int = 1000  # Then what a peer has not read by then is given up.
+    heartbeat_interval_ms: int = 1000  # Between two looks at what is on its way ...
+    heartbeat_timeout_ms: int = 6000  # ... and a connection on which nothing arrives is lost.
 
     @property
     def frames(self) -> FrameLimits:
         """Return the limits of the frames on a connection."""
         return FrameLimits(
-            data_bytes_max=self.frame_bytes_max, control_bytes_max=self.control_frame_bytes_max
+            data_bytes_max=self.frame_bytes_max,
+            control_bytes_max=self.control_frame_bytes_max,
+            stall_ms=self.heartbeat_timeout_ms,
         )
 
     @property

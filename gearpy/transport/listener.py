@@ -12,6 +12,7 @@ from gearpy.transport.node_server import NodeServer
 from gearpy.transport.protocol import WireProtocol, server_protocol
 from gearpy.wire.auth import Purpose
 from gearpy.wire.frames import Frame
+from gearpy.wire.receipts import encode_receipt
 
 __all__ = ["Listener"]
 
@@ -45,17 +46,22 @@ class Listener:
         self._protocols: set[WireProtocol] = set()
         self._unproved: set[WireProtocol] = set()
         self._closing = False
+        self._ticker: asyncio.TimerHandle | None = None
+        self._seen: dict[WireProtocol, int] = {}  # Bytes of frames, when it was last looked at.
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; return host and port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_protocol, host, port)
+        self._plan_tick()
         bound: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return bound
 
     async def close(self) -> None:
         """Accept no more and close all connections, at once where a peer does not read."""
         self._closing = True
+        if self._ticker is not None:
+            self._ticker.cancel()
         if self._server is not None:
             self._server.close()
         if self.control is not None:
@@ -74,6 +80,29 @@ class Listener:
 
     def _new_protocol(self) -> WireProtocol:
         return server_protocol(self._credentials, self, self._limits)
+
+    # -- what is on its way ----------------------------------------------------------------
+
+    def _plan_tick(self) -> None:
+        interval_s = self._limits.heartbeat_interval_ms / 1000
+        self._ticker = asyncio.get_running_loop().call_later(interval_s, self._tick)
+
+    def _tick(self) -> None:
+        self._plan_tick()
+        for protocol in list(self._seen):
+            protocol.tick()
+            arrived = protocol.connection.frame_bytes_in
+            if self._seen.get(protocol, arrived) != arrived:
+                self._seen[protocol] = arrived
+                self._confirm(protocol, arrived)
+
+    def _confirm(self, protocol: WireProtocol, arrived: int) -> None:
+        """Tell who writes that something has arrived, if nothing else will tell it now."""
+        connection = protocol.connection
+        if connection.purpose is Purpose.LINK and not protocol.paused:
+            protocol.write(encode_receipt(arrived, self._limits.frames))
+        elif connection.held_bytes and self.nodes is not None:
+            self.nodes.reassure(protocol)
 
     # -- what sockets tell -----------------------------------------------------------------
 
@@ -98,6 +127,7 @@ class Listener:
                 f"{connection.principal} may not send records to a process of {own}"
             )
         self._unproved.discard(protocol)
+        self._seen[protocol] = 0
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
         """Pass on what it sends."""
@@ -122,6 +152,7 @@ class Listener:
     def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
         """Forget it."""
         self._protocols.discard(protocol)
+        self._seen.pop(protocol, None)
         if self.nodes is not None:
             self.nodes.on_closed(protocol)
         if protocol in self._unproved:

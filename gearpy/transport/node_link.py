@@ -161,9 +161,12 @@ class NodeLink:
             trouble = f" ({_text(self._trouble)})" if self._trouble is not None else ""
             self._give_up(f"silent for {self._heartbeat.silent_ms(now_ms)} ms{trouble}")
             return
-        if self._open is not None and not self._open.paused:
-            self._write(ping)
         self._plan_tick()
+        if self._open is not None and self._heartbeat.is_doubtful:
+            # It may be only this connection: another one has half of the time to find that out.
+            self._open.abort(ConnectionLost(f"silent for {self._heartbeat.silent_ms(now_ms)} ms"))
+        elif self._open is not None and not self._open.paused:
+            self._write(ping)
 
     def _flush(self) -> None:
         """Write letters, up to one buffer full; the loop serves others before the next."""

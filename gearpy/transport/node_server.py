@@ -84,6 +84,11 @@ class NodeServer:
         if taken:
             self._write(protocol, LettersTaken(number=taken))
 
+    def reassure(self, protocol: WireProtocol) -> None:
+        """Give a sign of life to a node whose large letter is on its way on a slow network."""
+        if protocol in self._greetings and not protocol.paused:
+            self._write(protocol, Pong(number=0))
+
     def on_closed(self, protocol: WireProtocol) -> None:
         """Forget a connection."""
         self._greetings.pop(protocol, None)

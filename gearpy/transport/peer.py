@@ -10,8 +10,9 @@ from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, LinkLost, TransportLimits, split_address
 from gearpy.transport.credentials import Shown, credentials_of
 from gearpy.transport.loop import LoopThread
-from gearpy.transport.protocol import WireProtocol, client_protocol
+from gearpy.transport.protocol import WireProtocol, client_protocol, monotonic_ms
 from gearpy.wire.frames import Frame
+from gearpy.wire.receipts import Unreceived
 
 __all__ = ["Peer"]
 
@@ -60,6 +61,8 @@ class Peer:
         self._trying: WireProtocol | None = None  # The connection of this attempt ...
         self._proved: asyncio.Future[None] | None = None  # ... and its handshake.
         self._was_connected = False
+        self._unreceived = self._new_unreceived()  # Of this connection.
+        self._ticker: asyncio.TimerHandle | None = None
         self._closed = False
 
     def enqueue(self, frame: _Buffers) -> None:
@@ -81,6 +84,8 @@ class Peer:
         """Drop the queue, send what was written, close the socket."""
         self._closed = True
         self._drop_queue()
+        if self._ticker is not None:
+            self._ticker.cancel()
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait([self._connecting])
@@ -105,6 +110,9 @@ class Peer:
         if not frames:
             return
         self._protocol.write(buffers)
+        self._unreceived.on_written(size, monotonic_ms())
+        if self._ticker is None:
+            self._plan_tick()
         self._counters.add(frames_out=frames, bytes_out=size)
         asyncio.get_running_loop().call_soon(self._flush)
 
@@ -130,6 +138,29 @@ class Peer:
             self._awake = False
         if dropped:
             self._counters.add(dropped_lost=dropped)
+
+    # -- what has arrived ------------------------------------------------------------------
+
+    def _new_unreceived(self) -> Unreceived:
+        limits = self._limits
+        return Unreceived(
+            interval_ms=limits.heartbeat_interval_ms, timeout_ms=limits.heartbeat_timeout_ms
+        )
+
+    def _plan_tick(self) -> None:
+        interval_s = self._unreceived.interval_ms / 1000
+        self._ticker = asyncio.get_running_loop().call_later(interval_s, self._tick)
+
+    def _tick(self) -> None:
+        """Look whether what was written arrives; rest once all of it has."""
+        self._ticker = None
+        if self._protocol is None or self._unreceived.is_settled:
+            return
+        now_ms = monotonic_ms()
+        if self._unreceived.is_lost(now_ms):
+            self._protocol.abort(ConnectionLost(self._unreceived.reason(now_ms)))
+        else:
+            self._plan_tick()
 
     # -- connecting ------------------------------------------------------------------------
 
@@ -188,14 +219,15 @@ class Peer:
         if self._was_connected:
             self._counters.add(reconnects=1)
         self._was_connected = True
-        self._protocol = protocol
+        self._protocol, self._unreceived = protocol, self._new_unreceived()
         if self._proved is not None and not self._proved.done():
             self._proved.set_result(None)
         self._flush()
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Refuse them: a peer answers on a connection of its own."""
-        raise ProtocolError(f"unexpected {frames[0].kind.name} frame from {self._address}")
+        """Note what has arrived there; for all else a peer has a connection of its own."""
+        for frame in frames:
+            self._unreceived.on_receipt(frame, monotonic_ms())
 
     def on_writable(self, protocol: WireProtocol) -> None:
         """Go on writing."""

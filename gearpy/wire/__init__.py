@@ -4,6 +4,7 @@
 - `frames`: length-prefixed, checksummed frames with hard size limits.
 - `link_codec`: what tasks say to each other <-> frames.
 - `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.
+- `receipts`: whether what was written on a link arrives.
 - `mail`: letters from node to node, each once and in order; when a node counts as lost.
 - `keys`: the cluster secret and the keys of applications; who may prove what.
 - `auth` and `connection`: proof of a key, then frames: bytes and ``now_ms`` in, events and bytes

@@ -115,6 +115,7 @@ class Connection:
         self._handshake = handshake
         self._deadline_ms = now_ms + handshake.timeout_ms
         self._decoder = FrameDecoder(frames)
+        self.frame_bytes_in = 0  # All that came behind the handshake.
         self._received = bytearray()  # Handshake bytes not yet consumed.
         self._received_total = 0  # Handshake bytes ever.
         self._outgoing: list[bytes] = []
@@ -160,11 +161,12 @@ class Connection:
 
     def receive_data(self, data: bytes | memoryview, now_ms: int) -> None:
         """Take bytes from the peer. After the end they are ignored."""
-        self.on_tick(now_ms)
+        self._check_deadline(now_ms)
         try:
             if not self.authenticated:
                 data = self._shake_hands(memoryview(data))
             if data and self.authenticated:
+                self.frame_bytes_in += len(data)
                 self._events += self._decoder.feed(data)
         except ProtocolError as error:
             self._close(error)
@@ -177,7 +179,19 @@ class Connection:
             self._close(ConnectionLost(f"the peer closed the connection{when}{hint}"))
 
     def on_tick(self, now_ms: int) -> None:
-        """Give up on a peer that has not proved itself in time."""
+        """Give up on a peer that has not proved itself in time, or has stopped amid a frame.
+
+        The latter is found if this is called now and then, several times in
+        `FrameLimits.stall_ms`.
+        """
+        self._check_deadline(now_ms)
+        if self.authenticated:
+            try:
+                self._decoder.on_tick(now_ms)
+            except ProtocolError as error:
+                self._close(error)
+
+    def _check_deadline(self, now_ms: int) -> None:
         deadline_ms = self.deadline_ms
         if deadline_ms is not None and now_ms >= deadline_ms:
             text = f"the peer did not finish the handshake in {self._handshake.timeout_ms} ms"

@@ -79,6 +79,11 @@ class ValueEncoder:
         self._packers: list[msgpack.Packer] = []
         self._depth = 0
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether it has met text that makes it pack all text slowly from then on."""
+        return self._unicode_errors is not None
+
     def pack(self, value: Any) -> bytes:
         """Return a value as msgpack."""
         try:
@@ -151,7 +156,7 @@ class EncoderPool:
         except IndexError:
             encoder = ValueEncoder(self.registry)
         packed = encoder.pack(value)  # One that raises is in some middle: it is not kept.
-        if len(packed) <= _KEPT_BYTES_MAX:
+        if len(packed) <= _KEPT_BYTES_MAX and not encoder.is_slow:
             self._idle.append(encoder)
         return packed
 

@@ -1,7 +1,9 @@
 """Length-prefixed, checksummed frames: the unit that crosses a connection after the handshake.
 
-``u32 body size | u8 version | u8 kind | u32 crc32 | body``, little-endian. The checksum covers
-the rest of the header and the body; it guards against bugs, not against attackers.
+``u32 body size | u8 version | u8 kind | u16 check | u32 crc32 | body``, little-endian. The check
+covers what is before it, so that a damaged size is found at once, not after the receiver has
+waited for bytes that nobody has sent. The checksum covers that and the body. Both guard against
+bugs and bad networks, not against attackers.
 """
 
 import struct
@@ -27,8 +29,9 @@ __all__ = [
 PROTOCOL_VERSION: Final = 1
 
 _HEAD: Final = struct.Struct("<IBB")
-_CRC: Final = struct.Struct("<I")
-HEADER_BYTES: Final = _HEAD.size + _CRC.size
+_SUMS: Final = struct.Struct("<HI")  # Of the head, and of all.
+_CHECK_MASK: Final = 0xFFFF
+HEADER_BYTES: Final = _HEAD.size + _SUMS.size
 
 
 class FrameKind(IntEnum):
@@ -40,6 +43,7 @@ class FrameKind(IntEnum):
     ACK = 4
     LATENCY_PROBE = 5
     UNMANAGED = 6
+    RECEIPT = 7
     CONTROL_REQUEST = 16
     CONTROL_REPLY = 17
     CONTROL_TELL = 18
@@ -59,7 +63,8 @@ class FrameLimits:
 
     data_bytes_max: int = 16 << 20
     control_bytes_max: int = 1 << 20
-    ack_bytes_max: int = 64  # Acks, ack requests and probes have a fixed size below this.
+    stall_ms: int = 6000  # A frame that has begun and does not go on for so long is an error.
+    ack_bytes_max: int = 64  # Acks, receipts, ack requests, probes: a fixed size below this.
 
     def body_bytes_max(self, kind: FrameKind) -> int:
         """Return the limit for one kind of frame."""
@@ -76,6 +81,7 @@ _FIXED_SIZE: Final = frozenset(
         FrameKind.ACK_REQUEST,
         FrameKind.ACK,
         FrameKind.LATENCY_PROBE,
+        FrameKind.RECEIPT,
     }
 )
 
@@ -95,10 +101,10 @@ def encode_frame(
             f"{limits.body_bytes_max(kind)}: send smaller batches or values, or raise the limit"
         )
     head = _HEAD.pack(size, PROTOCOL_VERSION, kind)
-    crc = crc32(head)
+    crc = check = crc32(head)
     for buffer in body:
         crc = crc32(buffer, crc)
-    return [head + _CRC.pack(crc), *body]
+    return [head + _SUMS.pack(check & _CHECK_MASK, crc), *body]
 
 
 class FrameDecoder:
@@ -116,6 +122,9 @@ class FrameDecoder:
         self._held = 0  # Bytes in `_parts`.
         self._needed = HEADER_BYTES  # Bytes until the next decision.
         self._error: ProtocolError | None = None
+        self._complete = 0  # Frames so far.
+        self._mark = 0, 0  # How far the stream was ...
+        self._mark_ms = 0  # ... since then, when `on_tick` saw it move last.
 
     @property
     def held_bytes(self) -> int:
@@ -137,12 +146,28 @@ class FrameDecoder:
             self._parts.clear()
             raise
 
+    def on_tick(self, now_ms: int) -> None:
+        """Give up on a frame that has begun and hardly goes on; to be called now and then.
+
+        Raises:
+            ProtocolError: its rest did not come.
+        """
+        mark = self._complete, self._held // _GROWTH_BYTES
+        if not self._held or mark != self._mark:
+            self._mark, self._mark_ms = mark, now_ms
+        elif now_ms - self._mark_ms >= self._limits.stall_ms:
+            raise ProtocolError(
+                f"a frame has not gone on for {now_ms - self._mark_ms} ms: "
+                f"{self._held} of {self._needed} bytes have arrived"
+            )
+
     def _feed(self, data: memoryview) -> list[Frame]:
         frames: list[Frame] = []
         start = self._complete_held(data, frames)
         if start < len(data):
             start = self._cut(data, start, frames)
             self._hold(data[start:])
+        self._complete += len(frames)
         return frames
 
     def _complete_held(self, data: memoryview, frames: list[Frame]) -> int:
@@ -176,13 +201,16 @@ class FrameDecoder:
         available = len(data)
         while start + HEADER_BYTES <= available:
             size, version, number = _HEAD.unpack_from(data, start)
+            check, crc = _SUMS.unpack_from(data, start + _HEAD.size)
+            head_crc = crc32(data[start : start + _HEAD.size])
             kind = self._checked_kind(size, version, number)
+            if check != head_crc & _CHECK_MASK:
+                raise ProtocolError(f"the header of a {kind.name} frame is damaged")
             body = start + HEADER_BYTES
             if body + size > available:
                 self._needed = HEADER_BYTES + size
                 return start
-            crc = crc32(data[body : body + size], crc32(data[start : start + _HEAD.size]))
-            if crc != _CRC.unpack_from(data, start + _HEAD.size)[0]:
+            if crc != crc32(data[body : body + size], head_crc):
                 raise ProtocolError(f"checksum of a {kind.name} frame of {size} bytes is wrong")
             frames.append(Frame(kind, data[body : body + size]))
             start = body + size
@@ -202,5 +230,9 @@ class FrameDecoder:
             )
         return kind
 
+
+#: A frame that grows by less within `FrameLimits.stall_ms` does not go on. Slower networks than
+#: that are of no use; less than that, such as a few acks, may flow behind a frame's lost rest.
+_GROWTH_BYTES: Final = 65_536
 
 _KINDS: Final[dict[int, FrameKind]] = {kind.value: kind for kind in FrameKind}

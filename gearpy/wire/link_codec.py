@@ -21,8 +21,9 @@ from gearpy.messages.data import (
     LinkMessage,
     Unmanaged,
 )
+from gearpy.wire.extensions import EncoderPool
 from gearpy.wire.frames import Frame, FrameKind, FrameLimits, encode_frame
-from gearpy.wire.payload import decode_batch, decode_value, encode_batch, encode_value
+from gearpy.wire.payload import decode_batch, decode_value, encode_batch
 from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
 
 __all__ = ["LinkCodec"]
@@ -44,7 +45,7 @@ _Buffers = list[bytes | memoryview]
 class LinkCodec:
     """Encodes and decodes link messages with one set of record classes and limits.
 
-    Has no state of its own: any thread may use it.
+    Any thread may use it.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LinkCodec:
         limits: FrameLimits = FrameLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._registry = registry
+        self._encoders = EncoderPool(registry)
         self._limits = limits
 
     def encode(self, message: LinkMessage) -> _Buffers:
@@ -61,7 +63,7 @@ class LinkCodec:
         Raises:
             ConfigError: a value is of a class that cannot travel, or the frame is too large.
         """
-        kind, body = _ENCODERS[type(message)](message, self._registry)
+        kind, body = _ENCODERS[type(message)](message, self._encoders)
         return encode_frame(kind, body, self._limits)
 
     def decode(self, frame: Frame) -> LinkMessage:
@@ -89,7 +91,7 @@ class LinkCodec:
         return decode_batch(batch.body, batch.count, self._registry)
 
 
-def _encode_data(m: DataMessage, registry: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buffers]:
     head = _DATA.pack(
         m.session,
         m.source.packed(),
@@ -103,7 +105,7 @@ def _encode_data(m: DataMessage, registry: RecordRegistry) -> tuple[FrameKind, _
     )
     if isinstance(m.batch, EncodedBatch):
         return FrameKind.DATA, [head, m.batch.body]
-    return FrameKind.DATA, [head, *encode_batch(m.batch.values, m.batch.timestamps, registry)]
+    return FrameKind.DATA, [head, *encode_batch(m.batch.values, m.batch.timestamps, encoders)]
 
 
 def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
@@ -133,7 +135,7 @@ def _ids(session: int, source: int, target: int) -> tuple[SessionId, TaskId, Tas
     return SessionId(session), TaskId.unpack(source), TaskId.unpack(target)
 
 
-def _encode_initial(m: InitialAckRequest, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+def _encode_initial(m: InitialAckRequest, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
     return FrameKind.INITIAL_ACK_REQUEST, [_LINK.pack(*_link_of(m))]
 
 
@@ -141,7 +143,7 @@ def _decode_initial(body: memoryview, _: RecordRegistry) -> InitialAckRequest:
     return InitialAckRequest(*_ids(*_LINK.unpack(body)))
 
 
-def _encode_ack_request(m: AckRequest, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+def _encode_ack_request(m: AckRequest, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
     return FrameKind.ACK_REQUEST, [_ONE.pack(*_link_of(m), m.seq)]
 
 
@@ -150,7 +152,7 @@ def _decode_ack_request(body: memoryview, _: RecordRegistry) -> AckRequest:
     return AckRequest(*_ids(*link), seq)
 
 
-def _encode_ack(m: Ack, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+def _encode_ack(m: Ack, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
     return FrameKind.ACK, [_ACK.pack(*_link_of(m), m.seq, m.received)]
 
 
@@ -159,7 +161,7 @@ def _decode_ack(body: memoryview, _: RecordRegistry) -> Ack:
     return Ack(*_ids(*link), seq, received)
 
 
-def _encode_probe(m: LatencyProbe, _: RecordRegistry) -> tuple[FrameKind, _Buffers]:
+def _encode_probe(m: LatencyProbe, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
     return FrameKind.LATENCY_PROBE, [_ONE.pack(*_link_of(m), m.sent_ns)]
 
 
@@ -168,8 +170,8 @@ def _decode_probe(body: memoryview, _: RecordRegistry) -> LatencyProbe:
     return LatencyProbe(*_ids(*link), sent_ns)
 
 
-def _encode_unmanaged(m: Unmanaged, registry: RecordRegistry) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.UNMANAGED, [_LINK.pack(*_link_of(m)), encode_value(m.value, registry)]
+def _encode_unmanaged(m: Unmanaged, encoders: EncoderPool) -> tuple[FrameKind, _Buffers]:
+    return FrameKind.UNMANAGED, [_LINK.pack(*_link_of(m)), encoders.pack(m.value)]
 
 
 def _decode_unmanaged(body: memoryview, registry: RecordRegistry) -> Unmanaged:
@@ -177,7 +179,7 @@ def _decode_unmanaged(body: memoryview, registry: RecordRegistry) -> Unmanaged:
     return Unmanaged(*link, decode_value(body[_LINK.size :], registry))
 
 
-_ENCODERS: Final[dict[type, Callable[[Any, RecordRegistry], tuple[FrameKind, _Buffers]]]] = {
+_ENCODERS: Final[dict[type, Callable[[Any, EncoderPool], tuple[FrameKind, _Buffers]]]] = {
     DataMessage: _encode_data,
     InitialAckRequest: _encode_initial,
     AckRequest: _encode_ack_request,

@@ -268,6 +268,7 @@ class Heartbeat:
         self._heard_ms = self._tick_ms = 0
         self._late = 0
         self._pings = 0
+        self.is_doubtful = False  # As of the last tick: half of the time has passed in silence.
 
     def start(self, now_ms: int) -> None:
         """Begin to care; silence counts from now. Call `on_tick` every ``interval_ms``."""
@@ -283,6 +284,7 @@ class Heartbeat:
         """Return what to ask now, or None: it was silent for too long."""
         was_late = now_ms - self._tick_ms >= 2 * self.interval_ms
         self._tick_ms = now_ms
+        self.is_doubtful = not was_late and 2 * self.silent_ms(now_ms) >= self._timeout_ms
         if self.silent_ms(now_ms) >= self._timeout_ms:
             self._late += 1
             if not was_late or self._late > _LATE_TICKS_MAX:

@@ -7,14 +7,11 @@ field. Columns are stored the same way. So the cost of a class or tuple is paid 
 """
 
 import struct
-import sys
-from array import array
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
-from gearpy.wire.extensions import MALFORMED, ValueDecoder, ValueEncoder
+from gearpy.wire.extensions import MALFORMED, EncoderPool, ValueDecoder, ValueEncoder
 from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry, RecordType
 
 __all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value"]
@@ -26,16 +23,17 @@ _PLAIN: Final = 0
 _TUPLES: Final = 1
 _RECORDS: Final = 2
 
-_CONSTANT: Final = 0  # Timestamps: all the same; else the number of bytes of each.
-_ARRAY_CODES: Final = {1: "B", 2: "H", 4: "I"}
-_RAW_BYTES: Final = 8
+_CONSTANT: Final = 0  # Timestamps: one for all ...
+_EACH: Final = 8  # ... or so many bytes for each.
 
 _U32: Final = struct.Struct("<I")
-_TIMES: Final = struct.Struct("<Bq")  # Bytes for each timestamp; the base they are added to.
+_ONE_TIME: Final = struct.Struct("<Bq")
+
+_DEFAULT_ENCODERS: Final = EncoderPool(DEFAULT_REGISTRY)
 
 
 def encode_batch(
-    values: list[Any], timestamps: list[int], registry: RecordRegistry = DEFAULT_REGISTRY
+    values: list[Any], timestamps: list[int], encoders: EncoderPool = _DEFAULT_ENCODERS
 ) -> list[bytes]:
     """Return the records of a batch as buffers to join; their number travels beside them.
 
@@ -45,7 +43,7 @@ def encode_batch(
     assert len(values) == len(timestamps), "one timestamp for each value"
     if not values:
         return []
-    column = _Encoder(registry).column(values, 0)
+    column = _Encoder(encoders).column(values, 0)
     return [_U32.pack(sum(map(len, column))), *column, _encode_times(timestamps)]
 
 
@@ -91,22 +89,22 @@ def _empty(body: bytes | memoryview) -> Batch:
 class _Encoder:
     """Encodes the columns of one batch."""
 
-    def __init__(self, registry: RecordRegistry) -> None:
-        self._registry = registry
-        self._values = ValueEncoder(registry)
+    def __init__(self, encoders: EncoderPool) -> None:
+        self._encoders = encoders
 
     def column(self, values: list[Any], depth: int) -> list[bytes]:
         """Return the buffers of values in the cheapest shape that fits them all."""
-        classes = set(map(type, values))
-        if len(classes) == 1 and depth < COLUMN_DEPTH_MAX:
-            cls = classes.pop()
-            record = self._registry.of_class(cls)
-            if record is not None and record.fields:
+        cls = type(values[0])
+        record = self._encoders.registry.of_class(cls)
+        # All are looked at only where the first one says that it may be worth it.
+        if (record is not None or cls is tuple) and depth < COLUMN_DEPTH_MAX:
+            alike = len(set(map(type, values))) == 1
+            if alike and record is not None and record.fields:
                 return self._records(record, values, depth)
             # Without a column nothing would bound the count, so () is stored one by one.
-            if cls is tuple and values[0] and len(set(map(len, values))) == 1:
+            if alike and cls is tuple and values[0] and len(set(map(len, values))) == 1:
                 return self._tuples(values, depth)
-        return [bytes((_PLAIN,)), self._values.pack(values)]
+        return [bytes((_PLAIN,)), self._encoders.pack(values)]
 
     def _tuples(self, values: list[Any], depth: int) -> list[bytes]:
         columns = list(map(list, zip(*values, strict=True)))
@@ -180,43 +178,22 @@ class _Decoder:
 
 
 def _encode_times(timestamps: list[int]) -> bytes:
-    """Store one time where all are the same, else the smallest differences that fit."""
-    first = timestamps[0]
+    """Store one time where all are the same, else each as it is.
+
+    Differences would be shorter, but took longer than all the rest of a batch of small values.
+    """
+    first, count = timestamps[0], len(timestamps)
     try:
-        if timestamps.count(first) == len(timestamps):
-            return _TIMES.pack(_CONSTANT, first)
-        base = min(timestamps)
-        width = _bytes_for(max(timestamps) - base)
-        if width == _RAW_BYTES:
-            return _TIMES.pack(width, 0) + _little(array("q", timestamps)).tobytes()
-        differences = array(_ARRAY_CODES[width], [time - base for time in timestamps])
-        return _TIMES.pack(width, base) + _little(differences).tobytes()
-    except (TypeError, OverflowError, struct.error) as error:
+        if first == timestamps[-1] and timestamps.count(first) == count:
+            return _ONE_TIME.pack(_CONSTANT, first)
+        return struct.pack(f"<B{count}q", _EACH, *timestamps)
+    except struct.error as error:
         raise ConfigError(f"timestamps must be int64 milliseconds: {error}") from error
 
 
-def _bytes_for(span: int) -> int:
-    return next((width for width in _ARRAY_CODES if span < 1 << 8 * width), _RAW_BYTES)
-
-
 def _decode_times(view: memoryview, count: int) -> list[int]:
-    width, base = _TIMES.unpack_from(view)
-    packed = view[_TIMES.size :]
-    if width not in {_CONSTANT, *_ARRAY_CODES, _RAW_BYTES} or len(packed) != width * count:
-        raise ProtocolError(f"{len(packed)} bytes of timestamps for {count} records of {width}")
-    if width == _CONSTANT:
-        return [base] * count
-    times: array[int] = array(_ARRAY_CODES.get(width, "q"))
-    times.frombytes(packed)
-    if width == _RAW_BYTES:
-        return _little(times).tolist()
-    if base + max(_little(times)) > MAX_MS:
-        raise ProtocolError(f"timestamps after the end of time: base {base}")
-    return [base + difference for difference in times]
-
-
-def _little(numbers: "array[int]") -> "array[int]":
-    """Swap native to little-endian or back, in place, where the machine is big-endian."""
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+    if view[0] == _CONSTANT:
+        return [_ONE_TIME.unpack(view)[1]] * count
+    if view[0] != _EACH or len(view) != 1 + _EACH * count:
+        raise ProtocolError(f"{len(view)} bytes of timestamps of kind {view[0]} for {count}")
+    return list(struct.unpack_from(f"<{count}q", view, 1))

@@ -333,6 +333,20 @@ def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> 
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_two_moments_has_its_exit_code(number: int) -> None:
+    """While modules are loaded, or when all is done but the end: never a traceback."""
+    code = (
+        "import os, signal; from gearpy.cli.signals import end_at_signals, stoppable;"
+        "end_at_signals()\nwith stoppable(): pass\n"
+        f"os.kill(os.getpid(), {number})\nsignal.sigwait({{signal.SIGUSR1}})"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (INTERRUPTED, b"")
+
+
 STUCK: Final = """\
 import os, signal
 import gearpy as gp

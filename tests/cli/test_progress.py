@@ -1,5 +1,7 @@
 """Progress tells rate, watermark and lateness, and not too often."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,12 @@ def test_the_summary_is_one_line() -> None:
     line = summary_line(a_summary(records_in=12_345, records_out=321), 99_999)
 
     assert line == "wordcount succeeded: 12,345 records in, 321 out, 0 late, 1.2 s"
+
+
+def test_the_summary_tells_what_was_left_out() -> None:
+    """Dropping records is never silent."""
+    progress = ApplicationProgress(skipped_records=2, quarantined_records=1)
+
+    line = summary_line(replace(a_summary(), progress=progress), 99_999)
+
+    assert "2 skipped, 1 quarantined" in line

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from typer.testing import CliRunner
@@ -127,6 +127,54 @@ def test_arguments_go_to_the_program_here_and_there(cluster: Cluster) -> None:
 
     assert "(given)" in submit("jobs.py", "--", "given", "--json").stdout
     assert cluster.submitted[0].artifact.args == ("given", "--json")
+
+
+READS: Final = """\
+import gearpy as gp
+def main(args):
+    app = gp.StreamApp("reads")
+    app.read(gp.collection(args)).write(gp.text_file({}))
+    return app
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "sink", "shown"),
+    [
+        (["words.txt", "words.txt"], "'/x/out'", "words.txt"),
+        (["*.txt", "2"], "'/x/out'", "*.txt"),
+        (["--from=words.txt"], "'/x/out'", "words.txt"),
+        (["-v", "", "none.txt", "/etc/passwd"], "'/x/out'", ""),
+        ([], "'out.txt'", "out.txt"),
+        (["words.txt"], "'out.txt'", "words.txt, out.txt"),
+        (["a", "b", "words.txt", "jobs.py"], "'o'", "a, b, words.txt, ..."),
+        (["x" * 5000, "a\\0b"], "'/x/out'", ""),
+    ],
+)
+def test_relative_paths_are_hinted_at(
+    cluster: Cluster, args: list[str], sink: str, shown: str
+) -> None:
+    """They mean this folder here and another one there; nobody finds that out easily."""
+    Path("jobs.py").write_text(READS.format(sink), encoding="utf-8")
+    for name in ("words.txt", "a", "b"):
+        Path(name).write_text("", encoding="utf-8")
+
+    result = submit("jobs.py", "--", *args)
+
+    text = f"hint: a cluster may run programs in another folder: where {shown} is a file, "
+    assert result.stderr == (f"{text}give its absolute path\n" if shown else "")
+    assert result.stdout == "application 7 (reads) submitted\n"
+    assert submit("jobs.py", "--json", "--", *args).stderr == ""
+    assert len(cluster.submitted) == 2
+
+
+def test_limits_that_workers_decide_are_hinted_at(cluster: Cluster) -> None:
+    """Who sets one here would believe in it."""
+    a_program("jobs.py")
+
+    said = submit("jobs.py", "--set", "executor.memory-max-bytes=1000000").stderr
+
+    assert said == "hint: executor.memory-max-bytes counts where workers are started, not here\n"
 
 
 def test_a_package_is_submitted_by_its_folder(cluster: Cluster) -> None:

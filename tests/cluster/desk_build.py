@@ -23,8 +23,11 @@ from gearpy.messages.client import (
 from gearpy.messages.cluster import (
     ApplicationDetail,
     ApplicationList,
+    ApplicationStatus,
+    ApplicationSummary,
     Artifact,
     ErrorCard,
+    GetApplication,
     Refused,
     SubmitApplication,
     Submitted,
@@ -67,6 +70,7 @@ class FakeMaster:
         self.app_master: ActorPath | None = APP_MASTER
         self.workers: tuple[WorkerAddress, ...] = ()
         self.records: list[QuarantinedRecord] = []
+        self.status: ApplicationStatus = "active"
 
     def ask(self, message: Any) -> object:
         """Answer as a master does."""
@@ -87,7 +91,9 @@ class FakeMaster:
                 return QuarantinedList(app_id=APP, records=tuple(gone))
             case RestartApplication() | SubmitApplication():
                 return Submitted(app_id=AppId(4))
-        return ApplicationList(applications=())
+        summary = ApplicationSummary(app_id=APP, name="a", status=self.status)
+        is_one = isinstance(message, GetApplication)
+        return summary if is_one else ApplicationList(applications=(summary,))
 
 
 class FakePost:

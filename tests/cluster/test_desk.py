@@ -28,6 +28,7 @@ from gearpy.messages.cluster import (
     CLIENT_MESSAGES,
     ApplicationDetail,
     ApplicationList,
+    ApplicationSummary,
     ErrorCard,
     ExecutorExited,
     GetApplication,
@@ -74,7 +75,7 @@ def test_the_master_answers_what_it_knows(message: object, world: World) -> None
     answer = world.answer(message)
 
     assert world.master.asked == [message]
-    assert type(answer) in {ApplicationList, Submitted}
+    assert type(answer) in {ApplicationList, ApplicationSummary, Submitted}
     assert not world.post.asked
 
 
@@ -166,6 +167,13 @@ def test_without_an_app_master_the_question_is_refused(world: World) -> None:
     world.master.app_master = None
 
     assert "application 3 has no app master at present" in world.refusal(ReplayNow(app_id=APP))
+
+
+def test_an_application_that_has_ended_is_said_to_have(world: World) -> None:
+    """It will not be there again in a moment."""
+    world.master.app_master, world.master.status = None, "failed"
+
+    assert world.refusal(ReplayNow(app_id=APP)) == "application 3 is failed: it must run for that"
 
 
 @pytest.mark.parametrize("error", [ActorStopped("no actor"), ConnectionLost("reset")])

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, SubmitRefused
-from gearpy.ids import ActorPath
+from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
 from gearpy.transport.control_client import ControlClient
 from gearpy.transport.secret import load_or_create_secret
@@ -120,6 +120,21 @@ def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -
     assert (summary.progress.done, summary.progress.total) == (52, 52)
 
 
+def test_there_is_no_log_where_applications_run_in_this_process(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """The one that another cluster wrote about its application 1 is another matter."""
+    folder = tmp_path / "app-1"
+    folder.mkdir()
+    (folder / "executor-0-launch-1.log").write_text("of another cluster")
+
+    with LocalCluster(configured(log__folder=tmp_path)) as cluster:
+        running = cluster.client.submit("short", embed(an_app("short")))
+        running.wait()
+        with pytest.raises(SubmitRefused, match="in its own process; they print there"):
+            cluster.client.log(running.app_id, ExecutorId(0))
+
+
 def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
     """An application that goes nowhere says where it hangs."""
     stuck = Stuck()
@@ -127,7 +142,7 @@ def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> N
 
     with LocalCluster(config) as cluster:
         running = cluster.client.submit("stall", embed(an_app("stall", function=stuck)))
-        eventually(lambda: running.summary().progress.stall)
+        eventually(lambda: "clock at rest" in running.summary().progress.stall)
         stall = running.summary().progress.stall
         stuck.let_go.set()
 
@@ -244,6 +259,13 @@ def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured
         assert (gc.get_threshold(), sys.getswitchinterval()) == before
 
 
+def workers_of(client: ControlClient) -> Sequence[object]:
+    """Return the workers that a cluster has."""
+    answer: Any = client.ask(ListWorkers(), 5)
+    workers: Sequence[object] = answer.workers
+    return workers
+
+
 def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> None:
     """A worker cannot be registered from outside."""
     config = configured(cluster__masters="127.0.0.1:0")
@@ -251,10 +273,11 @@ def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> Non
         secret = load_or_create_secret(config.transport.secret_file)
         with ControlClient(cluster.address, secret) as client:
             reply: Any = client.ask(RegisterWorker(worker=ActorPath("", "evil"), slots=9), 5)
-            workers: Any = client.ask(ListWorkers(), 5)
+            eventually(lambda: len(workers_of(client)) == 1)  # Its own, and never another.
+            workers = workers_of(client)
 
     assert reply.reason == "RegisterWorker is not for clients"
-    assert len(workers.workers) == 1
+    assert len(workers) == 1
 
 
 def test_clients_ask_at_the_same_time(cluster: LocalCluster) -> None:

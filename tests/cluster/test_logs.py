@@ -137,6 +137,21 @@ def test_names_are_those_that_the_reader_looks_for(
     assert application_log(AppId(1), ExecutorId(3), 4) == "app-1/executor-3-launch-4.log"
 
 
+def test_logs_of_an_application_with_the_same_number_are_set_aside(
+    tmp_path: Path, configured: Callable[..., Config]
+) -> None:
+    """A local cluster numbers from 1 again; what the last one wrote is not news of this one."""
+    settings = LogSettings.of(configured(log__folder=tmp_path))
+
+    for text in (b"first\n", b"second\n", b"third\n"):
+        settings.set_aside(AppId(1))
+        settings.open(application_log(AppId(1), ExecutorId(0), 1)).write(text)
+
+    name = "executor-0-launch-1.log"
+    assert (tmp_path / "app-1" / name).read_text() == "third\n"
+    assert (tmp_path / "app-1.old" / name).read_text() == "second\n"
+
+
 # -- output of processes -------------------------------------------------------------------------
 
 
@@ -304,3 +319,15 @@ def test_a_folder_in_use_is_not_removed(tmp_path: Path) -> None:
     assert "used" in names
     assert "well" not in names
     assert used.is_dir()
+
+
+def test_a_folder_with_files_is_kept_for_a_while(tmp_path: Path) -> None:
+    """Also of who ended well: it may be what somebody wanted."""
+    folders = WorkFolders(tmp_path / "work")
+    made = [folders.make(f"well-{number}") for number in range(12)]
+
+    for folder in made:
+        (folder / "out.txt").write_text("")
+        folders.release(folder, failed=False)
+
+    assert sum(each.exists() for each in made) == 10

@@ -425,6 +425,25 @@ def test_a_list_of_applications_is_brief() -> None:
     assert cluster.summary().cause == cause
 
 
+def test_an_application_tells_what_it_waits_for() -> None:
+    """Nobody else knows: it may have no process yet."""
+    cluster = Cluster()
+    cluster.submit()
+
+    without_worker = cluster.summary().progress.stall
+    worker = cluster.worker(slots=1)
+    started = cluster.summary().progress.stall
+    cluster.submit("more")
+    (_, listed) = cluster.ask(ListApplications()).applications
+    cluster.app_master(worker.last(LaunchExecutor))
+
+    assert without_worker == "waits for slots: there is no worker: start one with bin/worker"
+    assert started == cluster.summary().progress.stall == ""
+    assert listed.progress.stall == (
+        "waits for slots: needs 1 more slots, 0 are free on the workers it may use"
+    )
+
+
 def test_an_app_master_answers_to_whoever_is_master_there() -> None:
     """The next master of the address has another incarnation."""
     cluster = Cluster("host:1#0123456789abcdef")

@@ -88,7 +88,6 @@ def test_other_records_operators_and_failures_without_a_record_are_no_poison() -
         ErrorCard(cause="boom", operator="map", record="'x'"),
         ErrorCard(cause="boom", operator="map", record="'y'"),
         ErrorCard(cause="boom", operator="filter", record="'x'"),
-        ErrorCard(cause="boom", operator="map", record="'x'", event_time_ms=7),
         ErrorCard(cause="lost messages"),
         ErrorCard(cause="lost messages"),
     ]

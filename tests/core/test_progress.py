@@ -30,6 +30,8 @@ def a_report(
     records_in: int = 0,
     records_out: int = 0,
     late: int = 0,
+    skipped: int = 0,
+    quarantined: int = 0,
     done: int = 0,
     total: int = 0,
 ) -> TaskClock:
@@ -43,6 +45,8 @@ def a_report(
         records_in=records_in,
         records_out=records_out,
         late_records=late,
+        skipped_records=skipped,
+        quarantined_records=quarantined,
         done=done,
         total=total,
     )
@@ -75,6 +79,13 @@ def test_what_a_source_task_makes_counts_as_read() -> None:
 def test_late_records_of_all_tasks_are_summed_up() -> None:
     """They are counted wherever they are dropped."""
     assert progress(a_report(WORK, late=2), a_report(WRITE, late=3)).late_records == 5
+
+
+def test_records_that_were_left_out_are_summed_up() -> None:
+    """Nothing is left out without being counted."""
+    summed = progress(a_report(READ, skipped=1), a_report(WORK, skipped=2, quarantined=4))
+
+    assert (summed.skipped_records, summed.quarantined_records) == (3, 4)
 
 
 def test_watermark_is_unknown_until_all_have_reported() -> None:

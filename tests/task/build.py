@@ -22,7 +22,7 @@ from gearpy.messages.data import (
 from gearpy.task.api import Task, TaskContext, TaskLimits
 from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.rejects import OnError
-from gearpy.task.runner import TaskInfo, TaskRunner
+from gearpy.task.runner import OUTBOX_FULL, TaskInfo, TaskRunner
 
 __all__ = [
     "SESSION",
@@ -240,10 +240,16 @@ class Bench:
     # -- the task --------------------------------------------------------------------------
 
     def turn(self) -> int | None:
-        """Give the task one turn; what it sends goes into the queues."""
-        wake_ms = self.runner.turn()
-        self._collect()
-        return wake_ms
+        """Give the task one turn, and more as long as only its outbox ends them.
+
+        What it sends goes into the queues.
+        """
+        while True:
+            wake_ms = self.runner.turn()
+            is_full = len(self.runner.outbox) >= OUTBOX_FULL
+            self._collect()
+            if wake_ms != 0 or not is_full:
+                return wake_ms
 
     def pass_time(self, duration_ms: int) -> None:
         """Let time pass at one go, then give a turn."""

@@ -9,6 +9,7 @@ from gearpy.errors import MessageLost
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.data import Ack, Batch, DataMessage, EncodedBatch, LatencyProbe, Message
 from gearpy.task.api import Task
+from gearpy.task.runner import OUTBOX_FULL
 from gearpy.wire.payload import encode_batch
 from tests.task.build import (
     SESSION,
@@ -484,3 +485,19 @@ def test_upstream_clock_is_known_to_the_task() -> None:
     bench.turn()
 
     assert seen == [MIN_MS, 7]
+
+
+def test_a_turn_ends_when_there_is_enough_to_send() -> None:
+    """Who gets it can begin; a credit that was asked for is not late by the rest of the turn."""
+    bench = Bench(Echo, limits=some_limits(window=1000, interval=1000, batch=1)).open()
+    bench.run()
+    bench.send(*range(20))
+    bench.ask()
+    sent = []
+
+    while bench.runner.turn() == 0:
+        sent.append(len(bench.runner.outbox))
+        bench.runner.outbox.clear()
+
+    assert sent == [OUTBOX_FULL] * 5
+    assert [type(message) for message in bench.runner.outbox] == [Ack]

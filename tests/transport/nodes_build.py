@@ -41,12 +41,13 @@ class Process:
         shown: Credentials | bytes = SECRET,
         wire: TransportLimits = WIRE,
         serve: bool = True,
+        hostname: str = "",
     ) -> None:
         self.letters: queue.SimpleQueue[tuple[str, Letter]] = queue.SimpleQueue()
         self.losses: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.transport = TcpTransport(shown, port=port, limits=wire)
         self.address = self.transport.start()
-        self.nodes: NodeLinks = self.transport.serve_nodes(limits)
+        self.nodes: NodeLinks = self.transport.serve_nodes(limits, hostname=hostname)
         self.node = self.nodes.node
         if serve:
             self.serve()

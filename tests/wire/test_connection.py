@@ -323,6 +323,23 @@ def test_a_proof_after_the_deadline_does_not_count() -> None:
     assert isinstance(error_of(server.events()), AuthenticationFailed)
 
 
+def test_a_peer_that_stops_amid_a_frame_is_given_up() -> None:
+    """Or it would hold memory, and its connection would be of no use, for ever."""
+    client, server = open_pair()
+    data = b"".join(encode_frame(FrameKind.DATA, [b"x" * 50], FrameLimits()))
+    server.receive_data(data + data[:-1], 1000)
+    server.on_tick(1000)
+    server.on_tick(6999)
+    frames = [event for event in server.events() if isinstance(event, Frame)]
+
+    server.on_tick(7000)
+
+    assert len(frames) == 1
+    assert server.frame_bytes_in == 2 * len(data) - 1
+    assert "a frame has not gone on for 6000 ms" in str(error_of(server.events()))
+    assert client.frame_bytes_in == 0
+
+
 def test_an_open_connection_has_no_deadline() -> None:
     """It may stay idle for days."""
     client, server = open_pair()

@@ -16,7 +16,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.wire.extensions import MALFORMED, NESTING_MAX, ValueDecoder, ValueEncoder
+from gearpy.wire.extensions import (
+    MALFORMED,
+    NESTING_MAX,
+    EncoderPool,
+    ValueDecoder,
+    ValueEncoder,
+)
 from gearpy.wire.records import RecordRegistry
 
 
@@ -218,3 +224,16 @@ def test_a_malformed_extension_raises_a_known_error(code: int, data: bytes) -> N
 def test_a_uuid_is_sixteen_bytes() -> None:
     """Extension values are compact: three bytes of overhead."""
     assert len(ValueEncoder(a_registry()).pack(uuid.UUID(int=7))) == 18
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_a_pool_packs_as_a_new_encoder_does(picks: list[int]) -> None:
+    """Neither values that cannot travel, nor odd text, nor large values spoil what follows."""
+    pool = EncoderPool(a_registry())
+    values = [1, ("a", {2}), [Leaf((Leaf(1),))], "\udcff", (1, (2, Colour.RED)), b"x" * 100_000]
+    for value in map(values.__getitem__, picks):
+        if type(value) is tuple and value[0] == 1:
+            with pytest.raises(ConfigError, match="cannot be sent"):
+                pool.pack(value)
+        else:
+            assert pool.pack(value) == ValueEncoder(a_registry()).pack(value)

@@ -29,7 +29,8 @@ def frame(kind: FrameKind = FrameKind.DATA, body: bytes = b"body") -> bytes:
 def raw_frame(*, size: int, version: int = PROTOCOL_VERSION, kind: int = 1) -> bytes:
     """Return the header of a frame that may be wrong."""
     head = struct.pack("<IBB", size, version, kind)
-    return head + struct.pack("<I", crc32(head))
+    crc = crc32(head)
+    return head + struct.pack("<HI", crc & 0xFFFF, crc)
 
 
 def decode(decoder: FrameDecoder, data: bytes) -> list[Plain]:
@@ -90,6 +91,7 @@ def test_a_frame_within_one_chunk_is_not_copied() -> None:
         (FrameKind.ACK_REQUEST, 10),
         (FrameKind.INITIAL_ACK_REQUEST, 10),
         (FrameKind.LATENCY_PROBE, 10),
+        (FrameKind.RECEIPT, 10),
     ],
 )
 def test_each_kind_has_a_size_limit_both_ways(kind: FrameKind, limit: int) -> None:
@@ -123,19 +125,85 @@ def test_nonsense_fails_the_decoder_for_good(bad: bytes, text: str) -> None:
         decoder.feed(frame())
 
 
-@given(st.integers(0, 13), st.integers(0, 7))
-def test_a_flipped_bit_never_passes_unseen(byte: int, bit: int) -> None:
-    """The checksum covers header and body; a longer size only makes the decoder wait."""
-    damaged = bytearray(frame())
-    damaged[byte] ^= 1 << bit
-    decoder = FrameDecoder(LIMITS)
+def test_a_flipped_bit_is_found_at_once() -> None:
+    """Also one that makes a frame longer: nobody waits for bytes that were never sent."""
+    for at in range(len(frame()) * 8):
+        damaged = bytearray(frame())
+        damaged[at // 8] ^= 1 << at % 8
+
+        with pytest.raises(ProtocolError):
+            FrameDecoder(LIMITS).feed(bytes(damaged))
+
+
+@given(st.binary(max_size=40), st.sets(st.integers(0, 40 * 8 - 1), min_size=2, max_size=8))
+def test_flipped_bits_never_pass_unseen(body: bytes, flips: set[int]) -> None:
+    """The sums cover header and body, wherever they were hit."""
+    damaged = bytearray(frame(body=body))
+    for at in flips:
+        damaged[at // 8 % len(damaged)] ^= 1 << at % 8
 
     try:
-        received = decoder.feed(bytes(damaged))
+        received = FrameDecoder(LIMITS).feed(bytes(damaged))
     except ProtocolError:
         return
 
-    assert received == []
+    assert received == [] or bytes(damaged) == frame(body=body)
+
+
+STALL = FrameLimits(data_bytes_max=1 << 20, stall_ms=1000)
+
+
+def test_a_frame_that_does_not_go_on_is_an_error() -> None:
+    """The rest was lost; nothing that comes behind it could be understood."""
+    decoder = FrameDecoder(STALL)
+    decoder.feed(frame()[:-1])
+
+    for now_ms in (0, 500, 999):
+        decoder.on_tick(now_ms)
+
+    with pytest.raises(ProtocolError, match="for 1000 ms: 15 of 16 bytes have arrived"):
+        decoder.on_tick(1000)
+
+
+def test_a_frame_that_grows_by_a_few_bytes_does_not_go_on() -> None:
+    """They may be frames behind it, such as acks, that its lost rest swallows."""
+    decoder = FrameDecoder(STALL)
+    decoder.feed(raw_frame(size=1 << 20))
+    decoder.on_tick(0)
+
+    for now_ms in range(100, 1000, 100):
+        decoder.feed(bytes(50))
+        decoder.on_tick(now_ms)
+
+    with pytest.raises(ProtocolError, match="has not gone on"):
+        decoder.on_tick(1000)
+
+
+def test_a_large_frame_on_a_slow_network_is_waited_for() -> None:
+    """As long as 64 KiB come within the time."""
+    decoder = FrameDecoder(STALL)
+    body = bytes(1 << 20)
+    whole = b"".join(encode_frame(FrameKind.DATA, [body], STALL))
+
+    received = []
+    for at in range(0, len(whole), 70_000):
+        received += decoder.feed(whole[at : at + 70_000])
+        decoder.on_tick(at // 70_000 * 900)
+
+    assert [bytes(each.body) for each in received] == [body]
+
+
+def test_a_stream_that_is_quiet_between_frames_is_left_alone() -> None:
+    """Also when a frame began right before every look, as long as others were whole meanwhile."""
+    decoder = FrameDecoder(STALL)
+    decoder.on_tick(10**9)
+
+    for now_ms in range(10**9, 10**9 + 20_000, 900):
+        decoder.feed(frame()[:7])
+        decoder.on_tick(now_ms)
+        decoder.feed(frame()[7:])
+
+    decoder.on_tick(2 * 10**9)
 
 
 @given(st.lists(st.binary(max_size=60)))

@@ -450,6 +450,29 @@ def test_who_was_held_up_itself_waits_one_more_interval() -> None:
     assert ticks(heartbeat, 1000, 20_000, 21_000) == [True, True, False]
 
 
+def test_half_of_the_timeout_in_silence_is_a_reason_to_doubt_the_connection() -> None:
+    """The other half is for another one."""
+    heartbeat, doubts = a_heartbeat(), []
+
+    for now_ms in range(1000, 6000, 1000):
+        heartbeat.on_tick(now_ms)
+        doubts.append(heartbeat.is_doubtful)
+    heartbeat.on_heard(5500)
+    heartbeat.on_tick(6000)
+
+    assert doubts == [False, False, True, True, True]
+    assert not heartbeat.is_doubtful
+
+
+def test_who_was_held_up_itself_doubts_nobody_yet() -> None:
+    """What was said meanwhile may lie unread."""
+    heartbeat = a_heartbeat()
+
+    heartbeat.on_tick(5000)
+
+    assert not heartbeat.is_doubtful
+
+
 def test_a_process_that_is_always_late_still_finds_a_loss() -> None:
     """Or a busy process would trust a dead one for ever."""
     late = range(0, 40_000, 3000)

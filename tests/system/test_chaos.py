@@ -1,0 +1,22 @@
+"""A real cluster whose processes are killed and frozen; its answer has a closed form."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gearpy.bench.chaos import run_chaos
+
+
+def test_no_record_is_lost_whatever_is_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One master, three workers, four executors, a stream of a minute, thirty faults and more."""
+    report = run_chaos(tmp_path, seed=3, faults=32, seconds=60)
+
+    with capsys.disabled():
+        sys.stdout.write("\n".join(["", *report.lines(), ""]))
+    assert report.status == "succeeded"
+    assert len(report.faults) >= 30
+    assert sum(fault.during_recovery for fault in report.faults) >= 5
+    assert (report.lost, report.surplus, report.wrong) == (0, 0, [])

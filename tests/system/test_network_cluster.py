@@ -1,0 +1,197 @@
+"""An application whose network has faults: its answer is right, and no fault passes unseen."""
+
+import json
+import queue
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as NotInTime
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gearpy.bench.chaos import PROGRAM, expected_counts
+from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.cluster.client import ClusterClient
+from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.threads import ThreadLauncher
+from gearpy.config.load import load
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.cluster import Artifact
+from gearpy.transport.api import LinkLost
+from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
+from tests.system.faulty_process import environment, noted
+from tests.system.network_build import ProxiedTransport
+
+#: What cannot pass as anything but a fault; of whole frames, some can be done without.
+LOUD: Final = frozenset(Fault) - {Fault.DROP, Fault.SWAP, Fault.DUPLICATE, Fault.DELAY}
+#: A lost link is reported within the time-out of heartbeats and what a busy machine adds.
+NOTICED_S: Final = 4.0
+RATE: Final = 3000
+SETTINGS: Final = {
+    "checkpoint.interval-ms": "200",
+    "application.total-retries": "100000",
+    "appmaster.total-retries": "100000",
+    "application.backoff-base-ms": "10",
+    "application.backoff-max-ms": "50",
+    "cluster.heartbeat-interval-ms": "100",
+    "cluster.heartbeat-timeout-ms": "600",
+    "streaming.repeat-ack-ms": "100",
+}
+
+
+def counts_of(folder: Path) -> Counter[tuple[int, str]]:
+    """Return what was written; each window and word must be there once, or each time the same."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for path in folder.glob("counts*.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            key = (record["start"], record["key"])
+            assert counts.get(key, record["value"]) == record["value"], f"{key} has two values"
+            counts[key] = record["value"]
+    return counts
+
+
+def wait(holds: Callable[[], object], what: str, timeout_s: float) -> None:
+    """Wait for something that sends no signal."""
+    until_s = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < until_s, f"never: {what}"
+        time.sleep(0.01)
+
+
+def status(client: ClusterClient, app_id: AppId) -> str:
+    """Return how an application is, "" while that cannot be asked."""
+    try:
+        return client.application(app_id).status
+    except GearpyError:
+        return ""
+
+
+# -- between executors -------------------------------------------------------------------------
+
+
+class Proxied:
+    """Lets executors of this process reach each other through proxies; notes lost links."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
+        self.transports: list[ProxiedTransport] = []
+        self.losses: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        make = ThreadLauncher._new_transport  # noqa: SLF001 - where transports are made
+
+        def make_proxied(launcher: ThreadLauncher, name: str, on_lost: LinkLost) -> Any:
+            def noted(address: str, reason: str) -> None:
+                self.losses.put((address, reason))
+                on_lost(address, reason)
+
+            proxied = ProxiedTransport(make(launcher, name, noted), network)
+            self.transports.append(proxied)
+            return proxied
+
+        monkeypatch.setattr(ThreadLauncher, "_new_transport", make_proxied)
+
+    @property
+    def proxies(self) -> list[FaultProxy]:
+        """Those of executors that were started."""
+        return [each.proxy for each in self.transports if each.proxy is not None]
+
+    def inject(self, fault: Fault, proxy: FaultProxy, way: Way) -> bool:
+        """Let a frame have a fault; False if none came for a while."""
+        try:
+            proxy.inject(fault, way).result(2.0)
+        except NotInTime:
+            proxy.disarm()
+            return False
+        return True
+
+    def wait_noticed(self, proxy: FaultProxy, what: str) -> None:
+        """Wait until somebody has lost the link to a proxy."""
+        until_s = time.monotonic() + NOTICED_S
+        address = ""
+        while address != proxy.address:
+            try:
+                address, _ = self.losses.get(timeout=max(0.0, until_s - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"{what} passed unseen") from None
+
+    def forget_losses(self) -> None:
+        """Begin to note anew."""
+        while not self.losses.empty():
+            self.losses.get()
+
+
+def test_answer_is_right_though_links_of_executors_have_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every fault that cannot be survived is noticed and recovered from; nothing is lost."""
+    program, rng, limit = tmp_path / "chaos.py", random.Random(1), 4 * RATE
+    program.write_text(PROGRAM, encoding="utf-8")
+    settings = {**SETTINGS, "transport.secret-file": str(tmp_path / "secret")}
+    with ExitStack() as stack:
+        network = stack.enter_context(Network(seed=1))
+        proxied = Proxied(monkeypatch, network)
+        cluster = stack.enter_context(
+            LocalCluster(load(env={}, overrides=settings), workers=3, slots=8, data="tcp")
+        )
+        args = (str(tmp_path / "counts.jsonl"), str(RATE), str(limit))
+        artifact = Artifact(kind="file", location=str(program), args=args)
+        running = cluster.client.submit("chaos", artifact, executors=3)
+        wait(lambda: len(proxied.proxies) == 3, "the executors start", 10)
+        for fault in [*Fault, *Fault]:
+            proxy = rng.choice(proxied.proxies)
+            proxied.forget_losses()
+            if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:
+                proxied.wait_noticed(proxy, fault.name)
+        detail = cluster.client.describe(running.app_id)
+        assert running.wait(timeout_s=60).status == "succeeded"
+
+    with capsys.disabled():
+        named = {fault.name: times for fault, times in network.done.items()}
+        sys.stdout.write(f"\n{named}, {detail.restarts} restarts\n")
+    assert counts_of(tmp_path) == expected_counts(limit)
+    assert sum(network.done.values()) >= 20
+    assert set(network.done) == set(Fault)
+    assert detail.restarts >= 3  # One restart may be the answer to several faults.
+
+
+# -- everywhere --------------------------------------------------------------------------------
+
+#: What processes say about connections and nodes that they have lost.
+SAID: Final = re.compile(r"connection closed: |link to \S+ lost: |connection to \S+ broken: ")
+
+
+def test_answer_is_right_though_no_process_can_trust_its_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Letters and records of all processes go through faults; the master is cut off for long."""
+    program, limit = tmp_path / "chaos.py", 4 * RATE
+    program.write_text(PROGRAM, encoding="utf-8")
+    faults = tmp_path / "faults"
+    with monkeypatch.context() as patch:  # Daemons get it, and what they start.
+        for name, value in environment(faults, time.time() + 9).items():
+            patch.setenv(name, value)
+        cluster = ProcessCluster(tmp_path, workers=2, slots=8, settings=SETTINGS)
+
+    with cluster:
+        began_s = time.monotonic()
+        out = str(tmp_path / "counts.jsonl")
+        app_id = cluster.submit(program, out, str(RATE), str(limit), executors=3)
+        ended = {"succeeded", "failed", "terminated"}
+        wait(lambda: status(cluster.client, app_id) in ended, "the end", 60)
+        took_s = time.monotonic() - began_s
+        assert status(cluster.client, app_id) == "succeeded"
+
+    done = noted(faults)
+    said = sum(len(SAID.findall(path.read_text())) for path in (tmp_path / "logs").rglob("*.log"))
+    with capsys.disabled():
+        sys.stdout.write(f"\n{dict(done)}, {said} times said, {took_s:.1f} s\n")
+    assert counts_of(tmp_path) == expected_counts(limit)
+    assert sum(done.values()) >= 20
+    assert done["CUT_CABLE"] == 1
+    assert said >= sum(done[fault.name] for fault in (Fault.FLIP, Fault.REPEAT))
