@@ -160,7 +160,7 @@ class _Chaos:
 
     def run(self, faults: int, seconds: float) -> None:
         self._wait_healthy()
-        pause_s = seconds / (faults + 2)
+        pause_s = seconds / (2 * faults)  # As recoveries take the rest, the stream lasts longer.
         while len(self._report.faults) < faults:
             self._pause(self._rng.uniform(0.3, 1.0) * pause_s)
             if self._is_over():

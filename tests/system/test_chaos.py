@@ -12,7 +12,7 @@ def test_no_record_is_lost_whatever_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One master, three workers, four executors, a stream of a minute, thirty faults and more."""
-    report = run_chaos(tmp_path, seed=3, faults=32, seconds=60)
+    report = run_chaos(tmp_path, seed=3, faults=34, seconds=60)
 
     with capsys.disabled():
         sys.stdout.write("\n".join(["", *report.lines(), ""]))
