@@ -8,7 +8,7 @@ from gearpy.cli.asking import asking
 from gearpy.cli.exits import HELP
 from gearpy.cli.options import AppRef, AsJson, Conf, Master, Set, Verbose
 
-__all__ = ["app_commands"]
+__all__ = ["app_commands", "kill"]
 
 #: `main` adds ``submit``.
 app_commands = typer.Typer(help="Applications on a cluster.", no_args_is_help=True)

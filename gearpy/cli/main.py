@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from gearpy.cli.app_commands import app_commands
+from gearpy.cli.app_commands import app_commands, kill
 from gearpy.cli.asking import asking
 from gearpy.cli.certs_commands import certs_commands
 from gearpy.cli.daemon_commands import add_daemons
@@ -187,20 +187,7 @@ def info(
             describe_application(client, ref, as_json=as_json, verbose=verbose)
 
 
-@app.command(epilog=HELP)
-def kill(
-    ref: AppRef,
-    *,
-    conf: Conf = None,
-    set_: Set = None,
-    master: Master = None,
-    as_json: AsJson = False,
-) -> None:
-    """Stop an application of a cluster."""
-    with asking(conf, set_, master, as_json=as_json) as client:
-        from gearpy.cli.lifecycle import kill_application
-
-        kill_application(client, ref, as_json=as_json)
+app.command(epilog=HELP, help="Stop an application of a cluster.")(kill)
 
 
 @app.command(epilog=HELP)

@@ -560,6 +560,8 @@ class AppMasterActor(Actor[_Message]):
         return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"
 
     def _tell_status(self) -> None:
+        if not self._is_registered:
+            return  # It is told when the master is back.
         manager, progress = self._manager, ApplicationProgress()
         if manager is not None:  # Also without reports: a stall is told then, too.
             progress = replace(

@@ -12,7 +12,6 @@ from gearpy.messages.client import (
     DescribeApplication,
     GetAddresses,
     GetArtifactPart,
-    HasArtifact,
     ListQuarantined,
     LogText,
     QuarantinedList,
@@ -22,7 +21,6 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
-    UploadArtifact,
 )
 from gearpy.messages.cluster import (
     CLIENT_MESSAGES,
@@ -30,6 +28,7 @@ from gearpy.messages.cluster import (
     GetApplication,
     Refused,
 )
+from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.wire.codec import encode_control
 from gearpy.wire.keys import CLUSTER, Principal
 
@@ -37,7 +36,6 @@ __all__ = ["AnswersArtifacts", "AsksActors", "Desk"]
 
 #: What the master actor answers itself.
 _OF_MASTER: Final = (*CLIENT_MESSAGES, RestartApplication)
-_OF_ARTIFACTS: Final = (HasArtifact, UploadArtifact, GetArtifactPart)
 #: What an application may ask about itself.
 _OF_APPLICATIONS: Final = (GetApplication, DescribeApplication, ListQuarantined, ReadLog)
 
@@ -133,7 +131,7 @@ class Desk:
     def _answer_other(self, message: object) -> object:
         if isinstance(message, _OF_MASTER):
             return self._ask_master(message)
-        if isinstance(message, _OF_ARTIFACTS):
+        if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message) if self._artifacts else _NO_ARTIFACTS
         return Refused(reason=f"{type(message).__name__} is not for clients")
 

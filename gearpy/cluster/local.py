@@ -96,11 +96,7 @@ class LocalCluster:
             artifacts=self._artifacts,
             read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
         )
-        threads = self._threads()  # One for all workers, so that their executors can meet.
-        self._launchers: list[_Launcher] = [
-            self._process_launcher(number) if executors == "process" else threads
-            for number in range(workers)
-        ]
+        self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
             self._spawn_worker(number, slots or config.worker.slots, launcher)
         self.client = ClusterClient(self.ask)
@@ -145,7 +141,7 @@ class LocalCluster:
             self._endpoint.close(_STOP_S)
         else:
             self._system.shutdown(_STOP_S)
-        for launcher in self._launchers:
+        for launcher in dict.fromkeys(self._launchers):
             launcher.close()
         self._tuning.restore()
         self._temporary.cleanup()
@@ -183,6 +179,13 @@ class LocalCluster:
     def _artifact_desk(self) -> ArtifactDesk:
         folder = Path(self._temporary.name) / "artifacts"
         return ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
+
+    def _make_launchers(
+        self, workers: int, executors: Literal["thread", "process"]
+    ) -> list[_Launcher]:
+        if executors == "process":
+            return [self._process_launcher(number) for number in range(workers)]
+        return [self._threads()] * workers  # One for all, so that their executors can meet.
 
     def _spawn_worker(self, number: int, slots: int, launcher: _Launcher) -> None:
         settings = WorkerSettings(

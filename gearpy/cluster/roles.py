@@ -18,7 +18,15 @@ from gearpy.task.application import StreamApplication
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 
-__all__ = ["app_master", "app_master_settings", "executor", "new_dispatcher", "recovery_limits"]
+__all__ = [
+    "app_master",
+    "app_master_settings",
+    "executor",
+    "executor_settings",
+    "new_dispatcher",
+    "recovery_limits",
+    "runner_factory",
+]
 
 
 def recovery_limits(config: Config) -> RecoveryLimits:
@@ -89,8 +97,8 @@ def executor(
     ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end.
     """
     return ExecutorActor(
-        _executor_settings(launch, config, dispatcher),
-        runners=lambda: _runners(launch, config, load()),
+        executor_settings(launch, config, dispatcher),
+        runners=lambda: runner_factory(launch, config, load(), rng=random.Random()),
         make_transport=make_transport,
         post=post,
         checkpoints=checkpoints,
@@ -108,9 +116,14 @@ def new_dispatcher(launch: LaunchExecutor, config: Config) -> SharedDispatcher:
     )
 
 
-def _executor_settings(
-    launch: LaunchExecutor, config: Config, dispatcher: SharedDispatcher
+def executor_settings(
+    launch: LaunchExecutor,
+    config: Config,
+    dispatcher: SharedDispatcher,
+    *,
+    clock_ms: Callable[[], int] = monotonic_ms,
 ) -> ExecutorSettings:
+    """Return who an executor is, and what it works with."""
     return ExecutorSettings(
         app_id=launch.app_id,
         executor_id=launch.executor_id,
@@ -121,21 +134,28 @@ def _executor_settings(
         pin_tasks=config.task_dispatcher == "pinned",
         mailbox_max=config.actor.mailbox_max,
         report_interval_ms=config.streaming.clock_report_interval_ms,
-        clock_ms=monotonic_ms,
+        clock_ms=clock_ms,
     )
 
 
-def _runners(
-    launch: LaunchExecutor, config: Config, application: StreamApplication
+def runner_factory(
+    launch: LaunchExecutor,
+    config: Config,
+    application: StreamApplication,
+    *,
+    rng: random.Random,
+    clock_ms: Callable[[], int] = monotonic_ms,
+    now_ms: Callable[[], int] = wall_ms,
 ) -> RunnerFactory:
+    """Return what makes an executor's tasks; ``now_ms`` is wall time."""
     return RunnerFactory(
         application=application,
         output=output_limits(config),
         limits=task_limits(config),
         turn_ms=config.streaming.turn_time_ms,
-        clock_ms=monotonic_ms,
-        wall_ms=wall_ms,
-        rng=random.Random(),
+        clock_ms=clock_ms,
+        wall_ms=now_ms,
+        rng=rng,
         app_id=launch.app_id,
         executor_id=launch.executor_id,
         on_error=config.application.on_error,

@@ -5,13 +5,11 @@ What the master does not know itself, the process that answers clients asks of t
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import Artifact, ErrorCard
 
 __all__ = [
-    "APP_MASTER_QUESTIONS",
     "ArtifactMissing",
     "ArtifactPart",
     "ArtifactStored",
@@ -225,7 +223,3 @@ class RoleAddresses:
     app_master: ActorPath | None
     workers: tuple[WorkerAddress, ...]
     artifact: Artifact
-
-
-#: What an app master answers.
-APP_MASTER_QUESTIONS: Final = (DescribeApplication, ReplayNow, ReplayQuarantined)

@@ -10,11 +10,10 @@ from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.appmaster import AppMasterActor
 from gearpy.cluster.client import ClusterClient, RunningApplication
-from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
-from gearpy.cluster.limits import output_limits, task_limits
+from gearpy.cluster.executor import ExecutorActor
 from gearpy.cluster.master import MasterActor
 from gearpy.cluster.post import Post
-from gearpy.cluster.roles import app_master_settings
+from gearpy.cluster.roles import app_master_settings, executor_settings, runner_factory
 from gearpy.cluster.tuning import ProcessTuning
 from gearpy.cluster.worker import WorkerActor, WorkerSettings
 from gearpy.config.load import from_overrides
@@ -25,7 +24,6 @@ from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.application import Buildable, StreamApplication
-from gearpy.task.wiring import RunnerFactory
 from gearpy.testing.network import Network, WorldNodes, WorldTransport
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
@@ -292,9 +290,20 @@ class ClusterSimulation:
                 rng=self.world.rng,
                 release=lambda: None,
             )
+        clock_ms = self.world.read_clock
+        settings = executor_settings(
+            message, self.config, SharedDispatcher(1, turn_ms=2), clock_ms=clock_ms
+        )
         return lambda: ExecutorActor(
-            self._executor_settings(message),
-            runners=lambda: self._runners(message, load()),
+            settings,
+            runners=lambda: runner_factory(
+                message,
+                self.config,
+                load(),
+                rng=random.Random(self.world.rng.random()),
+                clock_ms=clock_ms,
+                now_ms=lambda: self.world.now_ms,
+            ),
             make_transport=lambda on_lost: self._transport(child, on_lost),
             post=child.post,
             checkpoints=self.checkpoints,
@@ -305,34 +314,6 @@ class ClusterSimulation:
     def _transport(self, child: Process, on_lost: LinkLost) -> WorldTransport:
         address = child.address
         return WorldTransport(self.network, child.system, address, on_lost)
-
-    def _executor_settings(self, message: LaunchExecutor) -> ExecutorSettings:
-        return ExecutorSettings(
-            app_id=message.app_id,
-            executor_id=message.executor_id,
-            launch=message.launch,
-            slots=message.slots,
-            app_master=message.reply_to,
-            dispatcher=SharedDispatcher(1, turn_ms=2),
-            pin_tasks=False,
-            mailbox_max=self.config.actor.mailbox_max,
-            report_interval_ms=self.config.streaming.clock_report_interval_ms,
-            clock_ms=self.world.read_clock,
-        )
-
-    def _runners(self, message: LaunchExecutor, application: StreamApplication) -> RunnerFactory:
-        return RunnerFactory(
-            application=application,
-            output=output_limits(self.config),
-            limits=task_limits(self.config),
-            turn_ms=2,
-            clock_ms=self.world.read_clock,
-            wall_ms=lambda: self.world.now_ms,
-            rng=random.Random(self.world.rng.random()),
-            app_id=message.app_id,
-            executor_id=message.executor_id,
-            on_error=self.config.application.on_error,
-        )
 
 
 class _Launcher:
