@@ -26,9 +26,25 @@ if TYPE_CHECKING:
     from gearpy.config.load import load as load_config
     from gearpy.config.schema import Config
     from gearpy.connectors.console import console
+    from gearpy.connectors.epoch_writer import EpochOwner, EpochWriter
     from gearpy.connectors.files import files, jsonl_file, text_file
+    from gearpy.connectors.folder_sinks import jsonl_folder
     from gearpy.connectors.generator import generate
     from gearpy.connectors.memory import collection, memory
+    from gearpy.connectors.parquet import parquet_folder
+    from gearpy.core.monoid_state import NonWindowState, PersistentState
+    from gearpy.core.monoids import (
+        CountsGroup,
+        Group,
+        MapGroup,
+        MapMonoid,
+        MaxMonoid,
+        MinMonoid,
+        Monoid,
+        Serializer,
+        SumGroup,
+        UnionMonoid,
+    )
     from gearpy.core.partition import (
         BroadcastPartitioner,
         CoLocationPartitioner,
@@ -40,6 +56,7 @@ if TYPE_CHECKING:
         UnicastPartitioner,
     )
     from gearpy.core.window import GlobalWindows, TumblingWindows, global_window, tumbling
+    from gearpy.core.window_state import Interval, Window, WindowState
     from gearpy.dsl.stream import KeyedStream, Stream, StreamApp, WindowedStream
     from gearpy.errors import (
         ApplicationFailed,
@@ -50,6 +67,8 @@ if TYPE_CHECKING:
     )
     from gearpy.ids import MAX_MS, MIN_MS, TaskId
     from gearpy.messages.data import Batch, Message
+    from gearpy.state.keyed import KeyedState
+    from gearpy.state.timers import KeyTimer
     from gearpy.task.aggregate import WindowResult
     from gearpy.task.api import (
         FINISHED,
@@ -59,8 +78,10 @@ if TYPE_CHECKING:
         SourceReader,
         Task,
         TaskContext,
+        TransactionalWriter,
     )
     from gearpy.task.application import Graph, Processor, StreamApplication
+    from gearpy.task.persistent import PersistentTask, ValueSerializer
     from gearpy.wire.records import register_record
 
 __all__ = [
@@ -73,18 +94,34 @@ __all__ = [
     "CoLocationPartitioner",
     "Config",
     "ConfigError",
+    "CountsGroup",
+    "EpochOwner",
+    "EpochWriter",
     "GearpyError",
     "GlobalWindows",
     "Graph",
     "GraphError",
+    "Group",
     "GroupByPartitioner",
     "HashPartitioner",
+    "Interval",
+    "KeyTimer",
+    "KeyedState",
     "KeyedStream",
     "LocalCluster",
+    "MapGroup",
+    "MapMonoid",
+    "MaxMonoid",
     "Message",
+    "MinMonoid",
+    "Monoid",
     "MulticastPartitioner",
+    "NonWindowState",
     "OperatorError",
+    "PersistentState",
+    "PersistentTask",
     "Processor",
+    "Serializer",
     "ShuffleGroupingPartitioner",
     "ShufflePartitioner",
     "Sink",
@@ -94,12 +131,18 @@ __all__ = [
     "Stream",
     "StreamApp",
     "StreamApplication",
+    "SumGroup",
     "Task",
     "TaskContext",
     "TaskId",
+    "TransactionalWriter",
     "TumblingWindows",
     "UnicastPartitioner",
+    "UnionMonoid",
+    "ValueSerializer",
+    "Window",
     "WindowResult",
+    "WindowState",
     "WindowedStream",
     "collection",
     "console",
@@ -107,8 +150,10 @@ __all__ = [
     "generate",
     "global_window",
     "jsonl_file",
+    "jsonl_folder",
     "load_config",
     "memory",
+    "parquet_folder",
     "register_record",
     "run",
     "text_file",
@@ -121,9 +166,25 @@ _HOMES = {
     "gearpy.cluster.local": ("LocalCluster", "run"),
     "gearpy.config.schema": ("Config",),
     "gearpy.connectors.console": ("console",),
+    "gearpy.connectors.epoch_writer": ("EpochOwner", "EpochWriter"),
     "gearpy.connectors.files": ("files", "jsonl_file", "text_file"),
+    "gearpy.connectors.folder_sinks": ("jsonl_folder",),
     "gearpy.connectors.generator": ("generate",),
     "gearpy.connectors.memory": ("collection", "memory"),
+    "gearpy.connectors.parquet": ("parquet_folder",),
+    "gearpy.core.monoid_state": ("NonWindowState", "PersistentState"),
+    "gearpy.core.monoids": (
+        "CountsGroup",
+        "Group",
+        "MapGroup",
+        "MapMonoid",
+        "MaxMonoid",
+        "MinMonoid",
+        "Monoid",
+        "Serializer",
+        "SumGroup",
+        "UnionMonoid",
+    ),
     "gearpy.core.partition": (
         "BroadcastPartitioner",
         "CoLocationPartitioner",
@@ -135,6 +196,7 @@ _HOMES = {
         "UnicastPartitioner",
     ),
     "gearpy.core.window": ("GlobalWindows", "TumblingWindows", "global_window", "tumbling"),
+    "gearpy.core.window_state": ("Interval", "Window", "WindowState"),
     "gearpy.dsl.stream": ("KeyedStream", "Stream", "StreamApp", "WindowedStream"),
     "gearpy.errors": (
         "ApplicationFailed",
@@ -145,6 +207,8 @@ _HOMES = {
     ),
     "gearpy.ids": ("MAX_MS", "MIN_MS", "TaskId"),
     "gearpy.messages.data": ("Batch", "Message"),
+    "gearpy.state.keyed": ("KeyedState",),
+    "gearpy.state.timers": ("KeyTimer",),
     "gearpy.task.aggregate": ("WindowResult",),
     "gearpy.task.api": (
         "FINISHED",
@@ -154,8 +218,10 @@ _HOMES = {
         "SourceReader",
         "Task",
         "TaskContext",
+        "TransactionalWriter",
     ),
     "gearpy.task.application": ("Graph", "Processor", "StreamApplication"),
+    "gearpy.task.persistent": ("PersistentTask", "ValueSerializer"),
     "gearpy.wire.records": ("register_record",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

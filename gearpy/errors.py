@@ -11,8 +11,9 @@
     ├── ConnectionLost              a peer or the network went away
     │   └── NodeGivenUp             this process was frozen or cut off, and others count it as lost
     ├── MessageLost                 counts or sequence numbers of a link do not match
-    ├── LogBroken                   the master's log could not be written, and takes nothing more
-    ├── LogDamaged                  the master's log was changed by something else; names the place
+    ├── LogBroken                   a log could not be written; the last records may be in it
+    ├── LogDamaged                  a log was changed by something else; names the place
+    ├── LogSuperseded               a later launch has opened the coordinator log; we may not append
     ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
     ├── MailboxFull                 a bounded mailbox refused a message
     ├── ActorStopped                asked an actor that has stopped, or stopped before it answered
@@ -34,6 +35,7 @@ __all__ = [
     "GraphError",
     "LogBroken",
     "LogDamaged",
+    "LogSuperseded",
     "MailboxFull",
     "MessageLost",
     "NodeGivenUp",
@@ -142,6 +144,21 @@ class LogDamaged(GearpyError):
         self.file = file
         self.offset = offset
         self.reason = reason
+
+
+class LogSuperseded(GearpyError):
+    """A later launch of the application has opened its coordinator log.
+
+    This launch may not append any more, and nothing that it does counts. ``newer`` tells who has.
+    """
+
+    def __init__(self, *, log: str, opening: str, newer: str) -> None:
+        super().__init__(
+            f"coordinator log {log}: {opening} is superseded by {newer} and may append no more"
+        )
+        self.log = log
+        self.opening = opening
+        self.newer = newer
 
 
 class SnapshotDamaged(GearpyError):

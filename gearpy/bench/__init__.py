@@ -5,6 +5,10 @@
 - `start`: start-up times and memory; `slow_sink`: back-pressure over a minute.
 - `process_cluster`: a real cluster in a folder; `recovery`: how long records stop flowing when
   something fails; `chaos`: a word count whose processes are killed, compared with the answer.
-- `simulate`: thousands of clusters in virtual time, each with faults of its own.
+- `exactly_once`: numbered records through state into folders, and processes that are killed at the
+  worst moments; `numbered`: that program and its answer; `faults`: how processes are harmed.
+- `simulate`: thousands of clusters, and tasks alone, in virtual time, each with faults of its own;
+  `simulated_app` is what they run, and what must come out of it.
+- `checkpoint`: what epochs cost, and how soon much state is back.
 - `measure`: percentiles, memory.
 """

@@ -5,9 +5,7 @@ be, shows.
 """
 
 import json
-import os
 import random
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from gearpy.bench.process_cluster import Daemon, ProcessCluster
+from gearpy.bench.faults import ANY_KIND, Faults, chosen
+from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 
@@ -151,100 +150,42 @@ class _Chaos:
         say: Callable[[str], None],
     ) -> None:
         self._cluster = cluster
+        # Frozen for longer than others wait for it, or a little shorter.
+        self._faults = Faults(cluster, rng, frozen_s=(3, 8), away_s=(0.1, 1.5))
         self._app_id = app_id
         self._rng = rng
         self._report = report
         self._say = say
         self._began_s = time.monotonic()
-        self._later: list[tuple[float, Callable[[], None]]] = []
 
     def run(self, faults: int, seconds: float) -> None:
         self._wait_healthy()
         pause_s = seconds / (2 * faults)  # As recoveries take the rest, the stream lasts longer.
         while len(self._report.faults) < faults:
-            self._pause(self._rng.uniform(0.3, 1.0) * pause_s)
+            self._faults.pause(self._rng.uniform(0.3, 1.0) * pause_s)
             if self._is_over():
                 break
             self._inject(during_recovery=False)
             if len(self._report.faults) % 3 == 0:
-                self._pause(self._rng.uniform(0.05, 0.6))
+                self._faults.pause(self._rng.uniform(0.05, 0.6))
                 self._inject(during_recovery=True)
             self._note_recovery(self._wait_healthy())
         self._wait_end(seconds * 3 + 60)
 
     def _inject(self, *, during_recovery: bool) -> None:
-        kinds = [self._kill_executor] * 6 + [self._kill_app_master, self._kill_worker] * 3
-        kinds += [self._kill_master] * 2 + [self._freeze_executor, self._freeze_app_master]
-        kinds += [self._freeze_worker, self._freeze_master]
-        kind = self._rng.choice(kinds)()
+        kind = chosen(ANY_KIND, self._rng)
+        if not self._faults.strike(kind):
+            return
         at_s = time.monotonic() - self._began_s
         self._report.faults.append(Fault(at_s, kind, during_recovery))
         self._say(f"{at_s:7.2f} s: {kind}{' during recovery' if during_recovery else ''}")
-
-    def _kill_executor(self) -> str:
-        pid = self._some_executor()
-        _send(pid, signal.SIGKILL)
-        return "executor SIGKILL"
-
-    def _freeze_executor(self) -> str:
-        return self._freeze("executor", self._some_executor())
-
-    def _freeze_app_master(self) -> str:
-        return self._freeze("app master", self._cluster.app_master_pid(self._app_id))
-
-    def _freeze_worker(self) -> str:
-        return self._freeze("worker", self._rng.choice(self._cluster.workers).pid)
-
-    def _freeze_master(self) -> str:
-        return self._freeze("master", self._cluster.master.pid)
-
-    def _freeze(self, what: str, pid: int | None) -> str:
-        """Stop a process for longer than others wait for it, or a little shorter."""
-        _send(pid, signal.SIGSTOP)
-        until_s = time.monotonic() + self._rng.uniform(3, 8)
-        self._later.append((until_s, lambda: _send(pid, signal.SIGCONT)))
-        return f"{what} SIGSTOP"
-
-    def _kill_app_master(self) -> str:
-        _send(self._cluster.app_master_pid(self._app_id), signal.SIGKILL)
-        return "app master SIGKILL"
-
-    def _kill_worker(self) -> str:
-        self._restart_later(self._rng.choice(self._cluster.workers))
-        return "worker SIGKILL"
-
-    def _kill_master(self) -> str:
-        self._restart_later(self._cluster.master)
-        return "master SIGKILL"
-
-    def _restart_later(self, daemon: Daemon) -> None:
-        daemon.kill()  # Also a frozen one.
-        self._later.append((time.monotonic() + self._rng.uniform(0.1, 1.5), daemon.start))
-
-    def _some_executor(self) -> int | None:
-        detail = self._cluster.detail(self._app_id)
-        pids = [each.pid for each in detail.executors if each.pid] if detail else []
-        return self._rng.choice(pids) if pids else None
-
-    def _pause(self, seconds: float) -> None:
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            self._do_later()
-            time.sleep(0.02)
-
-    def _do_later(self) -> None:
-        now_s = time.monotonic()
-        due = [act for at_s, act in self._later if at_s <= now_s]
-        self._later = [each for each in self._later if each[0] > now_s]
-        for act in due:
-            act()
 
     def _wait_healthy(self, timeout_s: float = 60.0) -> float | None:
         """Wait until a new epoch is complete; return how long it took, None if it never was."""
         began_s = time.monotonic()
         before: int | None = None
         while time.monotonic() - began_s < timeout_s:
-            self._do_later()
+            self._faults.mend_due()
             if self._is_over():
                 return None
             detail = self._cluster.detail(self._app_id)
@@ -256,6 +197,8 @@ class _Chaos:
         return None
 
     def _note_recovery(self, took_s: float | None) -> None:
+        if not self._report.faults:
+            return
         last = self._report.faults[-1]
         self._report.faults[-1] = Fault(last.at_s, last.kind, last.during_recovery, took_s)
 
@@ -270,15 +213,9 @@ class _Chaos:
     def _wait_end(self, timeout_s: float) -> None:
         until_s = time.monotonic() + timeout_s
         while not self._is_over() and time.monotonic() < until_s:
-            self._pause(0.2)
+            self._faults.pause(0.2)
         self._report.status = self._status()
         self._report.seconds = time.monotonic() - self._began_s
-
-
-def _send(pid: int | None, number: int) -> None:
-    if pid is not None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def _compare(folder: Path, limit: int, report: ChaosReport) -> None:

@@ -3,11 +3,19 @@
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from gearpy.bench.chaos import run_chaos
+from gearpy.bench.checkpoint import (
+    NEVER_MS,
+    PIPELINES,
+    measure_overhead,
+    measure_pauses,
+    measure_state_recovery,
+)
+from gearpy.bench.exactly_once import run_exactly_once
 from gearpy.bench.recovery import measure_recovery
 from gearpy.bench.simulate import run_seeds
 from gearpy.bench.slow_sink import measure_slow_sink
@@ -92,23 +100,86 @@ def chaos(
 
 
 @_app.command()
+def exactly_once(
+    faults: Annotated[int, typer.Option(help="how many")] = 100,
+    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Kill and freeze processes of a cluster, in recoveries and epochs too; each result is once."""
+    with TemporaryDirectory(prefix="gearpy-exactly-once-") as temporary:
+        report = run_exactly_once(
+            folder or Path(temporary),
+            seed=seed,
+            faults=faults,
+            rate=rate,
+            settings=dict(each.split("=", 1) for each in sets or ()),
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if report.is_good else 1)
+
+
+@_app.command()
+def checkpoint(
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 10,
+    runs: Annotated[int, typer.Option(help="pairs of runs of each pipeline")] = 3,
+    keys: Annotated[int, typer.Option(help="keys with a large value")] = 1_000_000,
+    value_bytes: Annotated[int, typer.Option(help="size of such a value")] = 1000,
+    only: Annotated[str, typer.Option(help="overhead, pauses, recovery; or all")] = "all",
+) -> None:
+    """What epochs cost: throughput, pauses with much state, and the time to get it back."""
+    if only in {"overhead", "all"}:
+        for pipeline, count in PIPELINES:
+            for on, off in measure_overhead(pipeline, count, seconds=seconds, runs=runs):
+                name = f"{pipeline}, {count:,} keys"
+                typer.echo(f"{name:28} {on / off:6.1%} of {off:12,.0f} records/s")
+    if only in {"pauses", "all"}:
+        for name, settings in _EPOCHS.items():
+            pauses = measure_pauses(settings, keys=keys, value_bytes=value_bytes, seconds=seconds)
+            longest = " ".join(f"{gap_ms:6.1f}" for gap_ms in pauses.gaps_ms)
+            typer.echo(f"{name:28} longest pauses {longest} ms, {pauses.rate:10,.0f} records/s")
+    if only in {"recovery", "all"}:
+        with TemporaryDirectory(prefix="gearpy-checkpoint-") as folder:
+            for took_s in measure_state_recovery(
+                Path(folder), keys=keys, value_bytes=value_bytes, times=runs
+            ):
+                typer.echo(f"executor killed, {keys:,} keys   {took_s:6.2f} s")
+
+
+_EPOCHS: Final = {
+    "no epochs": {"checkpoint.interval-ms": NEVER_MS},
+    "epochs 1 s apart": {},
+    "each written as a whole": {"checkpoint.chain-files-max": 1},
+}
+
+
+@_app.command()
 def simulate(
     seeds: Annotated[int, typer.Option(help="how many")] = 10_000,
     first: Annotated[int, typer.Option(help="the first one")] = 0,
     processes: Annotated[int, typer.Option(help="that share the work")] = 2,
 ) -> None:
-    """Clusters in virtual time with faults, one for each seed; says which ones went wrong."""
+    """Clusters, and tasks alone, in virtual time with faults; says which seeds went wrong."""
     done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
     for result in run_seeds(first, seeds, processes=processes):
         done, faults = done + 1, faults + len(result.faults)
         restarts, virtual_ms = restarts + result.restarts, virtual_ms + result.virtual_ms
         if result.problem:
             bad += 1
-            typer.echo(f"seed {result.seed}: {result.problem}; {', '.join(result.faults)}")
-        if done % 1000 == 0:
-            typer.echo(f"{done} seeds, {bad} went wrong")
+            name = f"seed {result.seed}, {result.kind}"
+            typer.echo(f"{name}: {result.problem}; {', '.join(result.faults)}")
+        if done % 2000 == 0:
+            typer.echo(f"{done // 2} seeds, {bad} went wrong")
     typer.echo(
-        f"{done} seeds, {faults} faults, {restarts} restarts of tasks, "
+        f"{done // 2} seeds, each a cluster and tasks alone, {faults} faults, "
+        f"{restarts} restarts of tasks, "
         f"{virtual_ms / 3_600_000:.1f} virtual hours: {bad} went wrong"
     )
     raise typer.Exit(1 if bad else 0)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from gearpy.cluster.client import ClusterClient
 from gearpy.cluster.limits import transport_limits
@@ -186,6 +186,16 @@ class ProcessCluster:
                     return pid
         return None
 
+    def launched(self, role: Literal["appmaster", "executor"]) -> list[int]:
+        """Return the processes that workers have started for a role, without asking anybody."""
+        return sorted(
+            pid
+            for worker in self.workers
+            if worker.pid is not None
+            for pid in children_of(worker.pid)
+            if f"-{role}" in _working_folder(pid)
+        )
+
     def submit(self, program: Path, *args: str, executors: int) -> AppId:
         """Submit a program as a user does; returns its id.
 
@@ -214,6 +224,12 @@ def _free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
+
+
+def _working_folder(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cwd").readlink().name
+    return ""
 
 
 def children_of(pid: int) -> list[int]:

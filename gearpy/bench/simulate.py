@@ -1,97 +1,63 @@
-"""Whole clusters in virtual time, each with faults of its own, one for each seed.
+"""Clusters and tasks in virtual time, with faults of their own for each seed.
 
 Master, workers, app master, executors and tasks are the real ones; processes are killed and
-frozen, connections cut and reset, frames sent twice. The answer has a closed form. A seed that
+frozen, connections cut and reset, frames sent twice, the checkpoint store fails and its files are
+damaged. The answer has a closed form, and readers must never see anything else. A seed that
 fails gives the same failure again.
 """
 
+import logging
 import multiprocessing
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, Literal
 
-import gearpy as gp
-from gearpy.dsl.stream import StreamApp
+from gearpy.bench.simulated_app import BRANCHES, SimulatedApp
+from gearpy.core.coordinator_log import EpochManifests
+from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.epochs import Manifest
+from gearpy.errors import ApplicationFailed, GearpyError
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.task.aggregate import WindowResult
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.cluster import ClusterSimulation, Process
+from gearpy.testing.epochs import EpochFaults
+from gearpy.testing.simulation import Simulation
 
-__all__ = ["FAULTS", "SeedResult", "run_seed", "run_seeds"]
+__all__ = ["FAULTS", "SeedResult", "run_seed", "run_seeds", "run_task_seed"]
 
-_RECORDS: Final = 800
-_WORDS: Final = 7
-_WINDOW_MS: Final = 100
 _FAULTS_MAX: Final = 12
 _WITHIN_MS: Final = 300_000
-
-_Results: TypeAlias = list[WindowResult[str, int]]
+_DAMAGED: Final = "file damaged"
+_CUTS: Final[tuple[EpochCut, ...]] = ("position", "position", "event-time")
 
 
 @dataclass(slots=True)
 class SeedResult:
-    """What one seed came to; ``problem`` is empty when all was right."""
+    """What one seed came to; ``problem`` is empty when all was right.
+
+    Attributes:
+        seed: gives the same again.
+        kind: whether it was a cluster, or tasks alone.
+        problem: what went wrong.
+        faults: when they came, and which.
+        restarts: of tasks.
+        events: that have happened; of tasks alone: messages that were delivered.
+        virtual_ms: how long it took.
+        epochs: the number of the newest complete one, of tasks alone.
+        fallbacks: restarts from an older epoch than the newest, of tasks alone.
+    """
 
     seed: int
+    kind: Literal["cluster", "tasks"]
     problem: str = ""
     faults: list[str] = field(default_factory=list)
     restarts: int = 0
     events: int = 0
     virtual_ms: int = 0
-
-
-class _Reader(gp.SourceReader):
-    """Every second number, a few at a time, with pauses, so that virtual time passes."""
-
-    def __init__(self, part: int, at: int) -> None:
-        self._part, self._at = part, at
-        self._rests = False
-
-    def read_batch(self, max_records: int) -> gp.Batch | None:
-        self._rests = not self._rests
-        if self._rests:
-            return None
-        end = min(self._at + 8, _RECORDS)
-        numbers = [n for n in range(self._at, end) if n % 2 == self._part]
-        self._at = end
-        self.finished = end == _RECORDS
-        return gp.Batch([f"w{n % _WORDS}" for n in numbers], numbers)
-
-    def snapshot(self) -> int:
-        return self._at
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._at
-
-
-class _Source(gp.Source):
-    replayable = True
-    bounded = True
-
-    def partitions(self) -> Sequence[str]:
-        return ["0", "1"]
-
-    def open(self, partition: str, resume: Any | None) -> _Reader:
-        return _Reader(int(partition), resume or 0)
-
-
-def _word_count(results: _Results) -> StreamApp:
-    app = StreamApp("words", parallelism=2)
-    (
-        app.read(_Source())
-        .map(str.upper)
-        .key_by(lambda word: word)
-        .window(gp.tumbling(_WINDOW_MS))
-        .count()
-        .write(gp.memory(results))
-    )
-    return app
-
-
-def _expected() -> Counter[tuple[str, int]]:
-    return Counter((f"W{n % _WORDS}", n // _WINDOW_MS * _WINDOW_MS) for n in range(_RECORDS))
+    epochs: int = 0
+    fallbacks: int = 0
 
 
 class _Faults:
@@ -117,14 +83,7 @@ class _Faults:
         self._cluster.world.later(self._rng.randrange(50, self._pause_ms + 51), self._next)
 
     def kill_executor(self, rng: random.Random) -> bool:
-        return self._kill_one_of(
-            [
-                each
-                for each in self._cluster.launched()
-                if each.launch is not None and each.launch.executor_id != MASTER_EXECUTOR
-            ],
-            rng,
-        )
+        return self._kill_one_of(self._executors(), rng)
 
     def kill_app_master(self, rng: random.Random) -> bool:
         return self._kill_one_of(self._cluster.launched(MASTER_EXECUTOR), rng)
@@ -167,6 +126,67 @@ class _Faults:
         self._cluster.network.cut(one.nodes.node, other.nodes.node, rng.randrange(100, 12_000))
         return True
 
+    def fail_store(self, rng: random.Random) -> bool:
+        """Let the store fail, once there is something in it: who begins without one ends."""
+        if not self._cluster.checkpoints.stored.names(""):
+            return False
+        self._cluster.checkpoints.fail(rng.randrange(50, 5000))
+        return True
+
+    def fail_log(self, rng: random.Random) -> bool:
+        """Let the coordinator log fail, and relaunch who writes it: what does it find then?"""
+        if not self._cluster.checkpoints.stored.names(""):
+            return False
+        self._cluster.checkpoints.fail(rng.randrange(300, 3000), part="/coordinator")
+        delay_ms = rng.randrange(100, 1500)
+        self._cluster.world.later(delay_ms, lambda: self.kill_app_master(rng))
+        return True
+
+    def hold_data(self, rng: random.Random) -> bool:
+        """Let data wait between two executors, and restart the tasks meanwhile."""
+        executors = self._executors()
+        if len(executors) < 2:  # noqa: PLR2004
+            return False
+        one, other, *others = rng.sample(executors, len(executors))
+        self._cluster.network.hold_data(one.address, other.address, rng.randrange(500, 3000))
+        delay_ms = rng.randrange(20, 300)
+        self._cluster.world.later(delay_ms, lambda: self._kill_one_of(others, rng))
+        return True
+
+    def slow_store(self, rng: random.Random) -> bool:
+        self._cluster.checkpoints.be_slow(rng.randrange(500, 10_000))
+        return True
+
+    def damage_file(self, rng: random.Random) -> bool:
+        """Damage a file that only the newest of several epochs needs, and have somebody read it."""
+        manifests = self._manifests()
+        needed = {file.location for each in manifests[:-1] for file in each.snapshots}
+        newest = manifests[-1].snapshots if len(manifests) > 1 else ()
+        files = [file for file in newest if file.location not in needed]
+        if files:
+            self._cluster.checkpoints.damage(rng.choice(files).location, rng.randrange(300, 8000))
+            self.kill_executor(rng)
+        return bool(files)
+
+    def _manifests(self) -> list[Manifest]:
+        """Return the complete epochs; none while that cannot be told."""
+        store = self._cluster.checkpoints.stored
+        prefixes = {name.partition("/coordinator/")[0] for name in store.names("")}
+        try:
+            views = [EpochManifests(read_log(store, each).state) for each in sorted(prefixes)]
+        except GearpyError:  # It is damaged already, or there is none.
+            return []
+        return [
+            each for view in views for region in view.regions() for each in view.manifests(region)
+        ]
+
+    def _executors(self) -> list[Process]:
+        return [
+            each
+            for each in self._cluster.launched()
+            if each.launch is not None and each.launch.executor_id != MASTER_EXECUTOR
+        ]
+
     def _kill_one_of(self, processes: list[Process], rng: random.Random) -> bool:
         if processes:
             self._cluster.kill(rng.choice(processes))
@@ -182,46 +202,122 @@ FAULTS: Final[dict[str, Callable[[_Faults, random.Random], bool]]] = {
     "process frozen": _Faults.freeze,
     "connection reset": _Faults.reset,
     "network cut": _Faults.cut,
+    "store fails": _Faults.fail_store,
+    "store slow": _Faults.slow_store,
+    "log fails": _Faults.fail_log,
+    "data held": _Faults.hold_data,
+    _DAMAGED: _Faults.damage_file,
 }
 
 
 def run_seed(seed: int) -> SeedResult:
     """Run one cluster to the end of its application; compare the answer."""
-    result, written = SeedResult(seed), _Results()
+    result, rng = SeedResult(seed, "cluster"), random.Random(seed)
+    app = SimulatedApp(
+        rng.randrange(200, 1000),
+        rng.sample(list(BRANCHES), rng.randrange(1, len(BRANCHES))),
+        by_bound=rng.random() < 0.5,  # noqa: PLR2004
+    )
     try:
-        cluster = ClusterSimulation(seed, duplicates=0.05 if seed % 3 == 0 else 0.0)
-        running = cluster.submit(lambda: _word_count(written), executors=3)
+        cluster = ClusterSimulation(
+            seed, duplicates=0.05 if seed % 3 == 0 else 0.0, settings=_settings(rng)
+        )
+        running = cluster.submit(app.build, executors=3)
         _Faults(cluster, result.faults)
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
         result.problem = f"{type(error).__name__}: {error}"
         return result
     result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
-    if summary is None:
-        result.problem = f"not over after {_WITHIN_MS} virtual ms"
-    elif summary.status != "succeeded":
-        result.problem = f"{summary.status}: {summary.cause.cause if summary.cause else ''}"
-    else:
-        result.restarts = summary.progress.restarts
-        result.problem = _difference(written)
+    result.restarts = summary.progress.restarts if summary is not None else 0
+    may_retract = any(fault.endswith(_DAMAGED) for fault in result.faults)
+    result.problem = _end_problem(summary) or _answer_problem(app, may_retract=may_retract)
     return result
 
 
-def _difference(written: _Results) -> str:
-    """Return what is wrong with the answer. What was written twice must be the same twice."""
-    expected = _expected()
-    wrong = {each for each in written if expected[each.key, each.start] != each.value}
-    missing = expected.keys() - {(each.key, each.start) for each in written}
-    if not wrong and not missing:
-        return ""
-    return f"wrong: {sorted(wrong)[:3]}, missing: {sorted(missing)[:3]}"
+def _settings(rng: random.Random) -> dict[str, str]:
+    return {
+        "checkpoint.cut": rng.choice(_CUTS),
+        "checkpoint.interval-ms": rng.choice(["50", "200"]),
+        "checkpoint.chain-files-max": rng.choice(["2", "4", "16"]),
+        "checkpoint.log-segments-max": rng.choice(["2", "5", "64"]),
+        "checkpoint.timeout-ms": rng.choice(["300", "2000", "20000"]),
+        "checkpoint.retained": rng.choice(["1", "2", "3"]),
+        "checkpoint.changelog": rng.choice(["off", "on"]),
+    }
+
+
+def _end_problem(summary: ApplicationSummary | None) -> str:
+    if summary is None:
+        return f"not over after {_WITHIN_MS} virtual ms"
+    if summary.status != "succeeded":
+        return f"{summary.status}: {summary.cause.cause if summary.cause else ''}"
+    return ""
+
+
+def _answer_problem(app: SimulatedApp, *, may_retract: bool) -> str:
+    if app.retracted and not may_retract:
+        return f"{app.retracted} records have vanished that were shown"
+    return app.problem()
+
+
+def run_task_seed(seed: int) -> SeedResult:
+    """Run the tasks alone, with more epochs and crashes than a cluster has; compare the answer."""
+    result, rng = SeedResult(seed, "tasks"), random.Random(seed)
+    app = SimulatedApp(
+        rng.randrange(20, 300),
+        rng.sample(list(BRANCHES), rng.randrange(1, len(BRANCHES) + 1)),
+        partitions=rng.randrange(1, 4),
+        parallelism=rng.randrange(1, 4),
+        by_bound=rng.random() < 0.5,  # noqa: PLR2004
+    )
+    simulation = Simulation(
+        app.build(),
+        seed=seed,
+        cut_every_ms=rng.choice([4, 10, 30]),
+        cut=rng.choice(_CUTS),
+        crash_at_ms=[rng.randrange(600) for _ in range(rng.randrange(5))],
+        faults=_epoch_faults(rng),
+    )
+    try:
+        simulation.run()
+        may_retract = simulation.fallbacks > 0
+        result.problem = _answer_problem(app, may_retract=may_retract)
+    except (GearpyError, ApplicationFailed, AssertionError) as error:
+        result.problem = f"{type(error).__name__}: {error}"
+    result.faults = ["crash"] * simulation.crashes
+    result.restarts, result.fallbacks = simulation.crashes, simulation.fallbacks
+    result.events, result.epochs = simulation.delivered, simulation.complete_epoch
+    result.virtual_ms = simulation.elapsed_ms
+    return result
+
+
+def _epoch_faults(rng: random.Random) -> EpochFaults:
+    return EpochFaults(
+        store_ms=rng.choice([0, 5, 40]),
+        commit_ms=rng.choice([0, 5, 40]),
+        given_up=rng.choice([0.05, 0.3]),
+        commits_lost=rng.choice([0.0, 0.3]),
+        commits_repeated=rng.choice([0.0, 0.3]),
+        damaged=rng.choice([0.0, 0.0, 0.5]),
+    )
 
 
 def run_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:
-    """Run many seeds in several processes; gives results as they come."""
+    """Run many seeds in several processes: of each a cluster, and the tasks alone.
+
+    Gives results as they come, two for each seed.
+    """
     seeds = range(first, first + count)
     if processes == 1:
-        yield from map(run_seed, seeds)
+        for seed in seeds:
+            yield from _run_both(seed)
         return
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap_unordered(run_seed, seeds, chunksize=20)
+        for results in pool.imap_unordered(_run_both, seeds, chunksize=20):
+            yield from results
+
+
+def _run_both(seed: int) -> tuple[SeedResult, SeedResult]:
+    logging.disable(logging.CRITICAL)  # Of failures, which are what this is about.
+    return run_seed(seed), run_task_seed(seed)

@@ -10,6 +10,10 @@
   applications; `lifecycle` stops and restarts them. `asking` is what they have in common;
   `connect` finds the cluster.
 - `certs`: makes certificates; `certs_commands` has the arguments of ``gear certs``.
+- `checkpoint`, `checkpoint_edit`: what is stored of applications, and changes of it;
+  `checkpoint_commands` has the arguments of ``gear checkpoint``.
+- `coordinator_log`: prints the log and appends to it; `log_commands` has the arguments of
+  ``gear log``; `stored` finds applications without a cluster.
 - `local`: a whole cluster in this process; `master`, `worker`: its daemons, whose arguments are in
   `daemon_commands`.
 - `output`: errors, tables and JSON, as people and programs read them; `text`: numbers and times.

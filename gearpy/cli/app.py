@@ -10,9 +10,10 @@ from typing import Final
 
 from gearpy.cli.connect import connected
 from gearpy.cli.hints import hints
-from gearpy.cli.output import print_hints, print_json
+from gearpy.cli.output import print_guarantee, print_hints, print_json
 from gearpy.cli.settings import application_overrides
 from gearpy.cluster.artifacts import ApplicationLoader
+from gearpy.cluster.client import ClusterClient
 from gearpy.cluster.targets import split_path
 from gearpy.cluster.upload import Progress, Uploadable, packed, send
 from gearpy.config.schema import Config
@@ -20,6 +21,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
 from gearpy.storage.archives import ArtifactLimits, unpack
 from gearpy.task.application import StreamApplication
+from gearpy.task.guarantees import guarantee_lines, guarantees_of
 
 __all__ = ["submit_application"]
 
@@ -37,28 +39,33 @@ def submit_application(
     config: Config,
     executors: int | None,
     check_requirements: bool,
+    from_checkpoint: str | None,
     as_json: bool,
 ) -> None:
     """Pack it, load here what was packed, upload it, start it there, print its id.
 
     Raises:
-        GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it.
+        GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it; there is
+            no such checkpoint.
     """
     with packed(target, config, args=args, check_requirements=check_requirements) as program:
         application = _loaded(program, target, config)
         if not as_json:
             print_hints(hints(application, args, config))
         with connected(config) as client:
+            resume_from = _resume_point(from_checkpoint, config, client)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
                 program.artifact,
                 executors=executors or config.application.executors,
                 config=application_overrides(config),
+                resume_from=resume_from,
             )
     if as_json:
         print_json({"app_id": running.app_id, "name": running.name})
     else:
+        print_guarantee(guarantee_lines(guarantees_of(application)))
         print(f"application {running.app_id} ({running.name}) submitted")
 
 
@@ -99,6 +106,14 @@ def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[N
         error.cause = told(error.cause)
         error.source, error.traceback = told(error.source), told(error.traceback)
         raise
+
+
+def _resume_point(text: str | None, config: Config, client: ClusterClient) -> str:
+    if text is None:
+        return ""
+    from gearpy.cluster.resuming import resume_point
+
+    return resume_point(text, config=config, cluster_id=client.cluster().cluster_id)
 
 
 def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:

@@ -14,6 +14,7 @@ from gearpy.messages.cluster import (
     ApplicationDetail,
     ApplicationProgress,
     ApplicationSummary,
+    EpochsSummary,
     ExecutorSummary,
     Failure,
     ProcessorSummary,
@@ -33,6 +34,7 @@ _PROCESSOR: Final = (
     "#skipped",
     "#quar.",
 )
+_EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
 
 
 def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
@@ -115,6 +117,14 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
     if detail.processors:
         print()
         table("processors", _PROCESSOR, [_processor_row(each) for each in detail.processors])
+    if detail.epochs:
+        print()
+        table("epochs", _EPOCHS, [_epochs_row(each) for each in detail.epochs])
+        print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+    if detail.guarantees:
+        print()
+        print("guarantees")
+        print_lines(f"  {each}" for each in detail.guarantees)
     if detail.failures:
         print()
         print("failures, the latest last")
@@ -146,6 +156,18 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
         text.count(processor.late_records),
         text.count(processor.skipped_records),
         text.count(processor.quarantined_records),
+    ]
+
+
+def _epochs_row(epochs: EpochsSummary) -> list[str]:
+    return [
+        str(epochs.region),
+        str(epochs.epoch or ""),
+        text.moment(epochs.stored_ms),
+        text.count(epochs.size_bytes),
+        text.count(epochs.kept),
+        text.count(epochs.aborted),
+        text.count(epochs.fallbacks),
     ]
 
 

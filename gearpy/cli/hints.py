@@ -13,7 +13,9 @@ from gearpy.task.application import StreamApplication
 __all__ = ["hints"]
 
 #: What sources and sinks of files call themselves; these names are in those of processors.
-_FILES: Final = re.compile(r"\b(?:files|text_file|jsonl_file)\(([^()]+)\)")
+_FILES: Final = re.compile(
+    r"\b(?:files|text_file|jsonl_file|jsonl_folder|parquet_folder)\(([^()]+)\)"
+)
 #: Whoever runs a worker decides these.
 _OF_WORKERS: Final = (
     "executor.file-max-bytes",

@@ -14,15 +14,17 @@ __all__ = ["print_applications", "print_cluster", "print_workers"]
 
 
 def print_cluster(client: ClusterClient, *, as_json: bool) -> None:
-    """Print the applications, oldest first, and the workers.
+    """Print the cluster's id, the applications, oldest first, and the workers.
 
     Raises:
         GearpyError: there is no cluster, or it does not answer.
     """
-    applications, workers = client.applications(), client.workers()
+    cluster, applications, workers = client.cluster(), client.applications(), client.workers()
     if as_json:
-        print_json({**_as_values(applications=applications), **_as_values(workers=workers)})
+        lists = {**_as_values(applications=applications), **_as_values(workers=workers)}
+        print_json({**asdict(cluster), **lists})
     else:
+        print(f"cluster {text.printable(cluster.cluster_id)}\n")
         _table_of_applications(applications)
         print()
         _table_of_workers(workers)

@@ -7,9 +7,11 @@ import typer
 from gearpy.cli.app_commands import app_commands, kill
 from gearpy.cli.asking import asking
 from gearpy.cli.certs_commands import certs_commands
+from gearpy.cli.checkpoint_commands import checkpoint_commands
 from gearpy.cli.daemon_commands import add_daemons
 from gearpy.cli.exits import HELP
 from gearpy.cli.guard import guarded
+from gearpy.cli.log_commands import log_commands
 from gearpy.cli.options import (
     AppArgs,
     AppRef,
@@ -42,6 +44,8 @@ _worker_commands = typer.Typer(help="Start a worker, or list those of a cluster.
 app.add_typer(app_commands, name="app")
 app.add_typer(_worker_commands, name="worker")
 app.add_typer(quarantine_commands, name="quarantine")
+app.add_typer(checkpoint_commands, name="checkpoint")
+app.add_typer(log_commands, name="log")
 app.add_typer(_config_commands, name="config")
 add_daemons(app, _worker_commands)
 app.add_typer(certs_commands, name="certs")
@@ -135,6 +139,16 @@ def submit(
             "be met where it runs.",
         ),
     ] = True,
+    from_checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--from-checkpoint",
+            metavar="ID[@EPOCH]",
+            help="Begin with what another application had stored, such as its earlier version: "
+            "its number, or CLUSTER/appN of another cluster; without an epoch the newest.",
+            show_default=False,
+        ),
+    ] = None,
     conf: Conf = None,
     set_: Override = None,
     master: Master = None,
@@ -158,6 +172,7 @@ def submit(
             config=configure(conf, set_, master=master),
             executors=executors,
             check_requirements=requirements_check,
+            from_checkpoint=from_checkpoint,
             as_json=as_json,
         )
 

@@ -9,6 +9,8 @@ __all__ = [
     "AppArgs",
     "AppRef",
     "AsJson",
+    "Checkpoints",
+    "Cluster",
     "Conf",
     "ConfFiles",
     "Executors",
@@ -16,6 +18,7 @@ __all__ = [
     "Override",
     "Program",
     "Set",
+    "StoredAppId",
     "Target",
     "Verbose",
 ]
@@ -103,6 +106,34 @@ Master: TypeAlias = Annotated[
         "--master",
         metavar="HOST:PORT",
         help="Where the cluster is; default: cluster.masters.",
+        show_default=False,
+    ),
+]
+StoredAppId: TypeAlias = Annotated[
+    int,
+    typer.Argument(
+        metavar="ID",
+        min=0,
+        help="Number of the application. It is looked for in the checkpoint store, without a "
+        "cluster.",
+        show_default=False,
+    ),
+]
+Checkpoints: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoints",
+        metavar="FOLDER",
+        help="Folder or URL of the checkpoint store; default: checkpoint.folder.",
+        show_default=False,
+    ),
+]
+Cluster: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="Its id, if several clusters with such an application use the store; see 'gear info'.",
         show_default=False,
     ),
 ]

@@ -29,6 +29,7 @@ __all__ = [
     "errors_console",
     "json_of_error",
     "print_error",
+    "print_guarantee",
     "print_hints",
     "print_json",
     "print_lines",
@@ -37,7 +38,13 @@ __all__ = [
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
-_STYLES: Final = {"error": "bold red", "fix": "green", "hint": "yellow", "traceback": "dim"}
+_STYLES: Final = {
+    "error": "bold red",
+    "fix": "green",
+    "guarantee": "cyan",
+    "hint": "yellow",
+    "traceback": "dim",
+}
 
 
 def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
@@ -51,6 +58,11 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
 def print_hints(hints: Iterable[str]) -> None:
     """Show on standard error what is no mistake, but may not be what was meant."""
     _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
+
+
+def print_guarantee(lines: Iterable[str]) -> None:
+    """Show on standard error what is promised end to end, and what keeps it from being more."""
+    _print_lines(errors_console(), (f"guarantee: {line}" for line in lines))
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ import typer
 from gearpy.cli import text
 from gearpy.cli.exits import exit_code_of
 from gearpy.cli.log import log_to_stderr
+from gearpy.cli.output import print_guarantee
 from gearpy.cli.program import load_program
 from gearpy.cli.progress import Bar, Lines, Silence, View, left_out
 from gearpy.cluster.local import run
@@ -18,6 +19,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.messages.cluster import ApplicationSummary
 from gearpy.task.application import StreamApplication
+from gearpy.task.guarantees import guarantee_lines, guarantees_of
 
 __all__ = ["run_application", "summary_line"]
 
@@ -39,6 +41,8 @@ def run_application(
     """
     log_to_stderr(verbose=verbose)
     _, application = load_program(target, args)
+    if not (quiet or as_json):
+        print_guarantee(guarantee_lines(guarantees_of(application)))
     view = _view(quiet=quiet or as_json)
     try:
         with view:

@@ -2,9 +2,14 @@
 
 - `master`, `worker`, `appmaster`, `executor`: the actors, shells around the cores. `task_group`:
   an executor's tasks of one attempt; `describe`: what an app master tells of its application.
+- `app_checkpoints`: an app master's coordinator log and epochs; `app_quarantine`: the records it
+  was told of; `app_events`: from messages to events of its task manager.
+- `executor_epochs`: the epochs of an executor's tasks; `epoch_files`: what is stored of them;
+  `snapshot_writer`: the actor that stores and loads it.
 - `roles`: from a launch message to the actor of an application's process.
 - `master_store`: the master's state with its log; `master_answers`: what it is asked;
-  `master_limits`: what the configuration says to it.
+  `master_limits`: what the configuration says to it; `master_workers`: its workers and what they
+  run; `master_contacts`: whom it tells and watches.
 - `post`: how they reach each other; every message passes the codec. `remote_ref`: the address of
   an actor elsewhere; `questions`: those asked of actors elsewhere, and by them.
 - `artifacts`: from what was submitted to the application; `isolation`: its modules;
@@ -18,6 +23,8 @@
   `launch_spec`: what it is told; `lifeline`: how it notices that its worker is gone.
 - `logs`: log files; `folders`: of daemons and of what they start.
 - `limits`: from the configuration to limits and clocks; `tuning`: of the interpreter.
+- `checkpoint_paths`: where in a store an application is; `checkpoint_tool`, `checkpoint_changes`:
+  what is stored of it, without a cluster; `resuming`: the checkpoint that a user names.
 - `client`: what a program uses to reach a cluster; `local`: every role in one process.
 - `desk`: answers clients for the whole cluster; `log_reader`: logs of applications, by ids.
 

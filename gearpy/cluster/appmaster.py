@@ -1,21 +1,28 @@
 """AppMasterActor: one application from its slots to its end."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Exited, Failed
-from gearpy.cluster.describe import detail_of
+from gearpy.cluster.app_checkpoints import AppCheckpoints, prefix_of
+from gearpy.cluster.app_events import ManagerEvent, decide
+from gearpy.cluster.app_quarantine import AppQuarantine
+from gearpy.cluster.describe import detail_of, path_lines
 from gearpy.cluster.post import Post
-from gearpy.core.epochs import decode_manifest, encode_manifest
+from gearpy.core.epochs import Manifest
 from gearpy.core.progress import progress_of
 from gearpy.core.task_manager import (
     Activated,
     Command,
     DropSnapshots,
     Ended,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
     Launch,
     RecoveryLimits,
     Release,
@@ -26,21 +33,13 @@ from gearpy.core.task_manager import (
     Survived,
     TaskManager,
 )
-from gearpy.errors import GearpyError
+from gearpy.errors import GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (
-    EpochStored,
-    ExecutorToAppMaster,
     InjectRecord,
-    LinkBroken,
+    LaunchTasks,
     RecordQuarantined,
     RegisterExecutor,
-    ReportClocks,
-    TaskFailed,
-    TaskLocationsReceived,
-    TasksLaunched,
-    TasksStarted,
-    TasksStopped,
 )
 from gearpy.messages.client import (
     DescribeApplication,
@@ -56,12 +55,9 @@ from gearpy.messages.cluster import (
     ApplicationStatusChanged,
     AppMasterRegistered,
     ErrorCard,
-    ExecutorExited,
-    ExecutorLaunchRejected,
     Failure,
     LaunchExecutor,
     PutValue,
-    Quarantine,
     QuarantineStored,
     Refused,
     RegisterAppMaster,
@@ -79,7 +75,6 @@ __all__ = ["AppMasterActor", "AppMasterSettings"]
 
 _log = logging.getLogger(__name__)
 _REGISTER_AGAIN_MS: Final = 1000
-_REGION_KEY: Final = "region-"
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
 _FAILURES_KEPT: Final = 20
@@ -93,6 +88,8 @@ class AppMasterSettings:
     tick_ms: int
     reconnect_timeout_ms: int
     quarantine_max: int
+    log_segments_max: int
+    has_changelog: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +98,9 @@ class _Tick:
 
 
 _Question: TypeAlias = DescribeApplication | ReplayNow | ReplayQuarantined
+_Event: TypeAlias = ManagerEvent | RegisterExecutor | ValueStored
 _Message: TypeAlias = (
-    ExecutorToAppMaster
-    | AppMasterRegistered
-    | ResourceAllocated
-    | ExecutorLaunchRejected
-    | ExecutorExited
-    | ValueStored
-    | QuarantineStored
-    | _Question
-    | _Tick
+    _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
 )
 
 
@@ -138,7 +128,14 @@ class AppMasterActor(Actor[_Message]):
         self._settings = settings
         self._load = load
         self._post = post
-        self._checkpoints = checkpoints
+        self._checkpoints = AppCheckpoints(
+            checkpoints,
+            prefix=prefix_of(launch),
+            launch=launch.launch,
+            segments_max=settings.log_segments_max,
+            has_changelog=settings.has_changelog,
+            wall_ms=self._wall_ms,
+        )
         self._rng = rng
         self._release = release
         self._app_id = launch.app_id
@@ -147,14 +144,20 @@ class AppMasterActor(Actor[_Message]):
         self._executors: dict[ExecutorId, ActorPath] = {}
         self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
         self._failures: list[Failure] = []
+        self._guarantees: tuple[str, ...] = ()
+        self._fallbacks = Counter[int]()  # By region.
         self._status: ApplicationStatus = "pending"
         self._cause: ErrorCard | None = None
         self._has_succeeded = False
-        self._quarantined = 0
-        self._unstored: dict[int, Quarantine] = {}
+        self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._is_registered = False
         self._asked_master_ms = 0
         self._lost_master_ms = 0
+        self._unopened: AppMasterRegistered | None = None  # The log could not be opened.
+        self._unopened_since_ms = self._open_again_ms = 0
+
+    def _wall_ms(self) -> int:
+        return self.context.wall_ms()
 
     # -- the master ------------------------------------------------------------------------
 
@@ -192,11 +195,9 @@ class AppMasterActor(Actor[_Message]):
     def _repeat(self, manager: TaskManager) -> None:
         """Tell a master that is back what it may not have heard, or not stored."""
         self._do(manager.on_master(is_there=True, now_ms=self.context.now_ms()))
-        for manifest in manager.newest_manifests():
-            self._do([StoreManifest(manifest=manifest)])
         if self._has_succeeded and self._status != "succeeded":
             self._store_outcome()
-        for quarantined in self._unstored.values():
+        for quarantined in self._quarantine.unstored:
             self._tell_master(quarantined)
 
     def _begin(self, message: AppMasterRegistered) -> None:
@@ -205,15 +206,20 @@ class AppMasterActor(Actor[_Message]):
             return
         try:
             application = self._load()
-            manifests = [
-                decode_manifest(value)
-                for key, value in sorted(message.values.items())
-                if key.startswith(_REGION_KEY)
-            ]
+            found = self._checkpoints.open(
+                application.dag, self._launch.config, resume_from=self._launch.resume_from
+            )
+        except LogSuperseded as error:
+            self._on_superseded(error)
+            return
+        except LogBroken as error:
+            self._begin_later(message, error)
+            return
         except GearpyError as error:
             self._end("failed", card_of(error))
             return
         self._dag = application.dag
+        self._guarantees = path_lines(application)
         now_ms = self.context.now_ms()
         self._manager = TaskManager(
             application.dag,
@@ -222,9 +228,27 @@ class AppMasterActor(Actor[_Message]):
             launch=self._launch.launch,
             rng=self._rng,
             now_ms=now_ms,
-            manifests=manifests,
+            manifests=found.manifests,
+            overrides=found.overrides,
+            owns=self._checkpoints.owns,
         )
         self._do(self._manager.on_start(now_ms))
+
+    def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
+        """Try again after a while; at the first launch nothing is lost, and somebody waits."""
+        now_ms = self.context.now_ms()
+        if self._unopened is None:
+            self._unopened_since_ms = now_ms
+        self._unopened, self._open_again_ms = message, now_ms + _REGISTER_AGAIN_MS
+        waited_ms = now_ms - self._unopened_since_ms
+        if self._launch.launch == 1 or waited_ms >= self._settings.reconnect_timeout_ms:
+            self._end("failed", card_of(error))
+        else:
+            _log.warning("application %s: %s", self._app_id, error)
+
+    def _begin_again(self, now_ms: int) -> None:
+        if self._unopened is not None and now_ms >= self._open_again_ms:
+            self._begin(self._unopened)
 
     def _on_master_lost(self) -> None:
         _log.warning("application %s: the master is away", self._app_id)
@@ -257,7 +281,7 @@ class AppMasterActor(Actor[_Message]):
         elif isinstance(message, ReplayNow | ReplayQuarantined):
             return self._replay(self._manager, message)
         elif isinstance(message, QuarantineStored):
-            self._unstored.pop(message.number, None)
+            self._quarantine.on_stored(message.number)
         elif isinstance(message, RecordQuarantined):
             self._on_quarantined(self._manager, message)
         else:
@@ -272,54 +296,14 @@ class AppMasterActor(Actor[_Message]):
             return Refused(reason=f"application {self._app_id} has not begun yet")
         return None
 
-    def _decide(  # noqa: C901, PLR0911 - an arm for each message
-        self,
-        manager: TaskManager,
-        message: RegisterExecutor
-        | TasksLaunched
-        | TaskLocationsReceived
-        | TasksStarted
-        | TasksStopped
-        | ReportClocks
-        | TaskFailed
-        | EpochStored
-        | LinkBroken
-        | ResourceAllocated
-        | ExecutorLaunchRejected
-        | ExecutorExited
-        | ValueStored,
-    ) -> Iterable[Command]:
-        now_ms = self.context.now_ms()
-        match message:
-            case RegisterExecutor():
-                return self._on_executor_registered(manager, message, now_ms)
-            case TasksLaunched() | TaskLocationsReceived() | TasksStarted() | TasksStopped():
-                return manager.on_answer(message, now_ms)
-            case ReportClocks():
-                return manager.on_clocks(message.clocks, now_ms)
-            case TaskFailed():
-                return manager.on_task_failed(message, now_ms)
-            case EpochStored():
-                return manager.on_epoch_stored(message, now_ms)
-            case LinkBroken():
-                return manager.on_link_broken(message, now_ms)
-            case ResourceAllocated():
-                return manager.on_allocated(message.allocations, now_ms)
-            case ExecutorLaunchRejected():
-                cause = f"it was not started: {message.reason}"
-                return manager.on_executor_gone(message.executor_id, message.launch, cause, now_ms)
-            case ExecutorExited():
-                return manager.on_executor_gone(
-                    message.executor_id, message.launch, message.cause, now_ms
-                )
-            case ValueStored() if message.key == _OUTCOME_KEY:
+    def _decide(self, manager: TaskManager, message: _Event) -> Iterable[Command]:
+        if isinstance(message, ValueStored):
+            if message.key == _OUTCOME_KEY:
                 self._on_outcome_stored()
-                return []
-            case ValueStored():
-                region = int(message.key.removeprefix(_REGION_KEY))
-                return manager.on_manifest_stored(region, message.version)
-            case _:
-                assert_never(message)
+            return []
+        if isinstance(message, RegisterExecutor):
+            return self._on_executor_registered(manager, message, self.context.now_ms())
+        return decide(manager, message, self.context.now_ms())
 
     def _on_executor_registered(
         self, manager: TaskManager, message: RegisterExecutor, now_ms: int
@@ -357,46 +341,66 @@ class AppMasterActor(Actor[_Message]):
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
         self._look_for_master(now_ms)
+        if self._manager is None and self._status == "pending":
+            self._begin_again(now_ms)
         if self._manager is not None:
             self._do(self._manager.on_tick(now_ms))
         self._tell_status()
 
     # -- what was decided ------------------------------------------------------------------
 
-    def _do(self, commands: Iterable[Command]) -> None:  # noqa: C901 - an arm for each command
-        for command in commands:
-            match command:
-                case Send():
-                    self._post.tell(self._executors[command.executor_id], command.message)
-                case RequestSlots():
-                    self._tell_master(
-                        RequestResource(
-                            app_id=self._app_id,
-                            slots=command.slots,
-                            executors=command.executors,
-                        )
+    def _do(self, commands: Iterable[Command]) -> None:
+        try:
+            for command in commands:
+                self._do_one(command)
+        except LogSuperseded as error:
+            self._on_superseded(error)
+
+    def _do_one(self, command: Command) -> None:  # noqa: C901 - an arm for each command
+        match command:
+            case Send():
+                self._send(command)
+            case RequestSlots():
+                self._tell_master(
+                    RequestResource(
+                        app_id=self._app_id,
+                        slots=command.slots,
+                        executors=command.executors,
+                        launch=self._launch.launch,
                     )
-                case Release():
-                    self._tell_master(
-                        ResourceUpdate(worker_id=command.worker_id, released_slots=command.slots)
-                    )
-                case Launch():
-                    self._launch_executor(command)
-                case Stop():
-                    self._stop_executor(command)
-                case Activated():
-                    self._status = "active"
-                    self._tell_status()
-                case StoreManifest():
-                    self._store(command)
-                case DropSnapshots():
-                    self._drop(command)
-                case Survived():
-                    self._on_survived(command)
-                case Ended():
-                    self._end(command.status, command.cause)
-                case _:
-                    assert_never(command)
+                )
+            case Release():
+                self._tell_master(
+                    ResourceUpdate(worker_id=command.worker_id, released_slots=command.slots)
+                )
+            case Launch():
+                self._launch_executor(command)
+            case Stop():
+                self._stop_executor(command)
+            case Activated():
+                self._status = "active"
+                self._tell_status()
+            case StoreManifest():
+                self._store(command.manifest)
+            case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted():
+                self._on_epochs(command)
+            case Survived():
+                self._on_survived(command)
+            case Ended():
+                self._end(command.status, command.cause)
+            case _:
+                assert_never(command)
+
+    def _send(self, command: Send) -> None:
+        message = command.message
+        if isinstance(message, LaunchTasks):
+            message = self._checkpoints.with_partitions(message)
+        self._post.tell(self._executors[command.executor_id], message)
+
+    def _on_superseded(self, error: LogSuperseded) -> None:
+        """End: another launch of this app master has taken over."""
+        _log.warning("application %s: %s", self._app_id, error)
+        self.context.stop_self()
 
     def _launch_executor(self, command: Launch) -> None:
         worker = self._post.find(command.allocation.worker)
@@ -441,24 +445,30 @@ class AppMasterActor(Actor[_Message]):
             ),
         )
 
-    def _store(self, command: StoreManifest) -> None:
-        manifest = command.manifest
-        self._tell_master(
-            PutValue(
-                app_id=self._app_id,
-                launch=self._launch.launch,
-                key=f"{_REGION_KEY}{manifest.region}",
-                value=encode_manifest(manifest),
-                version=manifest.epoch,
-            )
-        )
+    def _store(self, manifest: Manifest) -> None:
+        """Add an epoch to the coordinator log; if that fails, it is decided again."""
+        assert self._manager is not None
+        try:
+            self._checkpoints.store(manifest)
+        except LogBroken as error:
+            _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
+            return
+        now_ms = self.context.now_ms()
+        self._do(self._manager.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
 
-    def _drop(self, command: DropSnapshots) -> None:
-        for file in command.files:
-            try:
-                self._checkpoints.drop(file.location)
-            except OSError as error:
-                _log.warning("snapshot %s stays: %s", file.location, error)
+    def _on_epochs(self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted) -> None:
+        match command:
+            case EpochsRetired():
+                self._checkpoints.retire(command.region, command.epochs)
+            case DropSnapshots():
+                self._checkpoints.drop(command.files)
+            case FellBack():
+                _log.error("application %s: %s", self._app_id, command.text)
+                self._note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._fallbacks[command.region] += 1
+                self._checkpoints.forget(command.region, command.epochs)
+            case EpochAborted():
+                _log.warning("epoch %d given up: %s", command.epoch, command.reason)
 
     def _on_survived(self, command: Survived) -> None:
         _log.warning(
@@ -496,34 +506,18 @@ class AppMasterActor(Actor[_Message]):
         )
 
     def _on_outcome_stored(self) -> None:
-        try:
-            self._checkpoints.drop_all(f"app{self._app_id}")
-        except OSError as error:
-            _log.warning("snapshots of application %s stay: %s", self._app_id, error)
+        self._checkpoints.drop_all()
         self._status = "succeeded"
         self._tell_status()
 
     # -- quarantine ------------------------------------------------------------------------
 
     def _on_quarantined(self, manager: TaskManager, message: RecordQuarantined) -> None:
-        self._quarantined += 1
-        if self._quarantined > self._settings.quarantine_max:
-            cause = (
-                f"more than {self._settings.quarantine_max} records were put into quarantine, the "
-                f"last one because of: {message.error.cause}"
-            )
-            self._do(manager.fail(replace(message.error, cause=cause), self.context.now_ms()))
-            return
-        self._unstored[self._quarantined] = Quarantine(
-            app_id=self._app_id,
-            launch=self._launch.launch,
-            number=self._quarantined,
-            processor_id=message.processor_id,
-            value=message.value,
-            event_time_ms=message.event_time_ms,
-            error=message.error,
-        )
-        self._tell_master(self._unstored[self._quarantined])
+        taken = self._quarantine.add(message)
+        if isinstance(taken, ErrorCard):
+            self._do(manager.fail(taken, self.context.now_ms()))
+        else:
+            self._tell_master(taken)
 
     def _replay(self, manager: TaskManager, message: ReplayNow | ReplayQuarantined) -> object:
         if isinstance(message, ReplayNow):
@@ -546,7 +540,14 @@ class AppMasterActor(Actor[_Message]):
     # -- what others are told --------------------------------------------------------------
 
     def _detail(self) -> ApplicationDetail:
-        return detail_of(self._app_id, self._manager, self._failures)
+        return detail_of(
+            self._app_id,
+            self._manager,
+            self._failures,
+            guarantees=self._guarantees,
+            fallbacks=self._fallbacks,
+            stored_ms=self._checkpoints.stored_ms,
+        )
 
     def _stall(self, manager: TaskManager) -> str:
         """Return what has held the application clock for too long, as a chain; usually nothing."""

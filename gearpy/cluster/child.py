@@ -37,7 +37,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import ConnectionLost, GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.storage.archives import ArtifactLimits
-from gearpy.storage.checkpoints import CheckpointStore
+from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.task.application import StreamApplication
 from gearpy.transport.control_client import ControlClient
 from gearpy.transport.credentials import Credentials
@@ -96,7 +96,7 @@ def _run(spec: LaunchSpec) -> str:
 
 def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], Actor[Any]]:
     launch = spec.launch
-    checkpoints = CheckpointStore(config.checkpoint.folder)
+    checkpoints = checkpoints_at(config.checkpoint.folder)
     cache = ArtifactCache(
         Path(spec.artifacts), _Masters(config, spec).ask, ArtifactLimits.of(config.artifact)
     )

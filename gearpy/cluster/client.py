@@ -32,8 +32,10 @@ from gearpy.messages.cluster import (
     ApplicationSummary,
     Artifact,
     ClockHolderSummary,
+    ClusterSummary,
     ErrorCard,
     GetApplication,
+    GetCluster,
     ListApplications,
     ListWorkers,
     Refused,
@@ -70,6 +72,10 @@ class ClusterClient:
         """
         return self._ask(message)
 
+    def cluster(self) -> ClusterSummary:
+        """Return what there is to know of the cluster itself."""
+        return self._expect(ClusterSummary, GetCluster())
+
     # -- applications ----------------------------------------------------------------------
 
     def submit(
@@ -79,11 +85,20 @@ class ClusterClient:
         *,
         executors: int = 1,
         config: Mapping[str, str] | None = None,
+        resume_from: str = "",
     ) -> "RunningApplication":
         """Start an application.
 
+        Args:
+            name: what no living application is called.
+            artifact: the program.
+            executors: how many share its tasks.
+            config: what it sets itself.
+            resume_from: the checkpoint to begin with, as `resuming.resume_point` gives it; from
+                the beginning if not given.
+
         Raises:
-            SubmitRefused: the name is taken or malformed.
+            SubmitRefused: the name is taken or malformed, or what it resumes from still runs.
         """
         message = SubmitApplication(
             name=name,
@@ -91,6 +106,7 @@ class ClusterClient:
             executors=executors,
             config=dict(config or {}),
             user=_user(),
+            resume_from=resume_from,
         )
         submitted = self._expect(Submitted, message)
         return RunningApplication(self, submitted.app_id, name)

@@ -1,26 +1,60 @@
 """What an app master tells about its application to whoever asks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from gearpy.core.clock import ClockHolder
+from gearpy.core.region import Region
 from gearpy.core.task_manager import TaskManager
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
 from gearpy.messages.cluster import (
     ApplicationDetail,
     ClockHolderSummary,
+    EpochsSummary,
     Failure,
     ProcessorSummary,
 )
+from gearpy.task.application import StreamApplication
+from gearpy.task.guarantees import guarantees_of
 
-__all__ = ["detail_of"]
+__all__ = ["detail_of", "path_lines"]
+
+_PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
+
+
+def path_lines(application: StreamApplication) -> tuple[str, ...]:
+    """Return what is promised from each source to each sink, and what keeps it from more."""
+    paths = guarantees_of(application)
+    lines = [
+        f"{path.source} -> {path.sink}: {path.guarantee.value}"
+        f"{f': {path.weakest}' if path.weakest else ''}"
+        for path in paths[:_PATHS_MAX]
+    ]
+    more = len(paths) - len(lines)
+    return (*lines, *([f"and {more} more paths"] if more else []))
 
 
 def detail_of(
-    app_id: AppId, manager: TaskManager | None, failures: Sequence[Failure]
+    app_id: AppId,
+    manager: TaskManager | None,
+    failures: Sequence[Failure],
+    *,
+    guarantees: tuple[str, ...],
+    fallbacks: Mapping[int, int],
+    stored_ms: Callable[[int, int], int],
 ) -> ApplicationDetail:
-    """Describe an application; with what is known already while it begins."""
+    """Describe an application; with what is known already while it begins.
+
+    Args:
+        app_id: of the application.
+        manager: knows how it is; None while it begins.
+        failures: the latest, oldest first.
+        guarantees: see `path_lines`.
+        fallbacks: how often each region has gone back behind its newest epoch.
+        stored_ms: returns when an epoch of a region was stored.
+    """
     if manager is None:
-        return ApplicationDetail(app_id=app_id, failures=tuple(failures))
+        return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
     return ApplicationDetail(
         app_id=app_id,
         executors=tuple(manager.executors.summaries(manager.tasks_of_executors)),
@@ -29,7 +63,27 @@ def detail_of(
         restarts=manager.restarts,
         epoch=manager.epoch,
         why=tuple(map(_holder, manager.clock.why())),
+        guarantees=guarantees,
+        epochs=tuple(_epochs(manager.regions, fallbacks, stored_ms)),
     )
+
+
+def _epochs(
+    regions: Iterable[Region], fallbacks: Mapping[int, int], stored_ms: Callable[[int, int], int]
+) -> Iterator[EpochsSummary]:
+    for region in regions:
+        epochs, manifests = region.epochs, region.epochs.history.manifests
+        newest = manifests[-1] if manifests else None
+        yield EpochsSummary(
+            region=region.number,
+            epoch=newest.epoch if newest else 0,
+            stored_ms=stored_ms(region.number, newest.epoch) if newest else 0,
+            size_bytes=newest.total_bytes if newest else 0,
+            kept=len(manifests),
+            aborted=epochs.aborted,
+            last_abort=epochs.last_abort,
+            fallbacks=fallbacks.get(region.number, 0),
+        )
 
 
 def _processor(manager: TaskManager, pid: ProcessorId) -> ProcessorSummary:

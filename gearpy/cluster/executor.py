@@ -9,15 +9,26 @@ from typing import Any, TypeAlias
 
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.executor_epochs import GroupEpochs, new_group_epochs
 from gearpy.cluster.post import Post
+from gearpy.cluster.snapshot_writer import (
+    EpochFailed,
+    EpochSaved,
+    LoadTasks,
+    SnapshotWriter,
+    TasksLoaded,
+    TasksUnloadable,
+    WriterAnswer,
+    WriterMessage,
+)
 from gearpy.cluster.task_group import TaskGroup
 from gearpy.cluster.tuning import ProcessTuning
-from gearpy.core.epochs import decode_snapshots, encode_snapshots
 from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.messages.app import (
+    AbortEpoch,
     BeginEpoch,
-    EpochStored,
+    CommitEpoch,
     ExecutorMessage,
     InjectRecord,
     LaunchTasks,
@@ -25,7 +36,7 @@ from gearpy.messages.app import (
     RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
-    SnapshotFile,
+    SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
     TaskFailed,
@@ -39,7 +50,6 @@ from gearpy.messages.cluster import ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.actor import (
     ClockBoard,
-    CutEpoch,
     InjectMessage,
     StartTask,
     StopTask,
@@ -47,6 +57,7 @@ from gearpy.task.actor import (
     TaskMessage,
 )
 from gearpy.task.failure import card_of
+from gearpy.task.snapshots import TaskResume, TaskSnapshot
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 
@@ -68,6 +79,8 @@ class ExecutorSettings:
     pin_tasks: bool
     mailbox_max: int
     report_interval_ms: int
+    checkpoints_prefix: str  #: Of the names of what it stores.
+    chain_files_max: int
     clock_ms: Callable[[], int]
 
 
@@ -95,8 +108,14 @@ class _Stopped:
 class _Snapshot:
     attempt: int
     task_id: TaskId
+    snapshot: TaskSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    attempt: int
+    task_id: TaskId
     epoch: int
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +137,8 @@ class _ReportTick:
     pass
 
 
-_TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Quarantined
-_Message: TypeAlias = ExecutorMessage | _TaskNews | _LinkLost | _ReportTick
+_TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined
+_Message: TypeAlias = ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _ReportTick
 
 
 class ExecutorActor(Actor[_Message]):
@@ -151,8 +170,11 @@ class ExecutorActor(Actor[_Message]):
         self._post = post
         self._checkpoints = checkpoints
         self._board = ClockBoard()
+        self._writer: Ref[WriterMessage]
         self._transport: Transport | None = None
         self._groups: dict[int, TaskGroup] = {}  # By region.
+        self._epochs: dict[int, GroupEpochs] = {}  # By attempt.
+        self._loading: dict[int, int] = {}  # The newest attempt of a region that is being loaded.
 
     def on_start(self) -> None:
         """Build the graph, open the data listener, register."""
@@ -172,6 +194,10 @@ class ExecutorActor(Actor[_Message]):
         self._runners = self._make_runners()
         self._transport = self._make_transport(
             lambda address, reason: me.tell(_LinkLost(address, reason))
+        )
+        self._writer = self.context.spawn(
+            lambda: SnapshotWriter(me, self._checkpoints),
+            f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
         dag = self._runners.application.dag
         self._tell(
@@ -199,8 +225,10 @@ class ExecutorActor(Actor[_Message]):
                 self._start_all(message)
             case StopAllTasks():
                 self._stop_all(message)
-            case BeginEpoch():
-                self._begin_epoch(message)
+            case BeginEpoch() | CommitEpoch() | AbortEpoch():
+                self._on_epoch(message)
+            case TasksLoaded() | TasksUnloadable() | EpochSaved() | EpochFailed():
+                self._on_writer(message)
             case InjectRecord():
                 self._inject(message)
             case _ReportTick():
@@ -209,6 +237,8 @@ class ExecutorActor(Actor[_Message]):
                 self._on_link_lost(message)
             case _Quarantined():
                 self._on_quarantined(message)
+            case _Snapshot() | _Committed():
+                self._on_epoch_of_task(message)
             case _:
                 self._on_task(message)
 
@@ -224,6 +254,10 @@ class ExecutorActor(Actor[_Message]):
                 )
                 self._on_task(_Failed(group.attempt, task_id, error))
             self._on_task(_Stopped(group.attempt, task_id, None))
+            return
+        if exited.ref is self._writer:
+            if isinstance(exited.reason, Failed):
+                raise GearpyError(f"the snapshot writer failed: {exited.reason}")
             return
         if exited.ref.path == self._settings.app_master:
             _log.info("the app master is gone, stopping")
@@ -241,20 +275,36 @@ class ExecutorActor(Actor[_Message]):
     def _launch(self, message: LaunchTasks) -> None:
         group = self._groups.get(message.region)
         if group is None or (group.attempt < message.attempt and group.is_stopped):
-            self._make_group(message)
+            self._load(message)
         elif group.attempt < message.attempt:
             group.successor = message  # Made when the last task of this one has stopped.
             self._stop_tasks(group, completed=False)
         elif group.attempt == message.attempt:
             self._tell(self._step(TasksLaunched, group))
 
-    def _make_group(self, message: LaunchTasks) -> None:
+    def _load(self, message: LaunchTasks) -> None:
+        """Make the tasks, after what they go on from was read; asked again, wait for that."""
+        if self._loading.get(message.region, -1) < message.attempt:
+            self._loading[message.region] = message.attempt
+            self._writer.tell(LoadTasks(message))
+
+    def _make_group(self, loaded: TasksLoaded) -> None:
+        message, resume = loaded.launch, loaded.resume
+        del self._loading[message.region]
         old = self._groups.get(message.region)
         if old is not None:
             self._drop(old)
-        resume = self._resume(message)
         group = TaskGroup(message, sources=frozenset(self._runners.application.dag.sources()))
         self._groups[message.region] = group
+        self._epochs[group.attempt] = new_group_epochs(
+            group,
+            loaded,
+            prefix=self._settings.checkpoints_prefix,
+            executor_id=self._settings.executor_id,
+            chain_files_max=self._settings.chain_files_max,
+            tell=self._tell,
+            writer=self._writer,
+        )
         for launch in message.tasks:
             task = launch.task_id
             group.tasks[task] = self._spawn(
@@ -262,19 +312,13 @@ class ExecutorActor(Actor[_Message]):
             )
         self._tell(self._step(TasksLaunched, group))
 
-    def _resume(self, message: LaunchTasks) -> dict[TaskId, bytes]:
-        resume: dict[TaskId, bytes] = {}
-        for file in message.snapshots:
-            resume |= decode_snapshots(self._checkpoints.load(file.location, file.sha256))
-        return resume
-
     def _spawn(
         self,
         group: TaskGroup,
         task_id: TaskId,
         session: SessionId,
         epoch: int,
-        resume: bytes | None,
+        resume: TaskResume | None,
     ) -> Ref[TaskMessage]:
         settings, transport = self._settings, self._transport
         assert transport is not None, "made before the executor registered"
@@ -328,6 +372,7 @@ class ExecutorActor(Actor[_Message]):
             self._stop_tasks(group, completed=message.completed)
             self._on_maybe_stopped(group)
             return
+        self._loading = {r: each for r, each in self._loading.items() if each != message.attempt}
         self._tell(  # It was never launched here, or is over.
             TasksStopped(
                 executor_id=self._settings.executor_id,
@@ -354,10 +399,11 @@ class ExecutorActor(Actor[_Message]):
                 )
             )
         if group.successor is not None:
-            self._make_group(group.successor)
+            self._load(group.successor)
 
     def _drop(self, group: TaskGroup) -> None:
         """Forget the tasks of an attempt that is over."""
+        self._epochs.pop(group.attempt, None)
         for task_id, ref in group.tasks.items():
             if self._transport is not None:
                 self._transport.unregister(task_id)
@@ -367,7 +413,7 @@ class ExecutorActor(Actor[_Message]):
 
     # -- what tasks say --------------------------------------------------------------------
 
-    def _on_task(self, message: _Started | _Failed | _Stopped | _Snapshot) -> None:
+    def _on_task(self, message: _Started | _Failed | _Stopped) -> None:
         group, task = self._group_of(message.attempt), message.task_id
         if group is None:
             return
@@ -389,9 +435,6 @@ class ExecutorActor(Actor[_Message]):
             case _Stopped():
                 if group.on_stopped(task, message.error):
                     self._on_maybe_stopped(group)
-            case _Snapshot():
-                group.on_snapshot(task, message.epoch, message.data)
-                self._store_epochs(group)
 
     def _tell_if_started(self, group: TaskGroup) -> None:
         if group.waiting_start is not None and not group.waiting_start:
@@ -420,38 +463,61 @@ class ExecutorActor(Actor[_Message]):
 
     # -- epochs ----------------------------------------------------------------------------
 
-    def _begin_epoch(self, message: BeginEpoch) -> None:
-        group = self._group_of(message.attempt)
-        if group is None:
-            return
-        for ref in group.source_refs():
-            ref.tell(CutEpoch(message.epoch))
-        self._store_epochs(group)  # Asked again: what could not be stored before, perhaps.
+    def _on_epoch(self, message: BeginEpoch | CommitEpoch | AbortEpoch) -> None:
+        epochs = self._epochs.get(message.attempt)
+        if isinstance(message, AbortEpoch) or epochs is None:
+            return  # What was handed over for an epoch that is given up is stored with the next.
+        if isinstance(message, BeginEpoch):
+            epochs.begin(message)
+        else:
+            epochs.commit(message)
 
-    def _store_epochs(self, group: TaskGroup) -> None:
-        """Store the epochs of which all snapshots are there; what fails is tried again later."""
-        for epoch in group.complete_epochs():
-            settings = self._settings
-            snapshots = group.snapshots[epoch]
-            name = (
-                f"app{settings.app_id}/region{group.region}/"
-                f"epoch{epoch}-attempt{group.attempt}-executor{settings.executor_id}"
+    def _on_epoch_of_task(self, message: _Snapshot | _Committed) -> None:
+        epochs = self._epochs.get(message.attempt)
+        if epochs is None:
+            return
+        if isinstance(message, _Snapshot):
+            epochs.on_snapshot(message.task_id, message.snapshot)
+        else:
+            epochs.on_committed(message.task_id, message.epoch)
+
+    def _on_writer(self, message: WriterAnswer) -> None:
+        match message:
+            case TasksLoaded():
+                if self._loading.get(message.launch.region) == message.launch.attempt:
+                    self._make_group(message)
+            case TasksUnloadable():
+                self._on_unloadable(message)
+            case EpochSaved():
+                if (epochs := self._epochs.get(message.job.attempt)) is not None:
+                    epochs.on_saved(message)
+            case EpochFailed():
+                self._on_epoch_failed(message)
+
+    def _on_unloadable(self, message: TasksUnloadable) -> None:
+        launch = message.launch
+        if self._loading.get(launch.region) == launch.attempt:  # Else a later one is being read.
+            del self._loading[launch.region]
+        self._tell(
+            SnapshotsDamaged(
+                executor_id=self._settings.executor_id,
+                version=launch.version,
+                attempt=launch.attempt,
+                location=message.location,
+                reason=message.reason,
             )
-            try:
-                location, sha256 = self._checkpoints.save(name, encode_snapshots(snapshots))
-            except (OSError, GearpyError) as error:
-                _log.error("epoch %d of region %d not stored: %s", epoch, group.region, error)
-                return
-            file = SnapshotFile(location=location, sha256=sha256, tasks=tuple(sorted(snapshots)))
-            del group.snapshots[epoch]
-            self._tell(
-                EpochStored(
-                    executor_id=settings.executor_id,
-                    attempt=group.attempt,
-                    epoch=epoch,
-                    snapshot=file,
-                )
-            )
+        )
+
+    def _on_epoch_failed(self, message: EpochFailed) -> None:
+        job = message.job
+        _log.error("epoch %d not stored: %s", job.epoch, message.reason)
+        epochs = self._epochs.get(job.attempt)
+        if epochs is None:
+            return
+        epochs.on_failed(message)
+        if message.operator_error is not None:  # It would fail again, whenever it is tried.
+            task = min(job.snapshots)
+            self._on_task(_Failed(job.attempt, task, card_of(message.operator_error)))
 
     # --------------------------------------------------------------------------------------
 
@@ -495,8 +561,11 @@ class _News:
     def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
         self._executor.tell(_Stopped(self._attempt, task_id, error))
 
-    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
-        self._executor.tell(_Snapshot(self._attempt, task_id, epoch, data))
+    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
+        self._executor.tell(_Snapshot(self._attempt, task_id, snapshot))
+
+    def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
+        self._executor.tell(_Committed(self._attempt, task_id, epoch))
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard

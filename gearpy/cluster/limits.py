@@ -4,6 +4,7 @@ import time
 
 from gearpy.config.schema import Config
 from gearpy.core.flow import FlowLimits
+from gearpy.state.open import StateSettings
 from gearpy.task.api import TaskLimits
 from gearpy.task.outlet import OutputLimits
 from gearpy.transport.api import NodeLimits, TransportLimits
@@ -12,6 +13,7 @@ __all__ = [
     "monotonic_ms",
     "node_limits",
     "output_limits",
+    "state_settings",
     "task_limits",
     "transport_limits",
     "wall_ms",
@@ -51,6 +53,15 @@ def task_limits(config: Config) -> TaskLimits:
         batch_records=config.streaming.batch_max_records,
         read_batch_records=config.source.read_batch_records,
         idle_poll_ms=config.source.idle_poll_ms,
+        held_records_max=config.checkpoint.held_max_records,
+    )
+
+
+def state_settings(config: Config) -> StateSettings:
+    """Return where tasks keep keyed state."""
+    state = config.state
+    return StateSettings(
+        backend=state.backend, folder=state.folder, disk_max_bytes=state.disk_max_bytes
     )
 
 

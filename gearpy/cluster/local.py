@@ -215,7 +215,7 @@ class LocalCluster:
     def _process_launcher(self, number: int) -> ProcessLauncher:
         assert self._endpoint is not None, "processes need somewhere to connect to"
         folder = Path(self._temporary.name)
-        # It is forgotten when it ends, and other clusters have applications 1, 2, ... as well.
+        # A cluster that is forgotten when it ends leaves no checkpoints either.
         checkpoint = replace(self.config.checkpoint, folder=str(folder / "checkpoints"))
         cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
         return ProcessLauncher(

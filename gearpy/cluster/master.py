@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Cancellable, Exited, Failed, Ref
+from gearpy.actor.api import Actor, Cancellable, Exited, Failed
 from gearpy.cluster.master_answers import MasterAnswers, MasterLookup
+from gearpy.cluster.master_contacts import MasterContacts
 from gearpy.cluster.master_limits import (
     app_master_times,
     config_of,
@@ -14,6 +15,7 @@ from gearpy.cluster.master_limits import (
     restart_policy,
 )
 from gearpy.cluster.master_store import MasterStore
+from gearpy.cluster.master_workers import MasterWorkers
 from gearpy.cluster.post import Post
 from gearpy.config.schema import Config
 from gearpy.core.app_masters import (
@@ -25,9 +27,9 @@ from gearpy.core.app_masters import (
     RequestSlot,
     Times,
 )
+from gearpy.core.checkpoint_names import prefix_of
 from gearpy.core.master_commands import (
     AddQuarantined,
-    AddWorker,
     ChangeStatus,
     ForgetEnded,
     LaunchAppMaster,
@@ -40,7 +42,6 @@ from gearpy.core.master_commands import (
 from gearpy.core.registry import TERMINAL
 from gearpy.core.restart import RestartPolicy
 from gearpy.core.scheduling import Priority, ResourceRequest, SlotScheduler
-from gearpy.errors import ConfigError, MailboxFull
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId, address_of
 from gearpy.messages.client import (
     QuarantinedList,
@@ -70,11 +71,9 @@ from gearpy.messages.cluster import (
     RunningExecutor,
     ShutdownAccepted,
     ShutdownApplication,
-    ShutdownExecutor,
     SubmitApplication,
     Submitted,
     ValueStored,
-    WorkerRegistered,
 )
 from gearpy.storage.log import Log
 
@@ -117,21 +116,23 @@ class MasterActor(Actor[MasterMailbox]):
     """
 
     def __init__(self, post: Post, *, log: Log, config: Config, rng: "Random") -> None:
-        self._post = post
         self._config = config
-        self._store = MasterStore(log, snapshot_records=config.master.snapshot_records)
+        self._store = MasterStore(log, snapshot_records=config.master.snapshot_records, rng=rng)
         self._state = self._store.state
         self._scheduler = SlotScheduler()
-        self._workers: dict[WorkerId, ActorPath] = {}
-        self._watched: dict[ActorPath, Ref[Any]] = {}
         self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
+        self._contacts = MasterContacts(post, lambda: self.context)
+        self._workers = MasterWorkers(
+            self._store, self._app_masters, self._scheduler, self._contacts
+        )
         self._answers = MasterAnswers(
-            self._state, self._app_masters, self._scheduler, self._workers
+            self._state, self._app_masters, self._scheduler, self._workers.paths
         )
         self._timer: tuple[int, Cancellable] | None = None
 
     def on_start(self) -> None:
         """Go on with the applications that the log tells of."""
+        _log.info("the id of the cluster is %s", self._state.cluster_id)
         self._do(self._app_masters.on_start(self._now()))
 
     def receive(self, message: MasterMailbox) -> object:
@@ -164,12 +165,12 @@ class MasterActor(Actor[MasterMailbox]):
     def on_exited(self, exited: Exited) -> None:
         """Hear that a worker or an app master is gone, or cannot be reached any more."""
         path = exited.ref.path
-        self._watched.pop(path, None)
+        self._contacts.on_exited(path)
         cause = str(exited.reason) if isinstance(exited.reason, Failed) else ""
         if (app_id := self._app_masters.of_path(path)) is not None:
             self._on_unreachable(app_id, cause)
-        for worker_id in [each for each, where in self._workers.items() if where == path]:
-            self._on_worker_lost(worker_id)
+        for worker_id in self._workers.at(path):
+            self._do(self._workers.on_lost(worker_id, self._now()))
 
     # -- clients ---------------------------------------------------------------------------
 
@@ -235,7 +236,8 @@ class MasterActor(Actor[MasterMailbox]):
     def _on_worker_news(self, message: _WorkerNews) -> None:
         match message:
             case RegisterWorker():
-                self._register_worker(message)
+                master, now = self._own_path(), self._now()
+                self._do(self._workers.register(message, master=master, now=now))
             case ResourceUpdate():
                 self._scheduler.release(message.worker_id, message.released_slots)
             case ExecutorLaunchRejected():
@@ -246,54 +248,6 @@ class MasterActor(Actor[MasterMailbox]):
             case _:
                 assert_never(message)
         self._allocate()
-
-    def _register_worker(self, message: RegisterWorker) -> None:
-        known = next((each for each, at in self._workers.items() if at == message.worker), None)
-        if known is not None and message.worker_id is None:  # It had no answer yet.
-            worker_id = known
-            self._scheduler.on_worker(worker_id, total=message.slots, free=message.slots)
-        else:
-            worker_id = self._take_worker(message)
-        self._watch(message.worker)
-        answer = WorkerRegistered(worker_id=worker_id, master=self._own_path())
-        if not self._tell(message.worker, answer):
-            self._on_worker_lost(worker_id)
-        elif message.worker_id is not None:
-            self._compare(message, worker_id)
-
-    def _take_worker(self, message: RegisterWorker) -> WorkerId:
-        worker_id = message.worker_id
-        if worker_id is None or not self._state.is_given(worker_id):
-            # An id that was never given is of another master's log, and so are its executors.
-            (worker_id,) = self._commit(AddWorker())
-        old = self._workers.get(worker_id)
-        if old is not None and old != message.worker:
-            self._unwatch(old)
-        self._workers[worker_id] = message.worker
-        slots = [each.slots for each in message.running]
-        self._scheduler.on_worker_again(worker_id, total=message.slots, running=slots)
-        return worker_id
-
-    def _compare(self, message: RegisterWorker, worker_id: WorkerId) -> None:
-        """Compare what a worker runs with what it should run."""
-        is_stranger = message.worker_id != worker_id
-        for each in message.running:
-            if is_stranger or not self._is_wanted(each):
-                reason = f"application {each.app_id} has ended, or runs elsewhere"
-                self._stop_executor(worker_id, each, reason=reason, kill=True)
-        if not is_stranger:
-            now = self._now()
-            self._do(self._app_masters.on_worker_again(worker_id, message.running, now))
-
-    def _is_wanted(self, running: RunningExecutor) -> bool:
-        if running.executor_id == MASTER_EXECUTOR:
-            return self._app_masters.is_current(running.app_id, running.launch)
-        return self._state.is_living(running.app_id)
-
-    def _on_worker_lost(self, worker_id: WorkerId) -> None:
-        self._workers.pop(worker_id, None)
-        self._scheduler.on_worker_lost(worker_id)
-        self._do(self._app_masters.on_worker_lost(worker_id, self._now()))
 
     def _allocate(self) -> None:
         for app_id, worker_id, slots in self._scheduler.allocate():
@@ -307,9 +261,11 @@ class MasterActor(Actor[MasterMailbox]):
         path = self._app_masters.path(app_id)
         if path is None:
             return False
-        worker = self._workers[worker_id]
+        worker = self._workers.paths[worker_id]
         allocation = Allocation(worker_id=worker_id, worker=worker, slots=slots)
-        return self._tell(path, ResourceAllocated(app_id=app_id, allocations=(allocation,)))
+        return self._contacts.tell(
+            path, ResourceAllocated(app_id=app_id, allocations=(allocation,))
+        )
 
     def _own_path(self) -> ActorPath:
         """Return what others know this master by: without incarnation, as it may come back."""
@@ -332,8 +288,10 @@ class MasterActor(Actor[MasterMailbox]):
             executors=request.executors,
             config=request.config,
             reply_to=self._own_path(),
+            checkpoints=prefix_of(self._state.cluster_id, app_id),
+            resume_from=request.resume_from,
         )
-        if self._tell(self._workers[worker_id], message):
+        if self._contacts.tell(self._workers.paths[worker_id], message):
             self._set_timer()
         else:
             self._scheduler.release(worker_id, _APP_MASTER_SLOTS)
@@ -362,15 +320,18 @@ class MasterActor(Actor[MasterMailbox]):
             self._send_away(app_id, message.launch)
             return
         self._set_timer()
-        self._watch(path)
+        self._contacts.watch(path)
         values = self._state.values(app_id)
         answer = AppMasterRegistered(app_id=app_id, launch=message.launch, values=values)
-        if not self._tell(path, answer):
+        if not self._contacts.tell(path, answer):
             self._on_unreachable(app_id, "")
 
     def _request(self, message: RequestResource) -> None:
+        if message.launch and not self._app_masters.is_current(message.app_id, message.launch):
+            self._send_away(message.app_id, message.launch)
+            return
         if self._app_masters.path(message.app_id) is None:
-            return  # It ended, or was given up, while the request was under way.
+            return  # It asks again when it has registered.
         self._scheduler.cancel(message.app_id)
         self._scheduler.request(
             ResourceRequest(app_id=message.app_id, slots=message.slots, executors=message.executors)
@@ -379,22 +340,21 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _on_status(self, message: ApplicationStatusChanged) -> None:
         known = self._state.get(message.app_id)
+        progress = self._state.whole(message.app_id, message.progress)
         if known is None or not self._app_masters.is_current(message.app_id, message.launch):
             self._send_away(message.app_id, message.launch)
         elif message.status in TERMINAL:
-            self._end(
-                replace(known, progress=message.progress), message.status, cause=message.cause
-            )
+            self._end(replace(known, progress=progress), message.status, cause=message.cause)
         elif message.status != known.status and message.status == "active":
             command = ChangeStatus(
                 app_id=message.app_id,
                 status=message.status,
                 at_ms=self.context.wall_ms(),
-                progress=message.progress,
+                progress=progress,
             )
             self._commit(command)
         else:
-            self._state.on_progress(message.app_id, message.progress)
+            self._state.on_progress(message.app_id, progress)
 
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)
@@ -404,7 +364,7 @@ class MasterActor(Actor[MasterMailbox]):
         (is_stored,) = self._commit(command)
         if is_stored:
             answer = ValueStored(app_id=message.app_id, key=message.key, version=message.version)
-            self._tell(path, answer)
+            self._contacts.tell(path, answer)
         else:
             _log.warning("application %s stores too many values", message.app_id)
 
@@ -435,7 +395,7 @@ class MasterActor(Actor[MasterMailbox]):
                 at_ms=self.context.wall_ms(),
             )
         )
-        self._tell(path, QuarantineStored(app_id=app_id, number=message.number))
+        self._contacts.tell(path, QuarantineStored(app_id=app_id, number=message.number))
 
     def _on_gone(self, app_id: AppId, launch: int, cause: str) -> None:
         self._do(self._app_masters.on_gone(app_id, launch, cause, self._now()))
@@ -481,7 +441,15 @@ class MasterActor(Actor[MasterMailbox]):
         app_id, launch = action.app_id, action.launch
         _log.warning("app master of application %s is lost: %s", app_id, action.cause)
         self._scheduler.cancel(app_id)  # What it asked for; the next one asks anew.
-        self._commit(LoseAppMaster(app_id=app_id, launch=launch, at_ms=self.context.wall_ms()))
+        known = self._state.get(app_id)
+        self._commit(
+            LoseAppMaster(
+                app_id=app_id,
+                launch=launch,
+                at_ms=self.context.wall_ms(),
+                restarts=known.progress.restarts if known else 0,
+            )
+        )
 
     def _give_up(self, action: EndApplication) -> None:
         if known := self._state.get(action.app_id):
@@ -494,7 +462,7 @@ class MasterActor(Actor[MasterMailbox]):
             launch=action.launch,
             slots=_APP_MASTER_SLOTS,
         )
-        self._stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
+        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -517,12 +485,12 @@ class MasterActor(Actor[MasterMailbox]):
         self._app_masters.on_ended(app_id)
         self._scheduler.cancel(app_id)
         if path is not None:
-            self._unwatch(path)
+            self._contacts.unwatch(path)
         if newest is not None and not newest.is_lost:
             running = RunningExecutor(
                 app_id=app_id, executor_id=MASTER_EXECUTOR, launch=newest.number, slots=0
             )
-            self._stop_executor(newest.worker_id, running, reason=status, kill=False)
+            self._workers.stop_executor(newest.worker_id, running, reason=status, kill=False)
         return result
 
     def _ending(
@@ -535,19 +503,6 @@ class MasterActor(Actor[MasterMailbox]):
             progress=replace(known.progress, stall=""),
             cause=cause,
         )
-
-    def _stop_executor(
-        self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
-    ) -> None:
-        if worker_id in self._workers:
-            message = ShutdownExecutor(
-                app_id=executor.app_id,
-                executor_id=executor.executor_id,
-                launch=executor.launch,
-                reason=reason,
-                kill=kill,
-            )
-            self._tell(self._workers[worker_id], message)
 
     # -- the rest --------------------------------------------------------------------------
 
@@ -573,21 +528,3 @@ class MasterActor(Actor[MasterMailbox]):
         if due_ms is not None:
             delay_ms = max(0, due_ms - self.context.now_ms())
             self._timer = (due_ms, self.context.schedule_once(delay_ms, _Tick()))
-
-    def _tell(self, path: ActorPath, message: object) -> bool:
-        try:
-            return self._post.tell(path, message)
-        except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.
-            _log.warning("%s was not told %s: %s", path, type(message).__name__, error)
-            return False
-
-    def _watch(self, path: ActorPath) -> None:
-        ref = self._post.find(path)
-        if ref is not None:
-            self._watched[path] = ref
-            self.context.watch(ref)
-
-    def _unwatch(self, path: ActorPath) -> None:
-        ref = self._watched.pop(path, None)
-        if ref is not None:
-            self.context.unwatch(ref)

@@ -19,7 +19,9 @@ from gearpy.messages.client import (
 from gearpy.messages.cluster import (
     ApplicationList,
     ApplicationSummary,
+    ClusterSummary,
     GetApplication,
+    GetCluster,
     ListApplications,
     ListWorkers,
     Refused,
@@ -33,7 +35,7 @@ _IDS_SHOWN_MAX: Final = 20
 _TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
 
 MasterLookup: TypeAlias = (
-    ListApplications | GetApplication | ListWorkers | ListQuarantined | GetAddresses
+    GetCluster | ListApplications | GetApplication | ListWorkers | ListQuarantined | GetAddresses
 )
 
 
@@ -55,6 +57,8 @@ class MasterAnswers:
     def answer(self, message: MasterLookup) -> object:
         """Return the answer to a question; `Refused` where there is none."""
         match message:
+            case GetCluster():
+                return ClusterSummary(cluster_id=self._state.cluster_id)
             case ListApplications():
                 summaries = map(self._told, self._state.summaries())
                 return ApplicationList(applications=tuple(map(_brief, summaries)))

@@ -1,10 +1,19 @@
 """The master's state with the log that makes it durable."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gearpy.core.master_commands import MasterCommand, decode_command, encode_command
+from gearpy.core.checkpoint_names import new_cluster_id
+from gearpy.core.master_commands import (
+    MasterCommand,
+    NameCluster,
+    decode_command,
+    encode_command,
+)
 from gearpy.core.master_state import MasterState
 from gearpy.storage.log import Log
+
+if TYPE_CHECKING:
+    from random import Random
 
 __all__ = ["MasterStore"]
 
@@ -15,12 +24,15 @@ _SEGMENT_BYTES_MAX: Final = 64 << 20
 class MasterStore:
     """A `MasterState` that changes only after its log has taken the change.
 
+    The log of a new cluster gets the id of the cluster first.
+
     Raises:
         ProtocolError: the log is of another version of gearpy.
         LogDamaged: a file was changed by something else.
+        LogBroken: the id could not be stored.
     """
 
-    def __init__(self, log: Log, *, snapshot_records: int) -> None:
+    def __init__(self, log: Log, *, snapshot_records: int, rng: "Random") -> None:
         self._log = log
         self._snapshot_records = snapshot_records
         snapshot, records = log.replay()
@@ -29,6 +41,8 @@ class MasterStore:
             self.state.apply(decode_command(record))
         self._records = len(records)
         self._bytes = sum(map(len, records))
+        if not self.state.cluster_id:
+            self.commit(NameCluster(cluster_id=new_cluster_id(rng)))
 
     def commit(self, *commands: MasterCommand) -> list[Any]:
         """Make changes durable, all or none; return what each has led to.

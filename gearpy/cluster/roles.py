@@ -2,17 +2,26 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.app_checkpoints import prefix_of
 from gearpy.cluster.appmaster import AppMasterActor, AppMasterSettings
 from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
-from gearpy.cluster.limits import monotonic_ms, output_limits, task_limits, wall_ms
+from gearpy.cluster.limits import (
+    monotonic_ms,
+    output_limits,
+    state_settings,
+    task_limits,
+    wall_ms,
+)
 from gearpy.cluster.post import Post
 from gearpy.cluster.tuning import ProcessTuning
 from gearpy.config.schema import Config
 from gearpy.core.restart import RestartPolicy
 from gearpy.core.task_manager import RecoveryLimits
 from gearpy.messages.cluster import LaunchExecutor
+from gearpy.state.open import open_state
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.application import StreamApplication
 from gearpy.task.wiring import RunnerFactory
@@ -43,7 +52,12 @@ def recovery_limits(config: Config) -> RecoveryLimits:
         step_timeout_ms=streaming.register_task_timeout_ms,
         start_timeout_ms=config.executor.start_timeout_s * 1000,
         allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
+        epoch_cut=checkpoint.cut,
+        epoch_pace=checkpoint.pace,
         epoch_interval_ms=checkpoint.interval_ms,
+        max_overhead_percent=checkpoint.max_overhead_percent,
+        max_replay_ms=checkpoint.max_replay_ms,
+        epoch_timeout_ms=checkpoint.timeout_ms,
         epochs_retained=checkpoint.retained,
         stall_after_ms=streaming.stall_threshold_ms,
     )
@@ -56,6 +70,8 @@ def app_master_settings(config: Config) -> AppMasterSettings:
         tick_ms=config.streaming.clock_report_interval_ms,
         reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
         quarantine_max=config.application.quarantine_max_records,
+        log_segments_max=config.checkpoint.log_segments_max,
+        has_changelog=config.checkpoint.changelog == "on",
     )
 
 
@@ -134,6 +150,8 @@ def executor_settings(
         pin_tasks=config.task_dispatcher == "pinned",
         mailbox_max=config.actor.mailbox_max,
         report_interval_ms=config.streaming.clock_report_interval_ms,
+        checkpoints_prefix=prefix_of(launch),
+        chain_files_max=config.checkpoint.chain_files_max,
         clock_ms=clock_ms,
     )
 
@@ -159,4 +177,6 @@ def runner_factory(
         app_id=launch.app_id,
         executor_id=launch.executor_id,
         on_error=config.application.on_error,
+        run=prefix_of(launch),
+        open_state=partial(open_state, state_settings(config)),
     )

@@ -17,7 +17,6 @@ class TaskGroup:
         waiting_start: tasks that were asked to start and have not; None: nobody was asked.
         is_asked_to_stop: the app master waits for `TasksStopped`.
         successor: the attempt that follows when all tasks have stopped.
-        snapshots: what tasks were at the end of epochs that are not stored yet.
     """
 
     def __init__(self, launch: LaunchTasks, *, sources: frozenset[ProcessorId]) -> None:
@@ -32,7 +31,6 @@ class TaskGroup:
         self.is_asked_to_stop = False
         self.stop_errors: list[ErrorCard] = []
         self.successor: LaunchTasks | None = None
-        self.snapshots: dict[int, dict[TaskId, bytes]] = {}
         self._sources = sources
         self._waiting_stop: set[TaskId] | None = None  # None: nobody was asked.
 
@@ -67,17 +65,3 @@ class TaskGroup:
             return False
         self._waiting_stop.discard(task)
         return self.is_stopped
-
-    # -- epochs ----------------------------------------------------------------------------
-
-    def on_snapshot(self, task: TaskId, epoch: int, data: bytes) -> None:
-        """Keep what a task was at the end of an epoch."""
-        self.snapshots.setdefault(epoch, {})[task] = data
-
-    def complete_epochs(self) -> list[int]:
-        """Return the epochs of which every task has given a snapshot, oldest first."""
-        return [
-            epoch
-            for epoch in sorted(self.snapshots)
-            if len(self.snapshots[epoch]) == len(self.sessions)
-        ]

@@ -132,13 +132,15 @@ class _Search:
     """Looking for a master; ``until_ms`` is None for a worker that never had any.
 
     ``released`` are the slots of executors that have ended since the registration was sent that
-    may be answered.
+    may be answered. ``has_launched``: since then one was to start whose slots were granted by the
+    master that has this registration, or by the one before it; nobody here can tell which.
     """
 
     timer: Cancellable
     until_ms: int | None
     tries: int = 0
     released: list[int] = field(default_factory=list)
+    has_launched: bool = False
 
 
 class WorkerActor(Actor[_Message]):
@@ -244,9 +246,14 @@ class WorkerActor(Actor[_Message]):
         """Register with all that runs, after the news that this leaves out."""
         for exited in self._unreported:
             self._post.tell(master, exited)
+        if self._worker_id is not None:  # Else a master that has it already counts on as it did.
+            search.released.clear()
+        search.has_launched = False
+        self._tell_what_runs(master)
+
+    def _tell_what_runs(self, master: ActorPath) -> None:
         for each in self._running.values():
             each.is_counted = True
-        search.released.clear()
         running = tuple(_brief(each.message) for each in self._running.values())
         self._post.tell(
             master,
@@ -269,6 +276,8 @@ class WorkerActor(Actor[_Message]):
         self._unreported.clear()
         for slots in search.released:
             self._release(slots)
+        if search.has_launched:
+            self._tell_what_runs(self._master)
         self._watched = ref
         self.context.watch(ref)
         self._tell_that_it_is_ready(is_first=is_first)
@@ -303,7 +312,17 @@ class WorkerActor(Actor[_Message]):
     def _free_slots(self) -> int:
         return self._slots - sum(each.slots for each in self._running.values())
 
+    @property
+    def _knows_who_granted(self) -> bool:
+        """Whether slots of a launch were granted by the master that counts them.
+
+        Of a worker that never had a master only the one that it is registering with can have.
+        """
+        return self._search is None or self._worker_id is None
+
     def _on_launch(self, message: LaunchExecutor) -> None:
+        if self._search is not None and not self._knows_who_granted:
+            self._search.has_launched = True
         running = self._running.get((message.app_id, message.executor_id))
         free = self._free_slots + (running.slots if running else 0)
         if running is not None and message.launch == running.newest.launch:
@@ -336,7 +355,7 @@ class WorkerActor(Actor[_Message]):
         except (GearpyError, OSError, RuntimeError) as error:  # The latter: no thread to be had.
             self._reject(message, str(error))
             return
-        self._running[key] = _Running(message, launched, is_counted=self._search is None)
+        self._running[key] = _Running(message, launched, is_counted=self._knows_who_granted)
         _log.info("started launch %d of executor %d of application %d", message.launch, *key[::-1])
         if message.executor_id != MASTER_EXECUTOR:
             self._watch_app_master(message.reply_to)
@@ -348,7 +367,7 @@ class WorkerActor(Actor[_Message]):
             self.context.watch(ref)
 
     def _reject(self, message: LaunchExecutor, reason: str) -> None:
-        if self._search is None:
+        if self._knows_who_granted:
             self._release(message.slots)
         self._post.tell(
             message.reply_to,
@@ -369,7 +388,7 @@ class WorkerActor(Actor[_Message]):
         elif running.successor is not None and running.successor.launch == message.launch:
             successor, running.successor = running.successor, None
             self._report(successor, "")
-            if self._search is None:
+            if self._knows_who_granted:
                 self._release(successor.slots)
 
     # -- ends ------------------------------------------------------------------------------

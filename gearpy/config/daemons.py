@@ -12,6 +12,7 @@ __all__ = [
     "ExecutorConfig",
     "LogConfig",
     "MasterConfig",
+    "StateConfig",
     "WorkerConfig",
 ]
 
@@ -162,25 +163,126 @@ class CheckpointConfig:
         "folder",
         "~/.gearpy/checkpoints",
         "folder",
-        "Snapshots of tasks. All machines of a cluster must see the same folder. A ~ is the "
-        "user's home.",
+        "Snapshots of tasks and the coordinator log: a folder, or a URL that fsspec knows, such as "
+        "s3://bucket/path. All machines of a cluster must see the same. A ~ is the user's home.",
         form="a path",
+    )
+    cut: Literal["position", "event-time"] = setting(
+        "cut",
+        "position",
+        "policy",
+        "Where an epoch ends: at the position where each source happens to be, or at an event time "
+        "that all sources agree on, so that it holds all records older than that.",
+        choices=("position", "event-time"),
+    )
+    pace: Literal["fixed", "max-overhead", "max-replay"] = setting(
+        "pace",
+        "max-overhead",
+        "policy",
+        "What decides when the next epoch begins to end: the interval alone; or later if storing "
+        "would take more of the time than max-overhead-percent; or so that a restart repeats "
+        "max-replay-ms of work at most.",
+        choices=("fixed", "max-overhead", "max-replay"),
     )
     interval_ms: int = setting(
         "interval-ms",
         1000,
         "ms",
-        "Time from one epoch to the next; a restart repeats so much work at most. An epoch that "
-        "takes long to store makes the pause longer, so that nine tenths of the time are left.",
+        "Time from one epoch to the next, at least.",
         low=10,
         high=_DAY_MS,
+    )
+    max_overhead_percent: int = setting(
+        "max-overhead-percent",
+        10,
+        "percent",
+        "With pace max-overhead: epochs are being stored for so much of the time at most.",
+        high=100,
+    )
+    max_replay_ms: int = setting(
+        "max-replay-ms",
+        10_000,
+        "ms",
+        "With pace max-replay: a restart repeats so much work at most, storing included.",
+        low=10,
+        high=_DAY_MS,
+    )
+    timeout_ms: int = setting(
+        "timeout-ms",
+        600_000,
+        "ms",
+        "An epoch that is not complete after so long is given up, and the next one begins to end.",
+        low=10,
+        high=_DAY_MS,
+    )
+    held_max_records: int = setting(
+        "held-max-records",
+        1_000_000,
+        "records",
+        "With cut event-time: a source task holds so many records back until older ones have come; "
+        "at more it ends the epoch where it is.",
+        high=1_000_000_000,
     )
     retained: int = setting(
         "retained",
         2,
         "epochs",
-        "So many of the newest complete epochs are kept.",
+        "So many of the newest complete epochs are kept. With more than one, a restart can go back "
+        "further when the newest is damaged.",
         high=10_000,
+    )
+    chain_files_max: int = setting(
+        "chain-files-max",
+        16,
+        "files",
+        "Epochs store what has changed; after so many files of one executor everything is written "
+        "anew. More make epochs cheaper and restarts slower.",
+        high=10_000,
+    )
+    changelog: Literal["off", "on"] = setting(
+        "changelog",
+        "off",
+        "policy",
+        "With on, keyed state is stored a second time, by task. When files of an epoch are damaged "
+        "or missing, a restart rebuilds it from there. chain-files-max holds for each task, too.",
+        choices=("off", "on"),
+    )
+    log_segments_max: int = setting(
+        "log-segments-max",
+        64,
+        "segments",
+        "After so many segments the coordinator log of an application is compacted.",
+        low=2,
+        high=100_000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateConfig:
+    """Where tasks keep keyed state between epochs."""
+
+    backend: Literal["heap", "disk"] = setting(
+        "backend",
+        "heap",
+        "backend",
+        "heap keeps state in memory; disk keeps it in a database file, for state that is larger.",
+        choices=("heap", "disk"),
+    )
+    folder: str = setting(
+        "folder",
+        "~/.gearpy/state",
+        "folder",
+        "Database files of the disk backend; they are rebuilt from checkpoints after a restart. A "
+        "~ is the user's home.",
+        form="a path",
+    )
+    disk_max_bytes: int = setting(
+        "disk-max-bytes",
+        64 * _GIB,
+        "bytes",
+        "The database file of one task grows up to this; the file is as large as what is in it.",
+        low=_MIB,
+        high=1 << 46,
     )
 
 

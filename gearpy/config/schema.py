@@ -17,6 +17,7 @@ from gearpy.config.daemons import (
     ExecutorConfig,
     LogConfig,
     MasterConfig,
+    StateConfig,
     WorkerConfig,
 )
 from gearpy.config.setting import (
@@ -372,6 +373,7 @@ class Config:
     appmaster: AppMasterConfig = section("appmaster", AppMasterConfig())
     artifact: ArtifactConfig = section("artifact", ArtifactConfig())
     checkpoint: CheckpointConfig = section("checkpoint", CheckpointConfig())
+    state: StateConfig = section("state", StateConfig())
     log: LogConfig = section("log", LogConfig())
     application: ApplicationConfig = section("application", ApplicationConfig())
     streaming: StreamingConfig = section("streaming", StreamingConfig())

@@ -230,6 +230,7 @@ class FileReader(SourceReader):
         self._path = path
         self._file = file
         self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
         self._size = size
         self._blocks = LineBlocks(
             file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows

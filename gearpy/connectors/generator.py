@@ -194,6 +194,7 @@ class GeneratorReader(SourceReader):
     ) -> None:
         self._iterator = islice(iterator, position, None)
         self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
         self._position = position
         self._limit = limit
         self._pace = pace

@@ -141,6 +141,7 @@ class CollectionReader(SourceReader):
     def __init__(self, values: list[Any], stamps: Stamps, position: int) -> None:
         self._values = values
         self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
         self._position = position
 
     def read_batch(self, max_records: int) -> Batch | None:
@@ -173,6 +174,7 @@ class _Known:
         self._next = 0
         self._order = BoundedOutOfOrder(bound_ms)
         self._order.watermark_ms = watermark_ms
+        self.out_of_order_ms: int | None = bound_ms
 
     @property
     def watermark_ms(self) -> int:

@@ -19,6 +19,11 @@ class Stamps(Protocol):
     """Gives event times to the records of one partition, in order."""
 
     @property
+    def out_of_order_ms(self) -> int | None:
+        """See `SourceReader.out_of_order_ms`."""
+        ...
+
+    @property
     def watermark_ms(self) -> int:
         """No later record gets an older time."""
         ...
@@ -50,6 +55,7 @@ class FromRecords:
         self._function = function
         self._order = BoundedOutOfOrder(bound_ms)
         self._order.watermark_ms = watermark_ms
+        self.out_of_order_ms: int | None = bound_ms
 
     @property
     def watermark_ms(self) -> int:
@@ -68,6 +74,8 @@ class FromRecords:
 class Fixed:
     """One event time for all records; the watermark is there from the beginning."""
 
+    out_of_order_ms: int | None = None
+
     def __init__(self, time_ms: int) -> None:
         self.watermark_ms = time_ms
 
@@ -83,6 +91,8 @@ class FromClock:
         now_ms: the clock.
         watermark_ms: where a snapshot had come to.
     """
+
+    out_of_order_ms: int | None = None
 
     def __init__(self, now_ms: Callable[[], int], *, watermark_ms: int = MIN_MS) -> None:
         self._now_ms = now_ms

@@ -40,6 +40,8 @@ class FileSink(Sink):
         self._path = Path(path).expanduser()
         self._lines_of = lines_of
         self._append = append
+        # A failure before the first snapshot leaves what it finds.
+        self.takes_back = not append
 
     @property
     def description(self) -> str:

@@ -18,14 +18,23 @@ One link, one task:
 - `window`: assign, merge, close.
 - `times`: durations and event times as people write them.
 
+State of one task, after Gearpump:
+- `monoids`: values that add up; `monoid_state`: state that tells epochs apart; `window_state`: the
+  same over a sliding window; `checkpoint_manager`: checkpoints by event time.
+
 One application:
 - `placement`: which executor gets which task.
 - `task_manager`: what starts, what restarts after a failure, and the end; `decisions`: what it can
   tell an app master to do. It has `executors`, a process for each that it wants, and regions:
-- `regions`: the connected parts of a dag; `region`: one of them at work, attempt after attempt.
+- `regions`: the connected parts of a dag; `region`: one of them at work, attempt after attempt;
+  `region_set`: all of them.
 - `deployment`: the start-up and the end of the tasks of a region, step by step.
-- `epochs`: when an epoch is complete, and what a restart needs.
-- `incidents`: what goes wrong, each failure counted once.
+- `epochs`: one attempt's epochs, complete, given up, committed; `epoch_pace`: when the next begins;
+  `epoch_cut`: at which event time it ends; `epoch_history`: which are kept, which files are
+  garbage; `region_epochs`: all of it, attempt after attempt.
+- `incidents`: what goes wrong, each failure counted once; `causes`: texts.
+- `coordinator_log`: what app masters must know of each other, as messages and views;
+  `coordinator_segments`: who may append, in steps; `coordinator_codec`: its files as bytes.
 - `clock`: the application clock, stalls, and what holds it (`lazy_min` makes it cheap).
 - `progress`: how far the application is.
 - `restart`: how often something may fail, and when it is tried again.
@@ -34,6 +43,7 @@ The cluster:
 - `registry`: the master's applications and the states they go through.
 - `master_state`: all that a master must not forget; `master_commands`: what changes it.
 - `app_masters`: which of them run, are launched again, or given up.
+- `checkpoint_names`: the cluster's id, where applications store, what they begin with.
 - `scheduling`: requests for slots and the workers that have them.
 
 Start with `dag`, then `flow`, then `clock`.

@@ -7,7 +7,7 @@ is processed before: a link that is ahead waits for the others. Gearpump cuts by
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -37,12 +37,21 @@ class LinkAlignment(Generic[M]):
     message of an epoch after ``n``, and behind it none up to ``n``; an `EpochEnd` stands there as
     soon as all links have ended the epoch, and then no link has a held message of the next.
 
+    Unless it ``is_holding_back``: then every message is passed on at once, and an `EpochEnd` only
+    says that nothing of the epoch will follow; messages of later ones may stand before it. Until
+    the epoch ends, `hold_back` lets links wait that are ahead, all the same.
+
     Args:
         links: the senders.
         epoch: the first epoch of all links.
+        is_holding_back: whether links that are ahead wait.
     """
 
-    def __init__(self, links: Iterable[TaskId], epoch: int) -> None:
+    def __init__(
+        self, links: Iterable[TaskId], epoch: int, *, is_holding_back: bool = True
+    ) -> None:
+        self._is_holding_back = is_holding_back
+        self._is_enough = False  # Links that are ahead wait, though they need not.
         self.epoch = epoch  #: What is passed on now belongs to it.
         self._newest = dict.fromkeys(links, epoch)
         #: Of the links that have ended the epoch; the first one of each has a number.
@@ -71,6 +80,8 @@ class LinkAlignment(Generic[M]):
             if epoch < newest:
                 raise MessageLost(f"from task {link}: epoch {epoch} came after epoch {newest}")
             self._newest[link] = epoch
+        if not self._is_holding_back:
+            return self._passed(link, message, epoch)
         held = self._held.get(link)
         if held is not None:
             held.append((epoch, message))
@@ -79,6 +90,31 @@ class LinkAlignment(Generic[M]):
             return (message,)
         self._held[link] = deque([(epoch, message)])
         return self._end_epochs()
+
+    def hold_back(self) -> None:
+        """Until the epoch ends, pass nothing more on of links that have ended it."""
+        self._is_enough = True
+
+    def _passed(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
+        """Pass a message on, and say if it was the last link that has ended an epoch."""
+        is_ahead = self._is_enough and epoch is not None and epoch > self.epoch
+        is_held = is_ahead or link in self._held
+        if is_held:
+            self._held.setdefault(link, deque()).append((epoch, message))
+        if min(self._newest.values()) == self.epoch:
+            return () if is_held else (message,)
+        return [*self._let_go(), *(() if is_held else (message,))]
+
+    def _let_go(self) -> Iterator[M | EpochEnd]:
+        """Say which epochs have ended, and pass on what was held back of later ones."""
+        held, self._held, self._is_enough = self._held, {}, False
+        first = {link: _first_epoch(those) for link, those in held.items()}
+        self.epoch = min((self._newest | first).values())
+        yield EpochEnd(self.epoch - 1)
+        yield from (message for those in held.values() for _, message in those)
+        if (reached := min(self._newest.values())) > self.epoch:
+            self.epoch = reached
+            yield EpochEnd(reached - 1)
 
     def _end_epochs(self) -> list[M | EpochEnd]:
         """Go on as far as all links have come."""

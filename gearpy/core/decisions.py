@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gearpy.core.deployment import Send
+from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.epoch_pace import PacePolicy
 from gearpy.core.epochs import Manifest
 from gearpy.core.executors import ExecutorCommand
 from gearpy.core.restart import RestartPolicy
@@ -15,6 +17,9 @@ __all__ = [
     "Command",
     "DropSnapshots",
     "Ended",
+    "EpochAborted",
+    "EpochsRetired",
+    "FellBack",
     "RecoveryLimits",
     "StoreManifest",
     "Survived",
@@ -30,7 +35,12 @@ class RecoveryLimits:
     step_timeout_ms: int
     start_timeout_ms: int
     allocation_timeout_ms: int
+    epoch_cut: EpochCut
+    epoch_pace: PacePolicy
     epoch_interval_ms: int
+    max_overhead_percent: int
+    max_replay_ms: int
+    epoch_timeout_ms: int
     epochs_retained: int
     stall_after_ms: int
 
@@ -42,9 +52,54 @@ class Activated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreManifest:
-    """Store a complete epoch durably, then call `TaskManager.on_manifest_stored`."""
+    """Store a complete epoch durably, then call `TaskManager.on_manifest_stored`.
+
+    Comes again until that is called. Until then no attempt of the region begins, and no sink is
+    told that the epoch is complete.
+    """
 
     manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsRetired:
+    """Enough newer epochs are stored: forget these, before their files are deleted."""
+
+    region: int
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochAborted:
+    """An epoch was given up; the next one follows. For the log."""
+
+    region: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FellBack:
+    """These epochs are never gone back to: a file that they need is damaged.
+
+    Must be durable before what is decided after it is done: sinks will drop what they wrote since
+    epoch ``to``, so that no app master may go on from a later one.
+    """
+
+    region: int
+    epochs: tuple[int, ...]
+    to: int
+    location: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """What has happened, for people."""
+        names = ", ".join(map(str, self.epochs))
+        return (
+            f"region {self.region} falls back to epoch {self.to}, as epoch {names} cannot be "
+            f"read: {self.location}: {self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,5 +130,14 @@ class Ended:
 
 
 Command: TypeAlias = (
-    ExecutorCommand | Send | Activated | StoreManifest | DropSnapshots | Survived | Ended
+    ExecutorCommand
+    | Send
+    | Activated
+    | StoreManifest
+    | EpochsRetired
+    | EpochAborted
+    | FellBack
+    | DropSnapshots
+    | Survived
+    | Ended
 )

@@ -13,12 +13,14 @@ from gearpy.messages.app import (
     ExecutorMessage,
     LaunchTasks,
     SnapshotFile,
+    SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
     TaskLaunch,
     TaskLocation,
     TaskLocationsReady,
     TaskLocationsReceived,
+    TaskOffsets,
     TasksLaunched,
     TasksStarted,
     TasksStopped,
@@ -89,10 +91,12 @@ class Failed:
     """The start-up, or an executor, has failed; ``cause`` says where and what to look at.
 
     ``silent`` are the executors that did not answer in time; they are asked nothing more.
+    ``damaged`` tells what the tasks could not go on from, if that was it.
     """
 
     cause: str
     silent: tuple[ExecutorId, ...] = ()
+    damaged: SnapshotsDamaged | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,9 @@ class Stopped:
 
 
 Command: TypeAlias = Send | Ready | Failed | Stopped
-_Answer: TypeAlias = TasksLaunched | TaskLocationsReceived | TasksStarted | TasksStopped
+_Answer: TypeAlias = (
+    TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
+)
 
 
 class Deployment:
@@ -129,7 +135,8 @@ class Deployment:
         first_session: tasks get sessions from here on.
         step_timeout_ms: each step ends within this time.
         epoch: what the first records belong to.
-        snapshots: what the tasks go on from.
+        snapshots: what the tasks go on from, in the order in which it is read.
+        overrides: places of sources that count more.
         start_time_ms: event time at which sources open.
     """
 
@@ -145,6 +152,7 @@ class Deployment:
         step_timeout_ms: int,
         epoch: int = 1,
         snapshots: Sequence[SnapshotFile] = (),
+        overrides: Sequence[TaskOffsets] = (),
         start_time_ms: int = MIN_MS,
     ) -> None:
         assert placement, "a region has tasks"
@@ -157,6 +165,7 @@ class Deployment:
         self._step_timeout_ms = step_timeout_ms
         self._epoch = epoch
         self._snapshots = tuple(snapshots)
+        self._overrides = tuple(overrides)
         self._start_time_ms = start_time_ms
         self._state: DeploymentState = "created"
         self._waiting_for: dict[ExecutorId, None] = {}  # A set that keeps its order.
@@ -211,6 +220,14 @@ class Deployment:
     def on_tasks_launched(self, message: TasksLaunched, now_ms: int) -> list[Command]:
         """When the tasks of all executors exist, tell everybody where they are."""
         return self._on_answer("launching", message, now_ms)
+
+    def on_snapshots_damaged(self, message: SnapshotsDamaged, now_ms: int) -> list[Command]:
+        """Fail: from these snapshots the tasks of an executor cannot go on."""
+        if not self._is_awaited("launching", message):
+            return self._ignore()
+        what = message.location or "the snapshots"
+        cause = f"executor {message.executor_id} could not read {what}: {message.reason}"
+        return self._fail(cause, now_ms, damaged=message)
 
     def on_task_locations_received(
         self, message: TaskLocationsReceived, now_ms: int
@@ -318,9 +335,11 @@ class Deployment:
             return [Stopped(errors=tuple(self._errors), silent=self._silent)]
         return self._step_messages()
 
-    def _fail(self, cause: str, now_ms: int) -> list[Command]:
+    def _fail(
+        self, cause: str, now_ms: int, *, damaged: SnapshotsDamaged | None = None
+    ) -> list[Command]:
         self._go("fail", now_ms)
-        return [Failed(cause=cause, silent=self._silent)]
+        return [Failed(cause=cause, silent=self._silent, damaged=damaged)]
 
     def _ignore(self) -> list[Command]:
         self._ignored += 1
@@ -360,6 +379,7 @@ class Deployment:
             tasks=tuple(TaskLaunch(task_id=each, session=self._sessions[each]) for each in tasks),
             epoch=self._epoch,
             snapshots=tuple(file for file in self._snapshots if wanted & set(file.tasks)),
+            overrides=tuple(each for each in self._overrides if each.task_id in wanted),
         )
 
     def _locations(self) -> TaskLocationsReady:

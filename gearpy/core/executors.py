@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
-from gearpy.messages.app import RegisterExecutor
+from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation, ExecutorSummary
 
 __all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSlots", "Stop"]
@@ -110,6 +110,14 @@ class ExecutorManager:
         """Tell whether a process is the one that counts."""
         seat = self._seats.get(executor_id)
         return seat is not None and seat.status != "waiting" and seat.launch == launch
+
+    def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
+        """Return which executors that are up are at the ends of a link, with their launches."""
+        return tuple(
+            (executor_id, each.launch)
+            for executor_id, each in self.running.items()
+            if executor_id == message.executor_id or each.data_address == message.address
+        )
 
     def waiting_since_ms(self) -> int | None:
         """Return since when the oldest request for slots waits."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gearpy.core.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.ids import ExecutorId
+from gearpy.messages.app import LinkBroken
 from gearpy.messages.cluster import ErrorCard
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ class BrokenLink:
     attempts: frozenset[int]
     is_known: bool = False
 
+    @property
+    def name(self) -> str:
+        """Which link it is, for people."""
+        return f"link of executors {' and '.join(str(executor_id) for executor_id, _ in self.ends)}"
+
 
 Suspicion: TypeAlias = SilentExecutor | BrokenLink
 
@@ -111,6 +117,20 @@ class Suspicions:
     def add(self, suspicion: Suspicion, now_ms: int) -> None:
         """Keep one for a moment."""
         self._waiting.append((now_ms + _GRACE_MS, suspicion))
+
+    def on_link_broken(
+        self,
+        message: LinkBroken,
+        ends: tuple[tuple[ExecutorId, int], ...],
+        attempts: frozenset[int],
+        now_ms: int,
+    ) -> None:
+        """Keep that a link between these processes is broken, which these attempts may use."""
+        cause = (
+            f"the link from executor {message.executor_id} to {message.address} broke: "
+            f"{message.reason}"
+        )
+        self.add(BrokenLink(cause, ends, attempts, is_known=self.is_broken(ends)), now_ms)
 
     def is_broken(self, ends: tuple[tuple[ExecutorId, int], ...]) -> bool:
         """Tell whether somebody has complained about this link a moment ago."""

@@ -22,6 +22,7 @@ __all__ = [
     "LaunchAppMaster",
     "LoseAppMaster",
     "MasterCommand",
+    "NameCluster",
     "RemoveQuarantined",
     "StoreValue",
     "Submit",
@@ -31,6 +32,13 @@ __all__ = [
 
 #: Raised when an older gearpy could misread a record; a field with a default needs no new one.
 _VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameCluster:
+    """Give a cluster that has no id this one; which it has is the result."""
+
+    cluster_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +71,16 @@ class LaunchAppMaster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseAppMaster:
-    """The app master of this launch is given up, whether it lives or not."""
+    """The app master of this launch is given up, whether it lives or not.
+
+    ``restarts`` is how many of the application's regions had been restarted by then, as far as the
+    master had heard.
+    """
 
     app_id: AppId
     launch: int
     at_ms: int
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +128,8 @@ class ForgetEnded:
 
 
 MasterCommand: TypeAlias = (
-    Submit
+    NameCluster
+    | Submit
     | ChangeStatus
     | LaunchAppMaster
     | LoseAppMaster
@@ -127,6 +141,7 @@ MasterCommand: TypeAlias = (
 )
 
 _CLASSES: Final[tuple[type[MasterCommand], ...]] = (
+    NameCluster,
     Submit,
     ChangeStatus,
     LaunchAppMaster,

@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from gearpy.core.checkpoint_names import ResumePoint
 from gearpy.core.master_commands import (
     AddQuarantined,
     AddWorker,
@@ -14,12 +15,13 @@ from gearpy.core.master_commands import (
     LaunchAppMaster,
     LoseAppMaster,
     MasterCommand,
+    NameCluster,
     RemoveQuarantined,
     StoreValue,
     Submit,
 )
 from gearpy.core.registry import TERMINAL, Registry
-from gearpy.errors import ProtocolError
+from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary, SubmitApplication
@@ -53,6 +55,7 @@ class _Application:
     values: dict[str, bytes] = field(default_factory=dict)
     quarantined: dict[int, QuarantinedRecord] = field(default_factory=dict)
     next_quarantined: int = 1
+    restarts: int = 0  # Of regions, under app masters that were lost.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class _Snapshot:
     next_app: int
     next_worker: int
     applications: list[tuple[ApplicationSummary, _Application]]
+    cluster_id: str = ""
 
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
@@ -67,18 +71,20 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Snapshot)
 
 
 class MasterState:
-    """Applications with their launches, values and quarantined records; and worker ids.
+    """The cluster's id; applications with all that was stored of them; and worker ids.
 
     Not stored: workers, slots, and how far living applications are; they tell it again.
 
-    Invariant: equal commands give equal states and results. Ids and numbers are never used
-    again. Values of an application end with it; all else of it when it is forgotten.
+    Invariant: equal commands give equal states and results. The cluster keeps its first
+    id; ids and numbers of all else are never used again. Values of an application end with it;
+    all else of it when it is forgotten.
     """
 
     def __init__(self) -> None:
         self._registry = Registry()
         self._applications: dict[AppId, _Application] = {}
         self._next_worker = 0
+        self._cluster_id = ""
 
     # -- changes ---------------------------------------------------------------------------
 
@@ -89,6 +95,9 @@ class MasterState:
         returned is then None or false.
         """
         match command:
+            case NameCluster():
+                self._cluster_id = self._cluster_id or command.cluster_id
+                return self._cluster_id
             case Submit():
                 return self._submit(command)
             case ChangeStatus():
@@ -112,7 +121,7 @@ class MasterState:
                 assert_never(command)
 
     def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
-        """Take how far a living application is; this is not stored."""
+        """Take how far a living application is, as `whole` gives it; this is not stored."""
         self._registry.on_progress(app_id, progress)
 
     def _submit(self, command: Submit) -> AppId:
@@ -147,7 +156,9 @@ class MasterState:
         newest = self.newest_launch(command.app_id)
         if newest is None or newest.number != command.launch or newest.is_lost:
             return False
-        self._applications[command.app_id].launches[-1] = replace(newest, is_lost=True)
+        application = self._applications[command.app_id]
+        application.launches[-1] = replace(newest, is_lost=True)
+        application.restarts = max(application.restarts, command.restarts)
         self._registry.on_status(command.app_id, "pending", now_ms=command.at_ms)
         return True
 
@@ -197,7 +208,34 @@ class MasterState:
 
         The name of ``instead_of`` counts as free: it will have ended by then.
         """
-        return self._registry.refusal_of(request, instead_of=instead_of)
+        refusal = self._registry.refusal_of(request, instead_of=instead_of)
+        return refusal or self._resume_refusal(request)
+
+    def _resume_refusal(self, request: SubmitApplication) -> str:
+        if not request.resume_from:
+            return ""
+        try:
+            point = ResumePoint.parse(request.resume_from)
+        except ConfigError as error:
+            return f"application {request.name!r}: {error}"
+        if point.cluster_id == self._cluster_id and self.is_living(point.app_id):
+            return (
+                f"application {request.name!r} cannot begin with a checkpoint of application "
+                f"{point.app_id} while that runs and replaces its checkpoints: stop it first"
+            )
+        return ""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; empty before it has one."""
+        return self._cluster_id
+
+    def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
+        """Return what an app master reports, with the restarts under those before it."""
+        known = self._applications.get(app_id)
+        if known is None or not known.restarts:
+            return reported
+        return replace(reported, restarts=known.restarts + reported.restarts)
 
     def get(self, app_id: AppId) -> ApplicationSummary | None:
         """Return one application, or None if it is unknown or forgotten."""
@@ -256,6 +294,7 @@ class MasterState:
             applications=[
                 (_stored(each), self._applications[each.app_id]) for each in self.summaries()
             ],
+            cluster_id=self._cluster_id,
         )
         return msgspec.msgpack.encode((_VERSION, snapshot))
 
@@ -284,6 +323,7 @@ class MasterState:
         state._registry = Registry(next_id=snapshot.next_app, applications=summaries)
         state._applications = {each.app_id: more for each, more in snapshot.applications}
         state._next_worker = snapshot.next_worker
+        state._cluster_id = snapshot.cluster_id
         return state
 
 

@@ -4,10 +4,10 @@ Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the
 application, and the restarts of its whole life are counted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from gearpy.core import deployment
+from gearpy.core import causes, deployment
 from gearpy.core.clock import ClockService
 from gearpy.core.dag import Dag
 from gearpy.core.decisions import (
@@ -15,32 +15,31 @@ from gearpy.core.decisions import (
     Command,
     DropSnapshots,
     Ended,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
     RecoveryLimits,
     StoreManifest,
     Survived,
 )
+from gearpy.core.deployment import Send
 from gearpy.core.epochs import Manifest
-from gearpy.core.executors import (
-    ExecutorCommand,
-    ExecutorManager,
-    Launch,
-    Release,
-    RequestSlots,
-    Stop,
-)
-from gearpy.core.graph_difference import graph_difference
+from gearpy.core.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
 from gearpy.core.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.placement import place
 from gearpy.core.region import Region, StepAnswer
-from gearpy.core.regions import regions_of
+from gearpy.core.region_set import RegionSet
 from gearpy.core.restart import GiveUp
-from gearpy.ids import MIN_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
+    EpochCommitted,
     EpochStored,
     LinkBroken,
     RegisterExecutor,
+    SnapshotsDamaged,
     TaskClock,
     TaskFailed,
+    TaskOffsets,
 )
 from gearpy.messages.cluster import Allocation, ErrorCard
 
@@ -52,6 +51,9 @@ __all__ = [
     "Command",
     "DropSnapshots",
     "Ended",
+    "EpochAborted",
+    "EpochsRetired",
+    "FellBack",
     "Launch",
     "RecoveryLimits",
     "Release",
@@ -66,8 +68,8 @@ __all__ = [
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32
 _EXECUTOR_LAUNCHES: Final = 10_000
-
-Send = deployment.Send
+#: So long the master may give out slots of a worker that is lost.
+_LATE_SLOTS_MS: Final = 2_000
 
 
 class TaskManager:
@@ -75,19 +77,23 @@ class TaskManager:
 
     Every event returns what to do. Of a failure only the region it is in is stopped, in place;
     it starts again from its newest complete epoch when its executors are there and the pause
-    that the budget asks for is over.
+    that the budget asks for is over. When all tasks of a region have come to their end, it is
+    stopped as soon as one last epoch is stored and all sinks know.
 
     Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
-    A failure costs one restart, however it shows. What time can bring about happens at the next
-    tick at the latest. `Ended` comes once, after it only `Release` and `DropSnapshots`.
+    A failure costs one restart, however it shows; that an epoch is damaged costs none. What time
+    can bring about happens at the next tick at the latest. `Ended` comes once, after it only
+    `Release`, `EpochsRetired` and `DropSnapshots`.
 
     Args:
         dag: the application.
         executors: how many share its tasks.
         limits: budgets and time-outs.
         launch: how often the app master was launched; of two, the later one's tasks count.
-        manifests: the newest stored epoch of regions, found by a relaunched app master.
         rng: spreads pauses.
+        manifests: the stored epochs of all regions, found by a relaunched app master.
+        overrides: places of sources that count more than the newest of those epochs.
+        owns: which files, by location, belong to this application; no other is ever deleted.
     """
 
     def __init__(
@@ -100,6 +106,8 @@ class TaskManager:
         rng: "Random",
         now_ms: int,
         manifests: Iterable[Manifest] = (),
+        overrides: Iterable[TaskOffsets] = (),
+        owns: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self.dag = dag
         self._limits = limits
@@ -110,6 +118,8 @@ class TaskManager:
         #: They have lost executors. When such a worker is lost, too, that was its end, and what was
         #: launched there meanwhile is no failure of its own.
         self._failing_workers: set[ActorPath] = set()
+        #: When each was lost. The master may still have granted slots there a moment before.
+        self._lost_workers: dict[ActorPath, int] = {}
         self._next_attempt = launch << _LAUNCH_SHIFT
         self._next_session = (launch << _LAUNCH_SHIFT) + 1
         self.executors = ExecutorManager(
@@ -117,19 +127,20 @@ class TaskManager:
             executors=min(executors, dag.task_count),
             first_launch=(launch - 1) * _EXECUTOR_LAUNCHES + 1,
         )
-        placement = place(dag, self.executors.slots)
-        found = {manifest.region: manifest for manifest in manifests}
-        self.regions = [
-            self._region(number, pids, placement, found.get(number))
-            for number, pids in enumerate(regions_of(dag))
-        ]
-        self._region_of = {task: each for each in self.regions for task in each.placement}
+        self.regions = RegionSet(
+            dag,
+            place(dag, self.executors.slots),
+            limits,
+            manifests=manifests,
+            overrides=overrides,
+            owns=owns,
+        )
         self.clock = ClockService(
             dag,
             dict.fromkeys(dag.tasks(), SessionId(0)),
             stall_after_ms=limits.stall_after_ms,
             now_ms=now_ms,
-            start_ms=min((each.history.clock_ms for each in self.regions), default=MIN_MS),
+            start_ms=self.regions.clock_ms,
         )
         self.reports: dict[TaskId, TaskClock] = {}
         self._is_active = False
@@ -137,31 +148,12 @@ class TaskManager:
         self._ending: Ended | None = None
         self.is_ended = False
 
-    def _region(
-        self,
-        number: int,
-        pids: Iterable[ProcessorId],
-        placement: Mapping[TaskId, ExecutorId],
-        newest: Manifest | None,
-    ) -> Region:
-        return Region(
-            number=number,
-            tasks=self.dag.tasks_of(*pids),
-            placement=placement,
-            version=self.dag.version,
-            newest=newest,
-            retained=self._limits.epochs_retained,
-            interval_ms=self._limits.epoch_interval_ms,
-            step_timeout_ms=self._limits.step_timeout_ms,
-        )
-
     # -- questions -------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
         """The epoch that every region could go back to; 0 for the beginning."""
-        newest = [each.history.newest for each in self.regions]
-        return min((each.epoch if each else 0) for each in newest)
+        return self.regions.epoch
 
     @property
     def restarts(self) -> int:
@@ -171,16 +163,18 @@ class TaskManager:
     @property
     def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
         """The tasks of each executor."""
-        tasks: dict[ExecutorId, list[TaskId]] = {}
-        for region in self.regions:
-            for task, executor_id in region.placement.items():
-                tasks.setdefault(executor_id, []).append(task)
-        return tasks
+        return self.regions.tasks_of_executors
+
+    def newest_manifests(self) -> list[Manifest]:
+        """Return the newest complete epoch of each region that has one."""
+        return self.regions.newest_manifests
 
     def executor_of(self, task: TaskId) -> ExecutorId | None:
-        """Return where a task runs at present; None if it does not run."""
-        region = self._region_of.get(task)
-        return region.placement[task] if region is not None and region.is_running else None
+        """Return where a task takes records at present; None if it does not."""
+        region = self.regions.of_task(task)
+        if region is None or not region.is_running or region.epochs.is_finished:
+            return None  # At the end its last epoch may have ended: what came now would be lost.
+        return region.placement[task]
 
     # -- executors -------------------------------------------------------------------------
 
@@ -207,7 +201,7 @@ class TaskManager:
             return []
         commands: list[Command] = []
         if message.graph_hash != self.dag.structural_hash():
-            commands += self._fail(ErrorCard(cause=self._mismatch(message)), now_ms)
+            commands += self._fail(causes.other_graph(self.dag, message), now_ms)
         return self._settled(commands, now_ms)
 
     def on_executor_gone(
@@ -223,7 +217,12 @@ class TaskManager:
     def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
         """Count everything that a worker has started as gone."""
         commands: list[Command] = []
-        is_known = worker in self._failing_workers
+        self._lost_workers = {
+            each: at_ms
+            for each, at_ms in self._lost_workers.items()
+            if now_ms - at_ms < _LATE_SLOTS_MS
+        }
+        is_known = worker in self._failing_workers or worker in self._lost_workers
         for executor_id, launch in self.executors.on_worker(worker):
             is_up = executor_id in self.executors.running
             commands += self._lose(
@@ -234,26 +233,27 @@ class TaskManager:
                 is_known=is_known and not is_up,
             )
         self._failing_workers.discard(worker)
+        self._lost_workers.setdefault(worker, now_ms)
         return self._settled(commands, now_ms)
 
     # -- tasks -----------------------------------------------------------------------------
 
     def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
         """Take an executor's answer to a step of a start or an end."""
-        region = self._region_in(answer.attempt)
+        region = self.regions.in_attempt(answer.attempt)
         if region is None or self.is_ended:
             return []
         steps = region.on_answer(answer, now_ms)
         return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
 
     def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
-        """Take what tasks report; end a region whose tasks have all come to their end."""
+        """Take what tasks report; begin to close a region whose tasks have come to their end."""
         for clock in clocks:
-            region = self._region_of.get(clock.task_id)
+            region = self.regions.of_task(clock.task_id)
             if region is None or region.sessions.get(clock.task_id) != clock.session:
                 continue
             self.reports[clock.task_id] = clock
-            region.on_clock(clock)
+            region.epochs.on_clock(clock)
             self.clock.on_report(
                 clock.task_id,
                 clock.session,
@@ -262,12 +262,12 @@ class TaskManager:
                 idle=clock.idle,
                 now_ms=now_ms,
             )
-        is_over = any(region.is_finished for region in self.regions)
+        is_over = any(region.epochs.is_finished for region in self.regions)
         return self._settled([], now_ms) if is_over else []
 
     def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
         """Restart the region of a task that raised or lost messages."""
-        region = self._region_of.get(message.task_id)
+        region = self.regions.of_task(message.task_id)
         if region is None or region.sessions.get(message.task_id) != message.session:
             return []
         if not region.may_fail or self._ending is not None:
@@ -280,25 +280,10 @@ class TaskManager:
 
     def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
         """Remember it, if both ends are there; one may be reported gone in a moment."""
-        ends = {
-            executor_id: each.launch
-            for executor_id, each in self.executors.running.items()
-            if executor_id == message.executor_id or each.data_address == message.address
-        }
-        attempts = frozenset(
-            region.attempt
-            for region in self.regions
-            if region.attempt is not None and region.is_linked and ends.keys() <= region.executors
-        )
+        ends = self.executors.ends_of(message)
+        attempts = self.regions.linked_attempts(executor_id for executor_id, _ in ends)
         if len(ends) > 1 and attempts:
-            link = BrokenLink(
-                f"the link from executor {message.executor_id} to {message.address} broke: "
-                f"{message.reason}",
-                tuple(ends.items()),
-                attempts,
-                is_known=self._suspicions.is_broken(tuple(ends.items())),
-            )
-            self._suspicions.add(link, now_ms)
+            self._suspicions.on_link_broken(message, ends, attempts, now_ms)
         return []
 
     def fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
@@ -310,34 +295,34 @@ class TaskManager:
         commands: list[Command] = []
         for region in self.regions:
             if region.state == "deployed":
-                region.resume_at_ms = now_ms
-                stopping = region.stop(completed=False, now_ms=now_ms)
-                commands += self._after(region, stopping, now_ms)
+                commands += self._begin_again(region, now_ms)
         return self._settled(commands, now_ms)
 
     # -- epochs ----------------------------------------------------------------------------
 
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
         """Note what an executor has stored; what came too late is deleted."""
-        region = self._region_in(message.attempt)
+        region = self.regions.that_knew(message.attempt)
         if region is None:
-            is_needed = any(each.history.needs(message.snapshot) for each in self.regions)
-            return [] if is_needed else [DropSnapshots(files=(message.snapshot,))]
-        manifest = region.on_epoch_stored(message, now_ms)
-        return self._drops() if manifest is None else [StoreManifest(manifest=manifest)]
+            return []
+        commands = region.epochs.on_stored(message, now_ms)
+        return commands + self._drops()
 
-    def on_manifest_stored(self, region: int, epoch: int) -> list[Command]:
-        """Delete what a restart will not go back to any more."""
-        self.regions[region].on_manifest_stored(epoch)
-        return self._drops()
+    def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
+        """Tell the sinks; delete what a restart will not go back to any more."""
+        commands = self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
+        return self._settled(commands, now_ms)
 
-    def newest_manifests(self) -> list[Manifest]:
-        """Return the newest complete epoch of each region that has one."""
-        newest = (region.history.newest for region in self.regions)
-        return [manifest for manifest in newest if manifest is not None]
+    def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
+        """Note that the sinks of an executor show what belongs to an epoch."""
+        region = self.regions.in_attempt(message.attempt)
+        if region is None or self.is_ended:
+            return []
+        region.epochs.on_committed(message)
+        return self._settled([], now_ms) if region.epochs.is_closed else []
 
     def _drops(self) -> list[Command]:
-        files = tuple(file for region in self.regions for file in region.take_garbage())
+        files = self.regions.take_garbage()
         return [DropSnapshots(files=files)] if files else []
 
     # -- time ------------------------------------------------------------------------------
@@ -349,11 +334,6 @@ class TaskManager:
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
         for region in self.regions:
             commands += self._after(region, region.on_tick(now_ms), now_ms)
-            begin = region.epoch_due(now_ms)
-            if begin is not None:
-                commands += [
-                    Send(executor_id=each, message=begin) for each in sorted(region.executors)
-                ]
         return self._settled(commands, now_ms)
 
     def _check_executors(self, now_ms: int) -> list[Command]:
@@ -369,7 +349,12 @@ class TaskManager:
         timeout_ms = self._limits.allocation_timeout_ms
         if since_ms is None or self._is_master_away or now_ms - since_ms < timeout_ms:
             return commands
-        return commands + self._fail(ErrorCard(cause=self._no_slots()), now_ms)
+        cause = causes.too_few_slots(
+            wanted=self.dag.task_count,
+            missing=self.executors.waiting_slots,
+            timeout_ms=timeout_ms,
+        )
+        return commands + self._fail(cause, now_ms)
 
     def _check_suspicions(self, now_ms: int) -> list[Command]:
         commands: list[Command] = []
@@ -389,32 +374,27 @@ class TaskManager:
         is_between_living = all(self.executors.is_current(*end) for end in link.ends)
         if not affected or not is_between_living or self._ending is not None:
             return []
-        names = " and ".join(str(executor_id) for executor_id, _ in link.ends)
-        what = f"link of executors {names}"
         error = ErrorCard(cause=link.cause)
-        return self._on_trouble(affected, what, error, now_ms, is_known=link.is_known)
+        return self._on_trouble(affected, link.name, error, now_ms, is_known=link.is_known)
 
     # -- starts, restarts, the end ---------------------------------------------------------
 
     def _settled(self, commands: list[Command], now_ms: int) -> list[Command]:
         """Add what can go on now that an event is dealt with."""
         if self._ending is None:
-            commands += self._complete_finished(now_ms)
+            commands += self._stop_closed(now_ms)
             commands += self._deploy_all(now_ms)
             commands += self._activated()
-            commands += self._request(now_ms)
+            commands += self.executors.request(self.regions.needed_executors, now_ms)
+        if not self.is_ended:
+            for region in self.regions:
+                commands += region.epochs.advance(now_ms)
         return commands + self._drops() + self._end_if_done()
 
-    def _request(self, now_ms: int) -> list[ExecutorCommand]:
-        needed = {
-            each for region in self.regions for each in region.executors if region.needs(each)
-        }
-        return self.executors.request(needed, now_ms)
-
-    def _complete_finished(self, now_ms: int) -> list[Command]:
+    def _stop_closed(self, now_ms: int) -> list[Command]:
         commands: list[Command] = []
         for region in self.regions:
-            if region.state == "deployed" and region.is_finished:
+            if region.state == "deployed" and region.epochs.is_closed:
                 stopping = region.stop(completed=True, now_ms=now_ms)
                 commands += self._after(region, stopping, now_ms)
         return commands
@@ -423,8 +403,7 @@ class TaskManager:
         commands: list[Command] = []
         running = self.executors.running
         for region in self.regions:
-            is_due = region.state == "waiting" and now_ms >= region.resume_at_ms
-            if not is_due or not region.executors <= running.keys():
+            if not region.is_due(running.keys(), now_ms):
                 continue
             steps = region.deploy(
                 attempt=self._next_attempt,
@@ -439,9 +418,7 @@ class TaskManager:
         return commands
 
     def _activated(self) -> list[Command]:
-        if self._is_active or not all(
-            each.is_running or each.state == "done" for each in self.regions
-        ):
+        if self._is_active or not self.regions.are_active:
             return []
         self._is_active = True
         return [Activated()]
@@ -456,7 +433,7 @@ class TaskManager:
                 case deployment.Send():
                     commands.append(step)
                 case deployment.Ready():
-                    region.on_ready(now_ms)
+                    region.epochs.on_ready(now_ms)
                 case deployment.Failed():
                     commands += self._on_start_failed(region, step, now_ms)
                 case deployment.Stopped():
@@ -466,11 +443,26 @@ class TaskManager:
     def _on_start_failed(
         self, region: Region, failed: deployment.Failed, now_ms: int
     ) -> list[Command]:
+        if failed.damaged is not None and region.epochs.is_damage(failed.damaged):
+            return self._on_damaged(region, failed.damaged, now_ms)
         error = ErrorCard(cause=failed.cause)
         commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
         for executor_id in failed.silent:
             commands += self._kill(executor_id, "it does not answer", now_ms)
         return commands
+
+    def _on_damaged(self, region: Region, damaged: SnapshotsDamaged, now_ms: int) -> list[Command]:
+        """Go back further, which is no failure of a program; never to the beginning unasked."""
+        fell_back = region.epochs.fall_back(damaged)
+        if fell_back is None:
+            manifests = region.history.manifests
+            return self._fail(causes.nothing_left(region.number, damaged, manifests), now_ms)
+        return [fell_back, *self._begin_again(region, now_ms)]
+
+    def _begin_again(self, region: Region, now_ms: int) -> list[Command]:
+        """Let a region start again at once, for nothing."""
+        region.resume_at_ms = now_ms
+        return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
 
     def _on_stopped(
         self, region: Region, stopped: deployment.Stopped, now_ms: int
@@ -564,31 +556,9 @@ class TaskManager:
         return commands
 
     def _end_if_done(self) -> list[Command]:
-        if self.is_ended or any(region.state != "done" for region in self.regions):
+        if self.is_ended or not self.regions.are_done:
             return []
         self.is_ended = True
         ended = self._ending or Ended(status="succeeded", cause=None)
         self._ending = ended
         return [*self.executors.stop_all(ended.status), ended]
-
-    def _region_in(self, attempt: int) -> Region | None:
-        return next((each for each in self.regions if each.attempt == attempt), None)
-
-    # -- texts -----------------------------------------------------------------------------
-
-    def _no_slots(self) -> str:
-        wanted, missing = self.dag.task_count, self.executors.waiting_slots
-        return (
-            f"got {wanted - missing} of {wanted} slots within "
-            f"{self._limits.allocation_timeout_ms // 1000} s: add workers, raise worker.slots, "
-            "lower the parallelism, or stop other applications"
-        )
-
-    def _mismatch(self, message: RegisterExecutor) -> str:
-        difference = graph_difference(self.dag.description, message.graph)
-        return (
-            f"executor {message.executor_id} built another graph than the app master "
-            f"({difference}): the program must build the same graph in every process; look for "
-            "what differs, such as arguments, environment, files that are read, random numbers, "
-            "or another version of a library"
-        )

@@ -1,9 +1,9 @@
 """From the plan to the graph that runs: chains of steps become one processor each.
 
 A step joins the chain of its input unless its records must be redistributed first (by key, or
-because its parallelism differs), or several steps read that input, or either is a user's own
-task, or it asks for a thread of its own. Gearpump: `Planner`, whose chaining rules refuse some
-orders; here any order chains.
+because its parallelism differs), or several steps read that input, or it reads a side output, or
+either is a user's own task, or it asks for a thread of its own. Gearpump: `Planner`, whose
+chaining rules refuse some orders; here any order chains.
 """
 
 from collections import Counter
@@ -18,13 +18,27 @@ from gearpy.core.partition import (
     Partitioner,
     ShufflePartitioner,
 )
-from gearpy.dsl.plan import FoldNode, Node, ProcessNode, ReadNode, RowNode, WriteNode
+from gearpy.dsl.plan import (
+    FoldNode,
+    Node,
+    ProcessNode,
+    ReadNode,
+    RowNode,
+    SideNode,
+    StateNode,
+    WriteNode,
+)
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.aggregate import RunningFold, WindowFold
 from gearpy.task.api import TaskContext
 from gearpy.task.application import Graph, Processor, StreamApplication, TaskFactory
 from gearpy.task.fused import fused_stages
-from gearpy.task.operators import ChainTask, SinkStage, SourceTask, Stage
+from gearpy.task.late import LATE
+from gearpy.task.operators import ChainTask, Stage
+from gearpy.task.sides import MAIN, SidePartitioner
+from gearpy.task.sink_stage import SinkStage
+from gearpy.task.source_task import SourceTask
+from gearpy.task.stateful import KeyedStage
 
 __all__ = ["lower"]
 
@@ -35,7 +49,31 @@ class _Chain:
 
     steps: list[Node]
     parallelism: int
+    #: Tags of the side outputs that somebody reads, by the step that makes them and its own tag.
+    sides: dict[tuple[Node, str], str] = field(default_factory=dict)
     processor: Processor | None = field(default=None)
+
+    def output(self, node: Node) -> str:
+        """Return the tag under which a node's records leave the task."""
+        if not isinstance(node, SideNode):
+            return MAIN
+        maker = node.inputs[0]
+        return self.sides.setdefault((maker, node.tag), f"{node.tag}@{self.steps.index(maker)}")
+
+
+@dataclass(slots=True, eq=False)
+class _Edge:
+    """An edge of the graph, for some of the outputs of its source."""
+
+    source: _Chain
+    target: _Chain
+    tags: set[str]
+
+    @property
+    def partitioner(self) -> Partitioner:
+        """Return how records are spread. Who makes no side outputs pays nothing for them."""
+        partitioner = _partitioner(self.source, self.target)
+        return SidePartitioner(partitioner, self.tags) if self.source.sides else partitioner
 
 
 def lower(name: str, nodes: Sequence[Node], *, parallelism: int) -> StreamApplication:
@@ -46,16 +84,17 @@ def lower(name: str, nodes: Sequence[Node], *, parallelism: int) -> StreamApplic
     """
     if not nodes:
         raise GraphError(f"application {name!r} has no steps: start with app.read(source)")
-    chains = _chains(nodes, parallelism)
+    chain_of = _chains(nodes, parallelism)
+    chains = list(dict.fromkeys(chain_of.values()))
+    edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
     graph = Graph()
-    for chain in dict.fromkeys(chains.values()):
+    for chain in chains:
         chain.processor = _processor(chain)
         graph.add(chain.processor)
-    for chain in dict.fromkeys(chains.values()):
-        for source in (chains[node] for node in chain.steps[0].inputs):
-            assert source.processor is not None
-            assert chain.processor is not None
-            graph.connect(source.processor, chain.processor, _partitioner(source, chain))
+    for edge in edges:
+        assert edge.source.processor is not None
+        assert edge.target.processor is not None
+        graph.connect(edge.source.processor, edge.target.processor, edge.partitioner)
     return StreamApplication(name, graph)
 
 
@@ -63,7 +102,7 @@ def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chai
     readers = Counter(source for node in nodes for source in node.inputs)
     chains: dict[Node, _Chain] = {}
     for node in nodes:
-        source = chains[node.inputs[0]] if node.inputs else None
+        source = chains[_maker(node.inputs[0])] if node.inputs else None
         wanted = _parallelism(node, source, default_parallelism)
         if source is not None and _joins(node, wanted, source, readers[node.inputs[0]]):
             source.steps.append(node)
@@ -73,12 +112,37 @@ def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chai
     return chains
 
 
+def _edges(chain: _Chain, chain_of: dict[Node, _Chain]) -> list[_Edge]:
+    """Return the edges to a chain, one for all that it reads of another.
+
+    Where it reads the same twice there are two, which is a mistake that the graph will tell.
+    """
+    edges: list[_Edge] = []
+    for node in chain.steps[0].inputs:
+        source = chain_of[_maker(node)]
+        tag = source.output(node)
+        for edge in edges:
+            if edge.source is source and tag not in edge.tags:
+                edge.tags.add(tag)
+                break
+        else:
+            edges.append(_Edge(source, chain, {tag}))
+    return edges
+
+
+def _maker(node: Node) -> Node:
+    """Return the step that makes the records of a node."""
+    return node.inputs[0] if isinstance(node, SideNode) else node
+
+
 def _parallelism(node: Node, source: _Chain | None, default: int) -> int:
     if node.parallelism is not None:
         return node.parallelism
     if isinstance(node, ReadNode):
         return _useful_parallelism(node, default)
-    return default if source is None or isinstance(node, FoldNode) else source.parallelism
+    if source is None or isinstance(node, (FoldNode, StateNode)):
+        return default
+    return source.parallelism
 
 
 def _useful_parallelism(node: ReadNode, default: int) -> int:
@@ -92,17 +156,24 @@ def _useful_parallelism(node: ReadNode, default: int) -> int:
 def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:
     if len(node.inputs) != 1 or readers > 1 or wanted != source.parallelism:
         return False
+    if isinstance(node.inputs[0], SideNode):
+        return False
     if isinstance(source.steps[0], ProcessNode) or isinstance(node, ProcessNode):
         return False
     if isinstance(node, WriteNode) and node.dispatcher != "default":
         return False
-    return not (isinstance(node, FoldNode) and node.key is not None)
+    return _key_of(node) is None
+
+
+def _key_of(node: Node) -> Callable[[Any], Any] | None:
+    """Return the key by which the records of a step must come."""
+    return node.key if isinstance(node, (FoldNode, ProcessNode, StateNode)) else None
 
 
 def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
-    head = target.steps[0]
-    if isinstance(head, (FoldNode, ProcessNode)) and head.key is not None:
-        return GroupByPartitioner(head.key)
+    key = _key_of(target.steps[0])
+    if key is not None:
+        return GroupByPartitioner(key)
     if source.parallelism == target.parallelism:
         return CoLocationPartitioner()
     return ShufflePartitioner()
@@ -111,30 +182,48 @@ def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
 def _processor(chain: _Chain) -> Processor:
     head = chain.steps[0]
     if isinstance(head, ProcessNode):
-        return Processor(head.task, chain.parallelism, head.name, dispatcher=head.dispatcher)
+        return Processor(
+            head.task, chain.parallelism, head.name, dispatcher=head.dispatcher, key=head.key
+        )
     name = " > ".join(step.name for step in chain.steps)
+    last = chain.steps[-1]
+    sink = last.sink if isinstance(last, WriteNode) else None
     if isinstance(head, ReadNode):
-        make = _source_task(head, chain.steps[1:])
-        return Processor(make, chain.parallelism, name, source=head.source)
+        return Processor(
+            _source_task(head, chain), chain.parallelism, name, source=head.source, sink=sink
+        )
     dispatcher = head.dispatcher if isinstance(head, WriteNode) else "default"
-    return Processor(_chain_task(chain.steps), chain.parallelism, name, dispatcher=dispatcher)
+    return Processor(_chain_task(chain), chain.parallelism, name, dispatcher=dispatcher, sink=sink)
 
 
-def _source_task(head: ReadNode, steps: Sequence[Node]) -> TaskFactory:
+def _source_task(head: ReadNode, of: _Chain) -> TaskFactory:
+    make_stages = _stage_maker(of.steps[1:], of)
+    tag = of.sides.get((head, LATE))
+    late = "drop" if head.late == "side" and tag is None else head.late
+
     def source(context: TaskContext) -> SourceTask:
-        return SourceTask(context, head.source, _stage_maker(steps))
+        return SourceTask(
+            context,
+            head.source,
+            make_stages,
+            late=late,
+            late_tag=tag or LATE,
+            idle_after_ms=head.idle_after_ms,
+        )
 
     return source
 
 
-def _chain_task(steps: Sequence[Node]) -> TaskFactory:
+def _chain_task(of: _Chain) -> TaskFactory:
+    make_stages = _stage_maker(of.steps, of)
+
     def chain(context: TaskContext) -> ChainTask:
-        return ChainTask(context, _stage_maker(steps))
+        return ChainTask(context, make_stages)
 
     return chain
 
 
-def _stage_maker(steps: Sequence[Node]) -> Callable[[TaskContext], Sequence[Stage]]:
+def _stage_maker(steps: Sequence[Node], chain: _Chain) -> Callable[[TaskContext], Sequence[Stage]]:
     def make(context: TaskContext) -> list[Stage]:
         stages: list[Stage] = []
         for is_row, run in groupby(steps, key=lambda step: isinstance(step, RowNode)):
@@ -144,22 +233,25 @@ def _stage_maker(steps: Sequence[Node]) -> Callable[[TaskContext], Sequence[Stag
                     operators, limit=context.limits.batch_records, rejects=context.rejects
                 )
             else:
-                stages += [stage for step in run for stage in _stage(step, context)]
+                stages += [stage for step in run for stage in _stage(step, chain, context)]
         return stages
 
     return make
 
 
-def _stage(step: Any, context: TaskContext) -> list[Stage]:
+def _stage(step: Node, chain: _Chain, context: TaskContext) -> list[Stage]:
     if isinstance(step, WriteNode):
         return [SinkStage(context, step.sink, step.name)]
     if isinstance(step, FoldNode):
-        return [_fold_stage(step, context)]
+        return [_fold_stage(step, chain, context)]
+    if isinstance(step, StateNode):
+        return [KeyedStage(context, step.name, step.key, step.function)]
     return []  # A merge passes its records on.
 
 
-def _fold_stage(step: FoldNode, context: TaskContext) -> Stage:
+def _fold_stage(step: FoldNode, chain: _Chain, context: TaskContext) -> Stage:
     if step.windows is not None:
+        tag = chain.sides.get((step, LATE))
         return WindowFold(
             context,
             step.name,
@@ -167,6 +259,8 @@ def _fold_stage(step: FoldNode, context: TaskContext) -> Stage:
             step.key,
             step.fold,
             limit=context.limits.batch_records,
+            late="drop" if step.late == "side" and tag is None else step.late,
+            late_tag=tag or LATE,
         )
     assert step.key is not None, "a running fold is by key"
-    return RunningFold(step.name, step.key, step.fold, context.rejects)
+    return RunningFold(context, step.name, step.key, step.fold)

@@ -9,8 +9,20 @@ from gearpy.task.aggregate import Fold
 from gearpy.task.api import Sink, Source
 from gearpy.task.application import TaskFactory
 from gearpy.task.fused import RowOperator
+from gearpy.task.late import SourceLate, WindowLate
+from gearpy.task.stateful import StateFunction
 
-__all__ = ["FoldNode", "MergeNode", "Node", "ProcessNode", "ReadNode", "RowNode", "WriteNode"]
+__all__ = [
+    "FoldNode",
+    "MergeNode",
+    "Node",
+    "ProcessNode",
+    "ReadNode",
+    "RowNode",
+    "SideNode",
+    "StateNode",
+    "WriteNode",
+]
 
 Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
 
@@ -29,6 +41,8 @@ class ReadNode(_Node):
     """Records of a source."""
 
     source: Source
+    late: SourceLate = "keep"
+    idle_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,11 +59,27 @@ class FoldNode(_Node):
     key: Callable[[Any], Any] | None
     windows: WindowAssigner | None
     fold: Fold
+    late: WindowLate = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StateNode(_Node):
+    """A function over single records and what was kept for their key."""
+
+    key: Callable[[Any], Any]
+    function: StateFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MergeNode(_Node):
     """The records of several streams, in the order they come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SideNode(_Node):
+    """What its input sets aside under a tag. No step of its own, only another of its outputs."""
+
+    tag: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,4 +99,6 @@ class WriteNode(_Node):
     dispatcher: Dispatcher = "default"
 
 
-Node: TypeAlias = ReadNode | RowNode | FoldNode | MergeNode | ProcessNode | WriteNode
+Node: TypeAlias = (
+    ReadNode | RowNode | FoldNode | StateNode | MergeNode | SideNode | ProcessNode | WriteNode
+)

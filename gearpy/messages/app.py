@@ -7,11 +7,14 @@ ignores what belongs to another attempt, so that each step may be sent again.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.ids import MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.cluster import ErrorCard
 
 __all__ = [
+    "AbortEpoch",
     "BeginEpoch",
+    "CommitEpoch",
+    "EpochCommitted",
     "EpochStored",
     "ExecutorMessage",
     "ExecutorToAppMaster",
@@ -22,6 +25,7 @@ __all__ = [
     "RegisterExecutor",
     "ReportClocks",
     "SnapshotFile",
+    "SnapshotsDamaged",
     "StartAllTasks",
     "StopAllTasks",
     "TaskClock",
@@ -30,6 +34,7 @@ __all__ = [
     "TaskLocation",
     "TaskLocationsReady",
     "TaskLocationsReceived",
+    "TaskOffsets",
     "TasksLaunched",
     "TasksStarted",
     "TasksStopped",
@@ -55,19 +60,41 @@ class RegisterExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLaunch:
-    """A task to create and the session number of its new incarnation."""
+    """A task to create and the session number of its new incarnation.
+
+    ``partition`` is that of the changelog to which its keyed state goes, too; None: there is none.
+    """
 
     task_id: TaskId
     session: SessionId
+    partition: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFile:
-    """Where an executor has stored what its tasks were at the end of an epoch."""
+    """A file with what tasks of one executor were at the end of an epoch, or what has changed.
+
+    Files of one epoch are in the order in which they are read: of what two of them say about one
+    thing, the later one counts. With a ``partition`` it is a segment of that partition of the
+    changelog, and stands beside those files: read only if one of them is damaged.
+    """
 
     location: str
     sha256: str
     tasks: tuple[TaskId, ...]
+    size_bytes: int = 0
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOffsets:
+    """Where a source task's partitions are: by name, what `SourceReader.snapshot` gave, encoded.
+
+    A partition that has finished has empty bytes.
+    """
+
+    task_id: TaskId
+    offsets: dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +103,7 @@ class LaunchTasks:
 
     Tasks of an earlier attempt of the same region are stopped first. ``epoch`` is the one that
     the first records belong to. ``snapshots`` hold what the tasks go on from; empty: from the
-    beginning.
+    beginning. ``overrides`` are places of sources that count more than those in the snapshots.
     """
 
     region: int
@@ -85,6 +112,7 @@ class LaunchTasks:
     tasks: tuple[TaskLaunch, ...]
     epoch: int = 1
     snapshots: tuple[SnapshotFile, ...] = ()
+    overrides: tuple[TaskOffsets, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +175,8 @@ class TaskClock:
 
     ``watermark_ms`` is what the task promises downstream. Counts are since the task's start.
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
+    ``newest_ms`` is the newest event time that a source has read, ``span_ms`` how far that has been
+    ahead of what it promised at most.
     """
 
     task_id: TaskId
@@ -161,6 +191,8 @@ class TaskClock:
     quarantined_records: int = 0
     done: int = 0
     total: int = 0
+    newest_ms: int = MIN_MS
+    span_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +205,33 @@ class ReportClocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginEpoch:
-    """Sources of this attempt: end epoch ``epoch`` where you are. Answered by `EpochStored`.
+    """Sources of this attempt: end epoch ``epoch``. Answered by `EpochStored`.
 
-    Sent again when it was not answered; sources that have ended the epoch ignore it.
+    They end it where they are, or, with ``cut_time_ms``, so that records older than that event
+    time belong to it, wherever they stand. Sent again when it was not answered; sources that have
+    ended the epoch ignore it.
+    """
+
+    version: int
+    attempt: int
+    epoch: int
+    cut_time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortEpoch:
+    """This epoch took too long: it will not be complete. What was gathered for it goes on."""
+
+    version: int
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEpoch:
+    """This epoch, and all before it, are complete for ever: sinks may show what belongs to them.
+
+    Answered by `EpochCommitted`, and sent again when it was not.
     """
 
     version: int
@@ -184,13 +240,40 @@ class BeginEpoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochStored:
-    """What all tasks of the executor and attempt were at the end of an epoch is on disk."""
+class EpochCommitted:
+    """All sinks of the executor show what belongs to the epoch and to those before it."""
 
     executor_id: ExecutorId
     attempt: int
     epoch: int
-    snapshot: SnapshotFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotsDamaged:
+    """Answer to `LaunchTasks` in place of `TasksLaunched`: the tasks cannot go on from there."""
+
+    executor_id: ExecutorId
+    version: int
+    attempt: int
+    location: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochStored:
+    """What all tasks of the executor and attempt were at the end of an epoch is on disk.
+
+    ``snapshots`` are all files that a restart needs, also those that earlier epochs have stored.
+    ``offsets`` are where the sources among the tasks had come to. ``has_missed_cut``: a source had
+    passed the event time of the cut before it was told.
+    """
+
+    executor_id: ExecutorId
+    attempt: int
+    epoch: int
+    snapshots: tuple[SnapshotFile, ...]
+    offsets: tuple[TaskOffsets, ...] = ()
+    has_missed_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +345,19 @@ ExecutorToAppMaster: TypeAlias = (
     | ReportClocks
     | TaskFailed
     | TasksStopped
+    | SnapshotsDamaged
     | EpochStored
+    | EpochCommitted
     | LinkBroken
     | RecordQuarantined
 )
 ExecutorMessage: TypeAlias = (
-    LaunchTasks | TaskLocationsReady | StartAllTasks | StopAllTasks | BeginEpoch | InjectRecord
+    LaunchTasks
+    | TaskLocationsReady
+    | StartAllTasks
+    | StopAllTasks
+    | BeginEpoch
+    | AbortEpoch
+    | CommitEpoch
+    | InjectRecord
 )

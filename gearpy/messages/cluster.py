@@ -17,12 +17,15 @@ __all__ = [
     "ApplicationSummary",
     "Artifact",
     "ClockHolderSummary",
+    "ClusterSummary",
+    "EpochsSummary",
     "ErrorCard",
     "ExecutorExited",
     "ExecutorLaunchRejected",
     "ExecutorSummary",
     "Failure",
     "GetApplication",
+    "GetCluster",
     "LaunchExecutor",
     "ListApplications",
     "ListWorkers",
@@ -102,7 +105,7 @@ class ApplicationProgress:
     late_records: int = 0
     skipped_records: int = 0
     quarantined_records: int = 0
-    restarts: int = 0  # Of regions, over the whole life of the app master.
+    restarts: int = 0  # Of regions; the master adds those under app masters before this one.
     epoch: int = 0  # Newest epoch that a restart would go back to; 0: none yet.
     watermark_ms: int | None = None
     done: int = 0
@@ -186,8 +189,29 @@ class ClockHolderSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsSummary:
+    """The epochs of one region: the newest complete one, and what did not come to be complete.
+
+    ``stored_ms`` is wall time; like ``epoch`` it is 0 when there is none. What was given up, or
+    gone back behind, is counted from the launch of the app master on.
+    """
+
+    region: int
+    epoch: int
+    stored_ms: int
+    size_bytes: int
+    kept: int
+    aborted: int = 0
+    last_abort: str = ""
+    fallbacks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationDetail:
-    """What an app master knows of its application, beside its summary."""
+    """What an app master knows of its application, beside its summary.
+
+    ``guarantees`` says for each path from a source to a sink what is promised.
+    """
 
     app_id: AppId
     executors: tuple[ExecutorSummary, ...] = ()
@@ -196,6 +220,8 @@ class ApplicationDetail:
     restarts: int = 0
     epoch: int = 0
     why: tuple[ClockHolderSummary, ...] = ()
+    guarantees: tuple[str, ...] = ()
+    epochs: tuple[EpochsSummary, ...] = ()
 
 
 # -- client -> master ----------------------------------------------------------------------
@@ -203,13 +229,17 @@ class ApplicationDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitApplication:
-    """Start an application. Answer: `Submitted` or `Refused`."""
+    """Start an application. Answer: `Submitted` or `Refused`.
+
+    With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`.
+    """
 
     name: str
     artifact: Artifact
     executors: int = 1
     config: dict[str, str] = field(default_factory=dict)
     user: str = ""
+    resume_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +254,18 @@ class Refused:
     """The master did not do what was asked; ``reason`` says what to change."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetCluster:
+    """Answer: `ClusterSummary`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSummary:
+    """The cluster itself. Its id is part of the names of its checkpoints, and never changes."""
+
+    cluster_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +377,8 @@ class LaunchExecutor:
     executors: int
     config: dict[str, str]
     reply_to: ActorPath  # The master for executor -1, else the app master.
+    checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
+    resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,11 +486,15 @@ class QuarantineStored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResource:
-    """Ask for ``slots`` spread over ``executors`` executors. Gearpump: `RequestResource`."""
+    """Ask for ``slots`` spread over ``executors`` executors. Gearpump: `RequestResource`.
+
+    ``launch`` is that of the app master that asks.
+    """
 
     app_id: AppId
     slots: int
     executors: int
+    launch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,6 +528,7 @@ class ApplicationStatusChanged:
 #: What a client may ask; everything else comes from roles of the cluster.
 CLIENT_MESSAGES: Final = (
     SubmitApplication,
+    GetCluster,
     ListApplications,
     GetApplication,
     ListWorkers,
@@ -487,6 +536,7 @@ CLIENT_MESSAGES: Final = (
 )
 MasterMessage: TypeAlias = (
     SubmitApplication
+    | GetCluster
     | ListApplications
     | GetApplication
     | ListWorkers

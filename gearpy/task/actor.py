@@ -23,10 +23,12 @@ from gearpy.messages.data import (
 )
 from gearpy.task.failure import card_of
 from gearpy.task.runner import TaskRunner
+from gearpy.task.snapshots import TaskSnapshot
 from gearpy.transport.api import Transport
 
 __all__ = [
     "ClockBoard",
+    "CommitTask",
     "CutEpoch",
     "InjectMessage",
     "StartTask",
@@ -55,7 +57,15 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class CutEpoch:
-    """A task without inputs: end this epoch where you are. Others need not be told."""
+    """A task without inputs: end this epoch; see `TaskRunner.cut`. Others need not be told."""
+
+    epoch: int
+    cut_time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTask:
+    """This epoch, and all before it, are complete."""
 
     epoch: int
 
@@ -79,7 +89,7 @@ class _Wake:
 
 
 TaskMessage: TypeAlias = (
-    LinkMessage | StartTask | StopTask | CutEpoch | InjectMessage | _Turn | _Wake
+    LinkMessage | StartTask | StopTask | CutEpoch | CommitTask | InjectMessage | _Turn | _Wake
 )
 _TURN = _Turn()
 _WAKE = _Wake()
@@ -101,8 +111,12 @@ class TaskEvents(Protocol):
         """The task was stopped; ``error`` is what its `on_stop` raised."""
         ...
 
-    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
-        """The task has ended an epoch; ``data`` is what `RunnerFactory.make` resumes from."""
+    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
+        """The task has ended an epoch."""
+        ...
+
+    def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
+        """The task has shown what belongs to an epoch and to those before it."""
         ...
 
     def on_record_quarantined(
@@ -195,14 +209,21 @@ class TaskActor(BatchActor[TaskMessage]):
         elif isinstance(message, StopTask):
             error = self._stop(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
-        elif isinstance(message, CutEpoch):
-            self._runner.cut(message.epoch)
-        elif isinstance(message, InjectMessage):
-            self._runner.inject(message.value, message.event_time_ms)
+        elif isinstance(message, CutEpoch | CommitTask | InjectMessage):
+            self._pass_on(message)
         elif isinstance(message, _Turn):
             self._turn_queued = False
         else:
             self._wake_at_ms = None
+
+    def _pass_on(self, message: CutEpoch | CommitTask | InjectMessage) -> None:
+        match message:
+            case CutEpoch():
+                self._runner.cut(message.epoch, message.cut_time_ms)
+            case CommitTask():
+                self._runner.commit(message.epoch)
+            case InjectMessage():
+                self._runner.inject(message.value, message.event_time_ms)
 
     def _start(self, start_time_ms: int) -> None:
         if self._stopped:
@@ -217,7 +238,7 @@ class TaskActor(BatchActor[TaskMessage]):
         if self._runner.outbox:
             self._transport.send(self._runner.outbox)
             self._runner.outbox.clear()
-        if self._runner.snapshots or self._runner.rejected:
+        if self._runner.snapshots or self._runner.rejected or self._runner.committed:
             self._hand_over()
         now_ms = self._clock_ms()
         if wake_ms != 0 or now_ms >= self._report_at_ms:
@@ -226,13 +247,16 @@ class TaskActor(BatchActor[TaskMessage]):
         self._plan_turn(wake_ms, now_ms)
 
     def _hand_over(self) -> None:
-        for epoch, data in self._runner.snapshots:
-            self._events.on_task_snapshot(self._task_id, epoch, data)
+        for snapshot in self._runner.snapshots:
+            self._events.on_task_snapshot(self._task_id, snapshot)
+        for epoch in self._runner.committed:
+            self._events.on_task_committed(self._task_id, epoch)
         for record in self._runner.rejected:
             self._events.on_record_quarantined(
                 self._task_id, record.value, record.event_time_ms, record.error
             )
         self._runner.snapshots.clear()
+        self._runner.committed.clear()
         self._runner.rejected.clear()
 
     def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:

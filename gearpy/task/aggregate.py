@@ -1,17 +1,21 @@
 """Stages that fold records by key: running, or per window."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import length_hint
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from gearpy.core.window import WindowAssigner
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.state.bulk import BulkState
 from gearpy.task.api import TaskContext
+from gearpy.task.changes import Changes
 from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.late import LATE, WindowLate
 from gearpy.task.output import Columns
-from gearpy.task.rejects import Rejects
+from gearpy.task.sides import Side
 from gearpy.wire.records import register_record
 
 __all__ = ["Fold", "KeyFunction", "RunningFold", "WindowFold", "WindowResult"]
@@ -62,14 +66,14 @@ class RunningFold:
     hold_ms = MAX_MS
     place = 0
 
-    def __init__(
-        self, name: str, key: KeyFunction, fold: Fold, rejects: Rejects | None = None
-    ) -> None:
+    def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
         self.name = name
-        self._rejects = rejects or Rejects()
+        self._context = context
+        self._rejects = context.rejects
         self._key = key
         self._fold = fold
         self._values: dict[Any, Any] = {}
+        self._changes: Changes | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
@@ -88,19 +92,25 @@ class RunningFold:
                 self._reject(error, record, timestamps[at])
                 dropped.append(at)
         if out:
+            if self._changes is not None:
+                self._changes.note(out)
             yield out, _without(timestamps, dropped) if dropped else timestamps
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Nothing waits."""
         return iter(())
 
-    def snapshot(self) -> dict[Any, Any]:
-        """Return what each key has come to."""
-        return self._values
+    def snapshot(self) -> None:
+        """Let keyed state have what has changed; there is nothing else."""
+        assert self._changes is not None, "restore comes first"
+        self._changes.tell()
 
-    def restore(self, state: dict[Any, Any] | None) -> None:
-        """Go on from there."""
-        self._values = state or {}
+    def restore(self, state: Any) -> None:
+        """Go on from what keyed state has."""
+        kept = self._context.state.scope("running").bulk(str(self.place), operator=self.name)
+        restored = [pairs for _, pairs in kept.restored()]
+        self._values = restored[0] if restored else {}
+        self._changes = Changes(self._values, kept, gathers=dict, is_restored=bool(restored))
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
@@ -114,14 +124,17 @@ class WindowFold:
     """Folds each key within each window; yields `WindowResult`s when the watermark closes it.
 
     No record is kept, only one value for each key and open window. A record whose window has
-    closed is late: it is counted and dropped. Results carry the last ms of their window. A record
-    that user code raises on leaves the windows as they were, provided that the fold's functions
-    change nothing themselves. Gearpump: `WindowOperator`, which buffers all records until the
-    window fires.
+    closed is late: it is counted, and dropped unless something else was asked for. Results carry
+    the last ms of their window. A record that user code raises on leaves the windows as they
+    were, provided that the fold's functions change nothing themselves. Gearpump:
+    `WindowOperator`, which buffers all records until the window fires.
 
     Args:
         key: None for one value over all records.
         limit: results handed over at once.
+        late: what becomes of late records: "restamp" gives them the time of the watermark, "side"
+            sends them to a side output.
+        late_tag: of that side output.
     """
 
     place = 0
@@ -135,15 +148,21 @@ class WindowFold:
         fold: Fold,
         *,
         limit: int,
+        late: WindowLate = "drop",
+        late_tag: str = LATE,
     ) -> None:
         self.name = name
+        self._late = late
+        self._late_tag = late_tag
         self._context = context
         self._rejects = context.rejects
         self._windows = windows
         self._key = key or _no_key
         self._fold = fold
         self._limit = limit
+        self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
+        self._changes: dict[int, Changes] = {}
         self._oldest_ms: dict[int, int] = {}
         self._watermark_ms = MIN_MS
 
@@ -170,22 +189,24 @@ class WindowFold:
             for at in range(0, len(results), self._limit):
                 portion = results[at : at + self._limit]
                 yield portion, [end - 1] * len(portion)
-            del self._open[start], self._oldest_ms[start]
+            self._end(start)
 
     def snapshot(self) -> list[Any]:
-        """Return the open windows, their oldest records, and the watermark that says what is late.
+        """Return the oldest records of open windows, and the watermark that says what is late.
 
-        All windows are of one kind, which the program tells.
+        What has changed in the windows, keyed state has. All are of one kind, which the program
+        tells.
         """
-        # A `Counter` is no plain data.
-        windows = {start: dict(values) for start, values in self._open.items()}
-        return [windows, self._oldest_ms, self._watermark_ms]
+        for changes in self._changes.values():
+            changes.tell()
+        return [self._oldest_ms, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from there."""
+        """Go on from there, and from what keyed state has."""
         if state is not None:
-            windows, self._oldest_ms, self._watermark_ms = state
-            self._open = {start: self._values(kept) for start, kept in windows.items()}
+            self._oldest_ms, self._watermark_ms = state
+        for start, pairs in self._bulk().restored():
+            self._begin(start, pairs)
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
@@ -210,34 +231,69 @@ class WindowFold:
 
     def _add(self, start: int, values: list[Any], timestamps: list[int], low: int) -> None:
         if self._windows.end_of(start) <= self._watermark_ms:
-            self._context.counters.late_records += len(values)
+            self._take_late(values, timestamps)
             return
         state = self._open.get(start)
         if state is None:
-            state = self._open[start] = self._values({})
+            state = self._begin(start)
         self._oldest_ms[start] = min(low, self._oldest_ms.get(start, MAX_MS))
         if isinstance(state, Counter):
-            self._count(state, values, timestamps)
+            keys = self._count(state, values, timestamps)
         else:
-            self._fold_into(state, values, timestamps)
+            keys = self._fold_into(state, values, timestamps)
+        self._changes[start].note(keys)
         if not state:  # No record was good.
-            del self._open[start], self._oldest_ms[start]
+            self._end(start)
 
-    def _values(self, kept: dict[Any, Any]) -> dict[Any, Any]:
-        return Counter(kept) if self._fold.kind == "count" else kept
+    def _begin(self, start: int, restored: dict[Any, Any] | None = None) -> dict[Any, Any]:
+        """Open a window."""
+        values = restored or {}
+        values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
+        self._changes[start] = Changes(
+            values, self._bulk(), start, gathers=set, is_restored=restored is not None
+        )
+        return values
 
-    def _count(self, state: Counter[Any], values: list[Any], timestamps: list[int]) -> None:
+    def _end(self, start: int) -> None:
+        """Forget a window."""
+        del self._open[start], self._oldest_ms[start]
+        self._changes.pop(start).tell_end()
+
+    def _bulk(self) -> BulkState:
+        if self._kept is None:
+            self._kept = self._context.state.scope("windows").bulk(
+                str(self.place), operator=self.name, is_keyed=self._key is not _no_key
+            )
+        return self._kept
+
+    def _take_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self._context.counters.late_records += len(values)
+        if self._late == "side":
+            for value, time in zip(values, timestamps, strict=True):
+                self._context.output(Message(Side(self._late_tag, value), time))
+        elif self._late == "restamp":
+            time = self._watermark_ms
+            start = self._windows.start_of(time)
+            if self._windows.end_of(start) > time:  # Else event time has ended.
+                self._add(start, values, [time] * len(values), time)
+
+    def _count(
+        self, state: Counter[Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
         """Do what `_fold_into` does for a count, at the speed of `Counter.update`."""
         # A list, since `map` takes a `StopIteration` of the key function for its end.
         keys, keyless = self._keys(values, timestamps)
         if keyless:
             values, timestamps = _without(values, keyless), _without(timestamps, keyless)
         pending = iter(keys)
+        unhashable: list[int] = []
         while length_hint(pending):
             try:
                 state.update(pending)
             except USER_ERRORS as error:  # A key that cannot be hashed. Go on behind it.
                 self._reject(error, values, timestamps, pending)
+                unhashable.append(len(keys) - length_hint(pending) - 1)
+        return _without(keys, unhashable) if unhashable else keys
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return the keys of the records, and the places of those that have none."""
@@ -252,16 +308,22 @@ class WindowFold:
                 keyless.append(len(keys) + len(keyless))
         return keys, keyless
 
-    def _fold_into(self, state: dict[Any, Any], values: list[Any], timestamps: list[int]) -> None:
+    def _fold_into(
+        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
+        """Fold the records into a window; return the keys."""
         key_of, add, first = self._key, self._fold.add, self._fold.first
+        keys: list[Any] = []
         pending = iter(values)
         for value in pending:
             try:
                 key = key_of(value)
                 before = state.get(key, _MISSING)
                 state[key] = first(value) if before is _MISSING else add(before, value)
+                keys.append(key)
             except USER_ERRORS as error:
                 self._reject(error, values, timestamps, pending)
+        return keys
 
     def _reject(
         self,

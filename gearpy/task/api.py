@@ -12,9 +12,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.data import Batch, Message
+from gearpy.state.keyed import KeyedState
+from gearpy.state.timers import KeyTimer
 from gearpy.task.counters import TaskCounters
+from gearpy.task.keyed import KeyedTask
 from gearpy.task.rejects import Rejects
 
 __all__ = [
@@ -29,6 +33,7 @@ __all__ = [
     "TaskContext",
     "TaskCounters",
     "TaskLimits",
+    "TransactionalWriter",
 ]
 
 #: `Task.produce` returns this when it will never produce again.
@@ -42,6 +47,7 @@ class TaskLimits:
     batch_records: int = 1024  #: Records of one output batch.
     read_batch_records: int = 1024  #: Records read from a source at a time.
     idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
+    held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
 
 
 @dataclass(slots=True)
@@ -78,9 +84,34 @@ class TaskContext:
     resume: Any = None
     """What `Task.snapshot` returned when the epoch ended that the task goes on from; None at
     the first start, and if it returned None."""
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+    """Places of partitions that count more than those in ``resume``; set by hand."""
+    run: str = ""
+    """Of this run of the application, alike in all its tasks and after restarts; no other run of
+    any application has the same."""
+    incarnation: int = 0
+    """Number of this start of the task; in one run a later start has a greater one."""
+    epoch: int = 1
+    """The epoch that the records belong to which the task gets; in `Task.snapshot`, the one that
+    has ended."""
+    keyed: KeyedTask | None = None
     counters: TaskCounters = field(default_factory=TaskCounters)
     rejects: Rejects = field(default_factory=Rejects)
     """Where gearpy's own operators leave records on which user code raised."""
+
+    @property
+    def state(self) -> KeyedState:
+        """State for each key, which comes back after a restart, and timers.
+
+        The key is that of the record, if the stream is grouped by key; without one there is one
+        state for the task as a whole. That is also the one that `Task.on_watermark` finds.
+
+        Raises:
+            ConfigError: the task is not `Task.aligned`.
+        """
+        if self.keyed is None:
+            raise ConfigError("this context has no keyed state: it was made by hand")
+        return self.keyed.state
 
 
 class Task:
@@ -100,6 +131,11 @@ class Task:
     raises nobody knows the record, unless it was one alone: more are always a failure.
     """
 
+    #: Records of a later epoch wait until all inputs have ended the one before. Where this is false
+    #: they do not: `TaskContext.epoch` is then that of the record, what is put out for them waits
+    #: instead, and `snapshot` must leave out what belongs to later epochs. If too much waits, links
+    #: that are ahead do wait. There is no `TaskContext.state` then.
+    aligned: ClassVar[bool] = True
     #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
     #: without downstream, what it takes counts.
     counts_output: ClassVar[bool] = False
@@ -115,7 +151,10 @@ class Task:
         raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
 
     def on_batch(self, batch: Batch) -> Iterator[Batch] | None:
-        """Take many messages. Not called for tasks that only have `on_next`."""
+        """Take many messages. Not called for tasks that only have `on_next`.
+
+        Their keys may differ: set ``context.state.key`` for each of them, if you use the state.
+        """
         raise NotImplementedError
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch] | None:
@@ -141,6 +180,14 @@ class Task:
     def on_timer(self, payload: object) -> None:
         """Take what `TaskContext.schedule` was given, when its time has come."""
 
+    def on_key_timer(self, timer: KeyTimer) -> Iterable[Message] | None:
+        """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
+
+        What is returned is sent. Timers on event time come before `on_watermark`. Those on wall
+        time do not fire any more when the task's clock has come to the end of the stream; as long
+        as `hold_ms` says that something is kept, it does not.
+        """
+
     def snapshot(self) -> Any:
         """Return all that the task keeps, to go on from it after a restart.
 
@@ -151,6 +198,35 @@ class Task:
         whose payload is no such data is left out, and this is logged.
         """
         return None
+
+    def on_commit(self, epoch: int) -> None:
+        """Learn that an epoch, and all before it, are complete: no restart goes back before it.
+
+        Called once for an epoch at most, some time after `snapshot`; not for every epoch, and
+        after a restart not for the one that the task goes on from.
+        """
+
+    def begin_cut(self, cut_time_ms: int) -> bool:
+        """Take an event time: records older than that end an epoch, newer ones are held back.
+
+        For tasks without inputs; the epoch ends when `is_cut` has become true.
+
+        Returns:
+            False if a record that is not older was sent already.
+        """
+        return True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether all records that belong to the epoch that `begin_cut` ends were sent."""
+        return True
+
+    def end_cut(self) -> None:
+        """Go on behind the end of the epoch, with what was held back first."""
+
+    def offsets(self) -> Mapping[str, Any]:
+        """Return where a task that reads a source is, by partition; called after `snapshot`."""
+        return {}
 
     def on_unmanaged(self, value: Any) -> None:
         """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
@@ -175,6 +251,10 @@ class SourceReader(ABC):
     finished: bool = False
     #: Nothing comes at present; the partition holds no clock back until it gives again.
     idle: bool = False
+
+    #: The watermark is the newest event time that was read less this; None: it moves by other
+    #: rules, and a batch should end where it moves.
+    out_of_order_ms: int | None = None
 
     @abstractmethod
     def read_batch(self, max_records: int) -> Batch | None:
@@ -270,6 +350,45 @@ class SinkWriter(ABC):
         """Flush and release; ``completed`` when the stream has ended well."""
 
 
+class TransactionalWriter(SinkWriter):
+    """Writes so that nobody sees a record before its epoch is complete, and everybody does then.
+
+    Calls come in this order: `recover` once; `write_batch`, `on_watermark`; `prepare` at the end
+    of each epoch; `commit` some time later, when more may have been written; `close`. The end of a
+    bounded stream is the end of an epoch: before `close` with ``completed`` all is committed.
+    """
+
+    @abstractmethod
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Begin, or go on from the end of an epoch, whoever has written before.
+
+        Args:
+            prepared: what `prepare` returned for the epochs up to ``epoch`` that may not be
+                committed yet, oldest first: commit them.
+            epoch: everything of this run that was written by this task for later epochs must
+                vanish, also what was committed; 0 at the beginning.
+            run: name of the run of the application; what other runs have written stays.
+            incarnation: number of this start of the task. In one run a later start has a greater
+                one, so who finds a greater one was given up, and must not write; between runs
+                the numbers tell nothing.
+        """
+
+    @abstractmethod
+    def prepare(self, epoch: int) -> Any:
+        """Make durable what was written since the last call, so that `commit` cannot fail.
+
+        Returns:
+            Plain data that tells `commit` or `recover`, in any process, what to show; None when
+            nothing was written.
+        """
+
+    @abstractmethod
+    def commit(self, epoch: int, prepared: Any) -> None:
+        """Show what `prepare` returned; the same again if it is shown already."""
+
+
 class Sink(ABC):
     """Where records go. Built with the graph, opened once for each of its tasks.
 
@@ -277,6 +396,8 @@ class Sink(ABC):
     """
 
     idempotent: bool = False  #: Writing a record twice is the same as writing it once.
+    transactional: bool = False  #: Its writers are `TransactionalWriter`s.
+    takes_back: bool = False  #: `SinkWriter.restore` takes back what was written after a snapshot.
 
     @abstractmethod
     def open(self, task_index: int, parallelism: int) -> SinkWriter:

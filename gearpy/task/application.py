@@ -6,7 +6,8 @@ Holds the user's code; the cluster itself passes only the `Dag` made from it aro
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -14,7 +15,7 @@ from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId
-from gearpy.task.api import Source, Task, TaskContext
+from gearpy.task.api import Sink, Source, Task, TaskContext
 
 __all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"]
 
@@ -38,6 +39,8 @@ class Processor:
         config: plain values the task finds in `TaskContext.config`.
         dispatcher: "pinned" gives each task a thread of its own, for code that blocks.
         source: what it reads, if it reads something; checked when the application is built.
+        key: gives the key of a record, for keyed state; the records must come by this key.
+        sink: what it writes to, if it writes to something; for the guarantee that people are told.
     """
 
     task: TaskFactory
@@ -46,6 +49,8 @@ class Processor:
     config: Mapping[str, Any] = field(default_factory=dict)
     dispatcher: Literal["default", "shared", "pinned"] = "default"
     source: Source | None = None
+    key: Callable[[Any], Any] | None = None
+    sink: Sink | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
@@ -113,6 +118,7 @@ class StreamApplication:
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
         mistakes += [m for p in graph.processors for m in _source_mistakes(p)]
+        mistakes += _sink_mistakes(graph.processors)
         mistakes += [m for edge in graph.edges for m in _edge_mistakes(*edge)]
         try:
             self._number(graph)
@@ -204,6 +210,16 @@ def _source_mistakes(processor: Processor) -> list[str]:
             )
         ]
     return []
+
+
+def _sink_mistakes(processors: Sequence[Processor]) -> list[str]:
+    """Find what two transactional sinks write to: each would remove the other's files."""
+    places = [p.sink.description for p in processors if p.sink and p.sink.transactional]
+    return [
+        f"{count} sinks write to {place}: give each a folder or a prefix of its own"
+        for place, count in Counter(places).items()
+        if count > 1
+    ]
 
 
 def _edge_mistakes(source: Processor, target: Processor, partitioner: Partitioner) -> list[str]:

@@ -1,7 +1,9 @@
 """What a task counts of itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from gearpy.ids import MIN_MS
 
 __all__ = ["TaskCounters"]
 
@@ -17,8 +19,10 @@ class TaskCounters:
     quarantined_records: int = 0  #: The same, and kept to be looked at.
     done: int = 0  #: A source's progress in its own units ...
     total: int = 0  #: ... out of this many; 0 when it cannot know.
+    newest_ms: int = MIN_MS  #: Newest event time that a source has read ...
+    span_ms: int = 0  #: ... and how far that was ahead of what it had promised at most.
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from what was counted before; a name that is not known any more is left out."""
-        for name in self.__slots__:
-            setattr(self, name, counted.get(name, 0))
+        for field in fields(self):
+            setattr(self, field.name, counted.get(field.name, field.default))

@@ -16,7 +16,13 @@ Job: TypeAlias = Iterator[Batch | None]
 
 
 def driver_of(
-    task: Task, buffer: list[Message], *, limit: int, operator: str, rejects: Rejects
+    task: Task,
+    buffer: list[Message],
+    *,
+    limit: int,
+    operator: str,
+    rejects: Rejects,
+    on_next: Callable[[Message], Any] | None = None,
 ) -> Callable[[Batch], Job]:
     """Return what makes a job of a batch of records.
 
@@ -26,8 +32,11 @@ def driver_of(
         limit: records in the buffer at which a job is left.
         operator: name of the task, to blame.
         rejects: takes the records on which the task raises.
+        on_next: called in place of the task's own.
     """
-    driver = _Driver(task, buffer, limit, operator, rejects)
+    driver = _Driver(
+        task, buffer, limit, operator, rejects=rejects, on_next=on_next or task.on_next
+    )
     if type(task).on_batch is not Task.on_batch:
         return driver.batch
     return driver.patiently if rejects.may_go_on else driver.messages
@@ -59,17 +68,25 @@ class _Driver:
     """One task, and the three ways to give it records."""
 
     def __init__(
-        self, task: Task, buffer: list[Message], limit: int, operator: str, rejects: Rejects
+        self,
+        task: Task,
+        buffer: list[Message],
+        limit: int,
+        operator: str,
+        *,
+        rejects: Rejects,
+        on_next: Callable[[Message], Any],
     ) -> None:
         self._task = task
         self._buffer = buffer
         self._limit = limit
         self._operator = operator
         self._rejects = rejects
+        self._on_next = on_next
 
     def messages(self, batch: Batch) -> Job:
         """Call `on_next` until it raises."""
-        on_next, buffer, limit = self._task.on_next, self._buffer, self._limit
+        on_next, buffer, limit = self._on_next, self._buffer, self._limit
         message = None
         try:
             for message in batch.messages():
@@ -86,7 +103,7 @@ class _Driver:
 
     def patiently(self, batch: Batch) -> Job:
         """Call `on_next`; go on behind a record on which it raises."""
-        on_next, buffer, limit = self._task.on_next, self._buffer, self._limit
+        on_next, buffer, limit = self._on_next, self._buffer, self._limit
         for message in batch.messages():
             kept = len(buffer)
             try:

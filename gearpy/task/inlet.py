@@ -53,6 +53,17 @@ class Inlet:
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
         self.records_queued = 0
+        #: What links have promised in epochs that have not begun.
+        self._promises: dict[tuple[int, TaskId], tuple[int, bool]] = {}
+
+    def hold_nothing_back(self) -> None:
+        """Pass records of later epochs on, too; called before anything was received."""
+        epoch = self._alignment.epoch
+        self._alignment = LinkAlignment(self._links, epoch, is_holding_back=False)
+
+    def hold_back(self) -> None:
+        """Let records of later epochs wait, until the one at hand has ended."""
+        self._alignment.hold_back()
 
     def restore(self, watermark_ms: int) -> None:
         """Begin at a watermark that was reached before."""
@@ -86,11 +97,26 @@ class Inlet:
         """Take the oldest message."""
         return self._queue.popleft() if self._queue else None
 
-    def on_processed(self, message: DataMessage) -> bool:
-        """Count a data message whose records are processed; return whether the watermark moved."""
+    def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:
+        """Count a data message whose records are processed; return whether the watermark moved.
+
+        What is promised in an epoch that has not begun counts when it begins. Else this task, and
+        those behind it, would be further at the end of an epoch than what is read again after it.
+        """
         self.records_queued -= len(message.batch)
         self._counts.on_processed(message.source, message.session, message.counted)
+        if is_early:
+            self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)
+            return False
         return self.watermarks.on_link(message.source, message.watermark_ms, idle=message.idle)
+
+    def begin_epoch(self, epoch: int) -> bool:
+        """Let count what was promised up to an epoch; return whether the watermark moved."""
+        moved = False
+        for key in sorted(each for each in self._promises if each[0] <= epoch):
+            watermark_ms, idle = self._promises.pop(key)
+            moved |= self.watermarks.on_link(key[1], watermark_ms, idle=idle)
+        return moved
 
     def answer(self, request: AckRequest | InitialAckRequest) -> Ack | None:
         """Answer an ack request whose turn has come; None for a session that is over."""

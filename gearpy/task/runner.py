@@ -25,15 +25,18 @@ from gearpy.messages.data import (
     Message,
     Unmanaged,
 )
+from gearpy.state.timers import KeyTimer
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.counters import TaskCounters
 from gearpy.task.driving import Job, blame, driver_of, reject
+from gearpy.task.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.inlet import Injected, Inlet
+from gearpy.task.keyed import KeyedTask, OpenState
 from gearpy.task.outlet import Outlet, OutputEdge, OutputLimits
 from gearpy.task.output import Columns, columns_of_batch, columns_of_messages
 from gearpy.task.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
-from gearpy.task.snapshots import TaskState
+from gearpy.task.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
 from gearpy.task.timers import Timers
 from gearpy.wire.payload import decode_batch, decode_value
 
@@ -57,7 +60,9 @@ class TaskInfo:
     app_id: AppId = AppId(0)
     app_name: str = ""
     executor_id: ExecutorId = ExecutorId(0)
+    run: str = ""
     config: Mapping[str, Any] | None = None
+    key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
 
 
 class TaskRunner:
@@ -78,7 +83,8 @@ class TaskRunner:
         clock_ms: monotonic ms.
         wall_ms: ms since the epoch.
         epoch: what the first records belong to.
-        resume: the snapshot to go on from; None: from the beginning.
+        open_state: makes its keyed state, when it is used.
+        resume: what to go on from; None: from the beginning.
         on_error: what to do with a record that user code raises on.
     """
 
@@ -92,13 +98,15 @@ class TaskRunner:
         turn_ms: int,
         clock_ms: Callable[[], int],
         wall_ms: Callable[[], int],
+        open_state: OpenState,
         epoch: int = 1,
-        resume: bytes | None = None,
+        resume: TaskResume | None = None,
         on_error: OnError = "fail",
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
-        self.snapshots: list[tuple[int, bytes]] = []  #: Epochs that have ended, and what it was.
+        self.snapshots: list[TaskSnapshot] = []  #: What it was when epochs have ended.
+        self.committed: list[int] = []  #: Epochs that it was told to be complete, and has shown.
         self._make = make
         self._limits = limits
         self._task_limits = task_limits
@@ -119,7 +127,15 @@ class TaskRunner:
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS
         self._resume = resume
-        self._cut_epoch = epoch - 1  # The newest epoch that was asked to end.
+        self._cut = CutRequest(epoch)
+        self._later = LaterOutput(task_limits.held_records_max)
+        self._commits = CommitRequest()
+        self._keyed = KeyedTask(
+            f"{info.run or info.app_name}/task{info.task_id}",
+            open_state,
+            wall_ms=wall_ms,
+            watermark_ms=lambda: self._inlet.watermarks.watermark_ms,
+        )
         counters = TaskCounters()
         self._rejects = Rejects(on_error, counters, str(info.task_id))
         self.context = self._make_context(wall_ms, counters)
@@ -133,6 +149,8 @@ class TaskRunner:
         try:
             self._restore()
             self.task = self._make(self.context)
+            if not self.task.aligned:
+                self._keyed.refuse()
             self.task.on_start(start_time_ms)
         except USER_ERRORS as error:
             self._blame(error)
@@ -144,7 +162,10 @@ class TaskRunner:
             limit=self._limits.batch_records,
             operator=self.info.operator,
             rejects=self._rejects,
+            on_next=self._keyed.keyed(self.task.on_next, self.info.key),
         )
+        if not self.task.aligned:
+            self._inlet.hold_nothing_back()
         self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
 
@@ -159,13 +180,18 @@ class TaskRunner:
         else:
             self._inlet.receive(message)  # type: ignore[arg-type] # everything but Ack
 
-    def cut(self, epoch: int) -> None:
+    def cut(self, epoch: int, cut_time_ms: int | None = None) -> None:
         """Ask a task without inputs to end an epoch, and those before it, as soon as it can.
 
+        With a cut time, when it has sent all records that are older; see `Task.begin_cut`.
         Nothing happens where it has ended already, or where inputs decide.
         """
         if not self.info.upstream:
-            self._cut_epoch = max(self._cut_epoch, epoch)
+            self._cut.ask(self.task, epoch, cut_time_ms)
+
+    def commit(self, epoch: int) -> None:
+        """Tell the task in its next turn that an epoch is complete, and all before it."""
+        self._commits.ask(epoch)
 
     def inject(self, value: bytes, event_time_ms: int) -> None:
         """Let the task process a record beside what comes on its links; see `RejectedRecord`."""
@@ -182,6 +208,8 @@ class TaskRunner:
             OperatorError: user code raised.
         """
         now_ms = started_ms = self._clock_ms()
+        if self._commits.is_due:
+            self._commit()
         while not self._outlet.is_blocked:
             if self._job is None:
                 self._job = self._next_job(now_ms)
@@ -212,16 +240,20 @@ class TaskRunner:
             quarantined_records=counters.quarantined_records,
             done=counters.done,
             total=counters.total,
+            newest_ms=counters.newest_ms,
+            span_ms=counters.span_ms,
         )
 
     def stop(self, *, completed: bool) -> None:
         """Stop the user's task; called once, after the last turn."""
         self._job = None
-        if self.task is not None:
-            try:
+        try:
+            if self.task is not None:
                 self.task.on_stop(completed=completed)
-            except USER_ERRORS as error:
-                self._blame(error)
+        except USER_ERRORS as error:
+            self._blame(error)
+        finally:
+            self._keyed.close()
 
     def poke(self) -> None:
         """Call `Task.produce` in the next turn, however long it said to wait."""
@@ -254,10 +286,11 @@ class TaskRunner:
         return self._inlet.records_queued
 
     def _next_job(self, now_ms: int) -> Job | None:
-        if self._cut_epoch >= self.epoch:
-            self._end_epoch(self._cut_epoch)
-        if _is_due(self._timers.due_ms, now_ms):
-            return self._fire_timer()
+        if self._cut.is_due(self.task, self.epoch):
+            self._end_epoch(self._cut.epoch)
+        if _is_due(self._timer_at_ms(now_ms), now_ms):
+            is_of_task = _is_due(self._timers.due_ms, now_ms)
+            return self._fire_timer() if is_of_task else self._fire(self._keyed.due())
         message = self._inlet.next()
         while message is not None:
             job = self._job_of(message)
@@ -278,6 +311,7 @@ class TaskRunner:
                 self.outbox.append(answer)
         elif isinstance(message, EpochEnd):
             self._end_epoch(message.epoch)
+            return self._follow(has_moved=self._inlet.begin_epoch(self.epoch))
         elif isinstance(message, Injected):
             return self._take_injected(message)
         elif isinstance(message, Unmanaged):
@@ -285,16 +319,28 @@ class TaskRunner:
         return None
 
     def _process(self, message: DataMessage) -> Job:
-        batch = message.batch
+        batch, is_early = message.batch, message.epoch > self.epoch
+        self._enter_epoch(message.epoch)
         if isinstance(batch, EncodedBatch):
             batch = message.batch = decode_batch(batch.body, batch.count)
         if batch.values:
-            if not message.idle:  # What follows from these records holds clocks back at once.
+            if not (message.idle or is_early):  # What follows from them holds clocks back at once.
                 self._outlet.announce(self._outlet.watermark_ms, idle=False)
             yield from self._take_records(batch)
-        if self._inlet.on_processed(message):
+        self._enter_epoch(self.epoch)
+        yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
+
+    def _follow(self, *, has_moved: bool) -> Job:
+        """Pass on how far the inputs are."""
+        if has_moved:
             yield from self._advance(self._inlet.watermarks.watermark_ms)
         self._outlet.announce(self._outlet.watermark_ms, idle=self._inlet.watermarks.is_idle)
+
+    def _enter_epoch(self, epoch: int) -> None:
+        """Let what follows be of an epoch; where the task is not aligned, it may be a later one."""
+        if self.context.epoch != epoch:
+            self._flush()
+            self.context.epoch = epoch
 
     def _take_records(self, batch: Batch) -> Job:
         counters = self.context.counters
@@ -307,6 +353,7 @@ class TaskRunner:
 
     def _advance(self, watermark_ms: int) -> Job:
         assert self.task is not None
+        yield from self._fire(self._keyed.advance(watermark_ms))
         outputs = self.task.on_watermark(watermark_ms)
         if outputs is not None:
             yield from outputs
@@ -327,6 +374,14 @@ class TaskRunner:
         self.task.on_timer(self._timers.pop())
         self._end_if_done()
         yield from ()
+
+    def _fire(self, timers: Iterator[KeyTimer]) -> Job:
+        assert self.task is not None
+        for timer in timers:
+            for message in self.task.on_key_timer(timer) or ():
+                self._buffer.append(message)
+                if len(self._buffer) >= self._limits.batch_records:
+                    yield None
 
     def _end_if_done(self) -> None:
         """End the stream of a task without inputs that has nothing more to produce."""
@@ -356,14 +411,34 @@ class TaskRunner:
 
     def _end_epoch(self, epoch: int) -> None:
         self._flush()
-        self.snapshots.append((epoch, self._snapshot()))
+        self.context.epoch = epoch
+        self.snapshots.append(self._snapshot(epoch))
         self._outlet.begin_epoch(epoch + 1, self._clock_ms())
+        self.context.epoch = epoch + 1
+        assert self.task is not None
+        if self.info.upstream:
+            self._send_later()
+        elif self._cut.on_ended(self.task):
+            self.poke()  # What was held back is sent at once.
 
-    def _snapshot(self) -> bytes:
+    def _send_later(self) -> None:
+        """Send what was put out for records of the epoch that has begun."""
+        for values, times in self._later.take(self.epoch):
+            self._send(values, times, self._clock_ms())
+
+    def _commit(self) -> None:
+        assert self.task is not None
+        try:
+            self.committed.append(self._commits.show(self.task))
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _snapshot(self, epoch: int) -> TaskSnapshot:
         assert self.task is not None
         now_ms = self._clock_ms()
         try:
             kept = self.task.snapshot()
+            delta = self._keyed.snapshot()
             state = TaskState(
                 task=kept,
                 counters=asdict(self.context.counters),
@@ -372,16 +447,23 @@ class TaskRunner:
                 # Without anything kept the task begins as new, and sets its timers itself.
                 timers=[] if kept is None else self._timers.after(now_ms),
             )
-            return state.encode(self.info.operator)
+            return TaskSnapshot(
+                epoch=epoch,
+                head=state.encode(self.info.operator),
+                delta=delta,
+                offsets=encode_offsets(self.info.operator, self.task.offsets()),
+                has_missed_cut=self._cut.has_missed,
+            )
         except USER_ERRORS as error:
             self._blame(error)
 
     def _restore(self) -> None:
         if self._resume is None:
             return
-        state = TaskState.decode(self._resume)
-        self._resume = None
+        resume, self._resume = self._resume, None
+        state = TaskState.decode(resume.head)
         self.context.resume = state.task
+        self.context.offsets = resume.offsets
         self.context.counters.restore(state.counters)
         self._claimed_clock_ms = state.clock_ms
         self._outlet.restore(state.watermark_ms)
@@ -389,6 +471,7 @@ class TaskRunner:
             self._inlet.restore(state.watermark_ms)
         for delay_ms, payload in state.timers:
             self._schedule(delay_ms, payload)
+        self._keyed.load(resume.sections)
 
     def _step(self, now_ms: int) -> None:
         """Pull the job once; send what has filled a batch."""
@@ -419,6 +502,10 @@ class TaskRunner:
             self._blame(error)
 
     def _send(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
+        if self.context.epoch > self.epoch:
+            if self._later.add(self.context.epoch, values, timestamps):
+                self._inlet.hold_back()
+            return
         try:
             self._outlet.emit(values, timestamps, now_ms)
             self.context.counters.records_out += len(values)
@@ -451,6 +538,10 @@ class TaskRunner:
             limits=self._task_limits,
             log=logging.getLogger(f"gearpy.app.{info.app_name}.{info.operator}"),
             config=info.config or {},
+            keyed=self._keyed,
+            run=info.run,
+            incarnation=info.session,
+            epoch=self.epoch,
             counters=counters,
             rejects=self._rejects,
         )
@@ -470,14 +561,21 @@ class TaskRunner:
     def _send_unmanaged(self, target: TaskId, value: Any) -> None:
         self.outbox.append(Unmanaged(self.info.session, self.info.task_id, target, value))
 
+    def _timer_at_ms(self, now_ms: int) -> int | None:
+        if self._claimed_clock_ms == MAX_MS:
+            return None  # The end may have been stored: what follows from a timer would be lost.
+        key_wait_ms = self._keyed.wait_ms
+        waits = [self._timers.due_ms, None if key_wait_ms is None else now_ms + key_wait_ms]
+        return min((at for at in waits if at is not None), default=None)
+
     def _next_turn_ms(self, now_ms: int) -> int | None:
         waits = [self._outlet.wake_ms(now_ms)]
         if not self._outlet.is_blocked:
-            has_cut = self._cut_epoch >= self.epoch
             is_due = _is_due(self._produce_at_ms, now_ms)
-            if self._job is not None or self._inlet or has_cut or is_due:
+            is_cut = self._cut.is_due(self.task, self.epoch)
+            if self._job is not None or self._inlet or is_cut or is_due:
                 return 0
-            waits += [self._produce_at_ms, self._timers.due_ms]
+            waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
         return min((at for at in waits if at is not None), default=None)
 
     def _reached_ms(self) -> int:
@@ -485,6 +583,7 @@ class TaskRunner:
             hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
         except USER_ERRORS as error:
             self._blame(error)
+        hold_ms = min(hold_ms, self._later.oldest_ms)
         reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
         if reached_ms == MAX_MS and not self._outlet.has_ended:
             return MAX_MS - 1

@@ -1,18 +1,26 @@
-"""What a task is at the end of an epoch, as bytes.
+"""What a task is at the end of an epoch, handed over; and what it goes on from after a restart.
 
 Values are encoded as they are when they travel between tasks, so a snapshot holds plain data
 and registered records only, and never code.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, OperatorError, ProtocolError
+from gearpy.state.api import Section, StateDelta
 from gearpy.wire.payload import decode_value, encode_value
 
-__all__ = ["TaskState", "decode_state", "encode_state"]
+__all__ = [
+    "TaskResume",
+    "TaskSnapshot",
+    "TaskState",
+    "decode_state",
+    "encode_offsets",
+    "encode_state",
+]
 
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -20,10 +28,11 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState:
-    """What a task goes on from.
+    """What a task goes on from, beside its keyed state.
 
-    ``timers`` are delays in ms and payloads, in their order. ``clock_ms`` and ``watermark_ms``
-    were promised: the restarted task must not fall behind them.
+    ``task`` is what `Task.snapshot` returned. ``timers`` are delays in ms and payloads, in their
+    order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
+    them.
     """
 
     task: Any
@@ -69,6 +78,43 @@ class TaskState:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResume:
+    """What a task goes on from: its `TaskState`, encoded, and its keyed state.
+
+    ``offsets`` are places of partitions that count more than those in the state; decoded.
+    """
+
+    head: bytes
+    sections: Iterable[Section] = ()
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSnapshot:
+    """What a task is at the end of an epoch; what has not changed is not repeated.
+
+    ``head`` is its `TaskState`, encoded. ``delta`` is read on another thread, while the task goes
+    on. Keyed state is that of all snapshots so far, put together. ``offsets`` are encoded; empty
+    bytes stand for a partition that has finished.
+    """
+
+    epoch: int
+    head: bytes
+    delta: StateDelta | None = None
+    offsets: Mapping[str, bytes] = field(default_factory=dict)
+    has_missed_cut: bool = False
+
+    def sections(self) -> Iterator[Section]:
+        """Yield what has changed in keyed state."""
+        return iter(()) if self.delta is None else self.delta.sections()
+
+    def resume(self, before: TaskResume | None = None) -> TaskResume:
+        """Return what the task goes on from, ``before`` being the snapshots before this one."""
+        sections = [*before.sections] if before is not None else []
+        return TaskResume(head=self.head, sections=[*sections, *self.sections()])
+
+
 def encode_state(operator: str, state: Any) -> bytes:
     """Return what an operator keeps as bytes; none for None.
 
@@ -89,6 +135,15 @@ def encode_state(operator: str, state: Any) -> bytes:
 def decode_state(data: bytes) -> Any:
     """Return what `encode_state` made into bytes."""
     return decode_value(data) if data else None
+
+
+def encode_offsets(operator: str, offsets: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return places of partitions as bytes.
+
+    Raises:
+        OperatorError: one is no plain data.
+    """
+    return {name: encode_state(operator, place) for name, place in offsets.items()}
 
 
 def _encodable_timers(

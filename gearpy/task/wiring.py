@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.task.api import TaskLimits
 from gearpy.task.application import StreamApplication
+from gearpy.task.keyed import OpenState, open_on_heap
 from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.rejects import OnError
 from gearpy.task.runner import TaskInfo, TaskRunner
+from gearpy.task.snapshots import TaskResume
 
 __all__ = ["RunnerFactory"]
 
@@ -25,12 +27,19 @@ class RunnerFactory:
     clock_ms: Callable[[], int]
     wall_ms: Callable[[], int]
     rng: random.Random
+    open_state: OpenState = open_on_heap
     on_error: OnError = "fail"
+    run: str = ""
     app_id: AppId = AppId(0)
     executor_id: ExecutorId = ExecutorId(0)
 
     def make(
-        self, task_id: TaskId, session: SessionId, *, epoch: int = 1, resume: bytes | None = None
+        self,
+        task_id: TaskId,
+        session: SessionId,
+        *,
+        epoch: int = 1,
+        resume: TaskResume | None = None,
     ) -> TaskRunner:
         """Return the runner of a task, not opened yet.
 
@@ -52,6 +61,8 @@ class RunnerFactory:
             app_name=self.application.name,
             executor_id=self.executor_id,
             config=processor.config,
+            key=processor.key,
+            run=self.run,
         )
         return TaskRunner(
             info,
@@ -61,6 +72,7 @@ class RunnerFactory:
             turn_ms=self.turn_ms,
             clock_ms=self.clock_ms,
             wall_ms=self.wall_ms,
+            open_state=self.open_state,
             epoch=epoch,
             resume=resume,
             on_error=self.on_error,

@@ -3,9 +3,12 @@
 - `driver`: `TaskDriver`, one task fed by hand; `FlowDriver`, an application fed by hand.
 - `manual_source`: `ManualSource`, through which a `FlowDriver` feeds an application.
 - `simulation`: `Simulation`, a whole application in one thread and virtual time, with messages
-  that take a random time; a seed gives the same run again.
+  that take a random time; a seed gives the same run again. `epochs` is what ends its epochs, and
+  `EpochFaults` what goes wrong with them.
+- `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 - `cluster`: `ClusterSimulation`, all roles of a cluster in virtual time, whose processes can be
-  killed and frozen; `world` is its time and its processes, `network` what is between them.
+  killed and frozen; `world` is its time and its processes, `network` what is between them, and
+  `stores` a checkpoint store that fails at times.
 
 Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
 """
@@ -15,14 +18,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gearpy.testing.driver import FlowDriver, TaskDriver
+    from gearpy.testing.epochs import EpochFaults
     from gearpy.testing.manual_source import ManualSource
     from gearpy.testing.simulation import Simulation
+    from gearpy.testing.transactions import MemoryTransactions
 
-__all__ = ["FlowDriver", "ManualSource", "Simulation", "TaskDriver"]
+__all__ = [
+    "EpochFaults",
+    "FlowDriver",
+    "ManualSource",
+    "MemoryTransactions",
+    "Simulation",
+    "TaskDriver",
+]
 
 _HOME_OF = {
+    "EpochFaults": "gearpy.testing.epochs",
     "FlowDriver": "gearpy.testing.driver",
     "ManualSource": "gearpy.testing.manual_source",
+    "MemoryTransactions": "gearpy.testing.transactions",
     "Simulation": "gearpy.testing.simulation",
     "TaskDriver": "gearpy.testing.driver",
 }

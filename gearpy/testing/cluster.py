@@ -21,10 +21,11 @@ from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, address_of
 from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
-from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.application import Buildable, StreamApplication
 from gearpy.testing.network import Network, WorldNodes, WorldTransport
+from gearpy.testing.stores import FaultyCheckpoints
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
 from gearpy.wire.codec import decode_control, encode_control
@@ -32,6 +33,8 @@ from gearpy.wire.codec import decode_control, encode_control
 __all__ = ["ClusterSimulation", "Process"]
 
 _MASTER: Final = "master:1"
+#: Ends the name of the actors that save and load snapshots.
+_SNAPSHOTS: Final = "-snapshots"
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
@@ -84,13 +87,16 @@ class _NoTuning(ProcessTuning):
 class ClusterSimulation:
     """One master, some workers, and what they start, each in a process of a `World`.
 
-    The master's log and the checkpoints outlive their processes, as disks do.
+    The master's log and the checkpoints outlive their processes, as disks do; of the log, what was
+    synced.
 
     Args:
         seed: decides the order of everything.
         workers: how many.
         slots: of each.
         settings: keys of the configuration that differ from what is quick to simulate.
+        duplicates: share of data messages that arrive twice.
+        checkpoints: what is stored; by default in memory.
     """
 
     def __init__(
@@ -101,6 +107,7 @@ class ClusterSimulation:
         slots: int = 8,
         settings: Mapping[str, str] | None = None,
         duplicates: float = 0.0,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.world = World(seed)
         self.config: Config = from_overrides({**_SETTINGS, **(settings or {})})
@@ -110,7 +117,7 @@ class ClusterSimulation:
             duplicates=duplicates,
         )
         self.log = MemoryLog()
-        self.checkpoints = MemoryCheckpoints()
+        self.checkpoints = FaultyCheckpoints(self.world, checkpoints)
         self.processes: list[Process] = []
         self.workers: list[Process] = []
         self._apps: dict[str, Callable[[], StreamApplication]] = {}
@@ -123,13 +130,15 @@ class ClusterSimulation:
 
     # -- what a user does ------------------------------------------------------------------
 
-    def submit(self, app: Callable[[], Buildable], *, executors: int = 2) -> RunningApplication:
+    def submit(
+        self, app: Callable[[], Buildable], *, executors: int = 2, resume_from: str = ""
+    ) -> RunningApplication:
         """Submit an application; ``app`` is called in each process."""
         name = app().build().name
         self._apps[name] = lambda: app().build()
         self.world.run(lambda: bool(self.client.workers()), within_ms=10_000)
         artifact = Artifact(kind="memory", location=name)
-        return self.client.submit(name, artifact, executors=executors)
+        return self.client.submit(name, artifact, executors=executors, resume_from=resume_from)
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return what the master knows, if it lives."""
@@ -199,6 +208,8 @@ class ClusterSimulation:
             return
         process.system.kill()
         self.network.on_killed(process.nodes.node)
+        if process is self.master:
+            self.log = self.log.crash(self.world.rng)
         for child in [each for each in self.processes if each.parent is process]:
             self.kill(child)
         self._tell_parent(process, "killed by signal 9 (SIGKILL)")
@@ -272,9 +283,14 @@ class ClusterSimulation:
             self._addresses += 1
             address = f"{name}:{self._addresses}"
         nodes = self.network.join(lambda node: WorldActorSystem(self.world, node), address)
+        nodes.system.wait_ms = self._wait_ms
         process = Process(name, nodes.system, nodes, Post(nodes.system, nodes), parent)
         self.processes.append(process)
         return process
+
+    def _wait_ms(self, actor: str) -> int:
+        """Keep who stores snapshots waiting while the store is slow."""
+        return self.checkpoints.wait_ms() if actor.endswith(_SNAPSHOTS) else 0
 
     # -- roles -----------------------------------------------------------------------------
 

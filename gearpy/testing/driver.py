@@ -25,8 +25,10 @@ from gearpy.messages.data import (
 )
 from gearpy.task.api import Task, TaskLimits
 from gearpy.task.application import Buildable, TaskFactory
+from gearpy.task.keyed import open_on_heap
 from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.runner import TaskInfo, TaskRunner
+from gearpy.task.snapshots import TaskResume
 from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
 
@@ -91,7 +93,7 @@ class TaskDriver:
         task_index: int = 0,
         config: Mapping[str, Any] | None = None,
         is_source: bool = False,
-        resume: bytes | None = None,
+        resume: TaskResume | None = None,
     ) -> None:
         self.now_ms = 0
         self.outputs: list[Message] = []
@@ -103,6 +105,7 @@ class TaskDriver:
         self._is_source = is_source
         self._sent_seq = 0
         self._epoch = 1
+        self._kept = resume
         self._got = 0
         self._runner = TaskRunner(
             TaskInfo(
@@ -127,6 +130,7 @@ class TaskDriver:
             turn_ms=1,
             clock_ms=self._read_clock,
             wall_ms=lambda: self.now_ms,
+            open_state=open_on_heap,
             resume=resume,
         )
         self._open()
@@ -147,17 +151,18 @@ class TaskDriver:
         """End the stream: the watermark goes to `MAX_MS`."""
         self._deliver(Batch([], []), MAX_MS)
 
-    def cut(self) -> bytes:
-        """End an epoch and return what the task is; see `Task.snapshot`."""
+    def cut(self) -> TaskResume:
+        """End an epoch and return what the task is then, to give to another driver."""
         if self._is_source:
             self._runner.cut(self._runner.epoch)
             self._work(self.now_ms)
         else:
             self._epoch += 1
             self._deliver(Batch([], []), MIN_MS)
-        ((_, snapshot),) = self._runner.snapshots
+        (snapshot,) = self._runner.snapshots
         self._runner.snapshots.clear()
-        return snapshot
+        self._kept = snapshot.resume(self._kept)
+        return self._kept
 
     def advance(self, duration: Duration) -> None:
         """Let time pass: timers fire, a source produces."""

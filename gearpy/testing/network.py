@@ -24,6 +24,7 @@ from gearpy.transport.routes import Routes
 __all__ = ["Network", "WorldNodes", "WorldTransport"]
 
 _REFUSED_MS: Final = 60  # A dead process is noticed within this time.
+_DATA: Final = "data"  # What is not a letter.
 
 
 @dataclass(slots=True)
@@ -59,6 +60,7 @@ class Network:
         self._nodes: dict[str, WorldNodes] = {}  # By address: the newest.
         self._transports: dict[str, WorldTransport] = {}
         self._cut: set[frozenset[str]] = set()
+        self._held: set[frozenset[str]] = set()  # For data alone.
         self._wires: dict[tuple[str, str, str], _Wire] = {}
         self._incarnations = 0
 
@@ -122,18 +124,25 @@ class Network:
 
     def cut(self, one: str, other: str, duration_ms: int) -> None:
         """Let nothing pass between two processes for a time."""
+        self._keep(self._cut, one, other, duration_ms)
+        if duration_ms >= self.heartbeat_timeout_ms:
+            self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
+
+    def hold_data(self, one: str, other: str, duration_ms: int) -> None:
+        """Let data wait on its way between two processes, as a busy network does; letters pass."""
+        self._keep(self._held, one, other, duration_ms)
+
+    def _keep(self, pairs: set[frozenset[str]], one: str, other: str, duration_ms: int) -> None:
         pair = frozenset([address_of(one), address_of(other)])
-        self._cut.add(pair)
+        pairs.add(pair)
 
         def heal() -> None:
-            self._cut.discard(pair)
+            pairs.discard(pair)
             for key, wire in self._wires.items():
                 if frozenset(key[:2]) == pair and wire.waiting:
                     self._deliver_next(key)
 
         self.world.later(duration_ms, heal)
-        if duration_ms >= self.heartbeat_timeout_ms:
-            self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
 
     def reset_link(self, one: str, other: str) -> None:
         """Break the data connection between two transports: what is under way is lost."""
@@ -179,7 +188,8 @@ class Network:
 
     def _deliver_next(self, key: tuple[str, str, str]) -> None:
         wire = self._wires[key]
-        is_cut = frozenset(key[:2]) in self._cut
+        pair = frozenset(key[:2])
+        is_cut = pair in self._cut or (key[2] == _DATA and pair in self._held)
         while wire.waiting and not is_cut and self.world.now_ms >= wire.free_at_ms:
             wire.waiting.popleft()()
         if wire.waiting and not is_cut and self.world.now_ms < wire.free_at_ms:
@@ -358,7 +368,7 @@ class WorldTransport:
 
     def lose(self, address: str, reason: str) -> None:
         """Lose the connection to a peer, with what is under way on it."""
-        self._network.drop(self._address, address, "data")
+        self._network.drop(self._address, address, _DATA)
         if not self.system.is_killed and address in self.spoken_to:
             self.system.do(lambda: self._on_lost(address, reason))
 
@@ -370,7 +380,7 @@ class WorldTransport:
             copies = 2
         for _ in range(copies):
             self._network.carry(
-                self._address, address, "data", lambda: self._arrive(address, message)
+                self._address, address, _DATA, lambda: self._arrive(address, message)
             )
 
     def _arrive(self, address: str, message: LinkMessage) -> None:

@@ -1,18 +1,21 @@
 """A whole application in one thread, in virtual time, in an order that a seed decides.
 
 Real task runners, with a network whose links keep their order but overtake each other. Epochs
-can be ended at random times, and all tasks be killed and restarted from the newest one that is
-complete. A run takes no wall time to wait, and the same seed gives the same run.
+can be ended at random times, by position or by event time, and all tasks be killed and restarted
+from the newest one that is complete, or from an older one. A run takes no wall time to wait, and
+the same seed gives the same run.
 """
 
 import heapq
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
+from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.epochs import Cut
 from gearpy.core.flow import FlowLimits
 from gearpy.errors import ApplicationFailed
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
@@ -23,7 +26,9 @@ from gearpy.task.application import Buildable
 from gearpy.task.outlet import OutputLimits
 from gearpy.task.rejects import OnError, RejectedRecord
 from gearpy.task.runner import TaskRunner
+from gearpy.task.snapshots import TaskResume
 from gearpy.task.wiring import RunnerFactory
+from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
 
 __all__ = ["SMALL_LIMITS", "Simulation"]
 
@@ -41,12 +46,32 @@ SMALL_LIMITS: Final = OutputLimits(
     watermark_interval_ms=3,
 )
 _START_MS: Final = 1_000_000
+#: Who has not said that it knows of a complete epoch is told again after so long.
+_TELL_AGAIN_MS: Final = 40
+_NO_FAULTS: Final = EpochFaults()
 
 
-class _Cut(NamedTuple):
-    """A source is told to end an epoch."""
+class _Commit(NamedTuple):
+    """A task is told that an epoch is complete."""
+
+    epoch: int
+
+
+class _Told(NamedTuple):
+    """What a task was told about epochs arrives; in the order in which it was told."""
 
     task: TaskId
+
+
+class _Stored(NamedTuple):
+    """What all tasks have handed over for an epoch is durable."""
+
+    epoch: int
+
+
+class _TellCommitted(NamedTuple):
+    """Tasks that do not know that an epoch is complete are to be told."""
+
     epoch: int
 
 
@@ -58,7 +83,8 @@ class _Crash(NamedTuple):
     """Everything dies and is started again."""
 
 
-_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Cut | _NextCut | _Crash
+_EpochEvent: TypeAlias = _Told | _Stored | _TellCommitted | _NextCut
+_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Crash | _EpochEvent
 
 
 class Simulation:
@@ -71,15 +97,18 @@ class Simulation:
         limits: flow control of the tasks.
         idle_poll_ms: how long a source with nothing to give is left alone.
         readings_per_ms: time goes on by a ms when tasks have looked at the clock so often.
-        cut_every_ms: end an epoch about so often, whether or not those before are complete;
+        cut_every_ms: end an epoch about so often, if the one before is complete or given up;
             None: never.
+        cut: where epochs end: wherever each source is, or at an event time.
+        faults: what goes wrong with epochs.
         crash_at_ms: call `crash` so long after the start, as often as there are times.
         on_error: what to do with a record that user code raises on.
 
     Attributes:
         runners: the tasks; others after a crash.
-        complete_epoch: the newest epoch that every task has ended.
         crashes: how often everything was restarted.
+        fallbacks: how often that was from an older epoch than the newest.
+        epochs: what there is of them.
         quarantined: records that user code raised on, and the tasks that had them.
 
     Raises:
@@ -96,6 +125,8 @@ class Simulation:
         idle_poll_ms: int = 10,
         readings_per_ms: int = 8,
         cut_every_ms: int | None = None,
+        cut: EpochCut = "position",
+        faults: EpochFaults = _NO_FAULTS,
         crash_at_ms: Sequence[int] = (),
         on_error: OnError = "fail",
     ) -> None:
@@ -107,13 +138,13 @@ class Simulation:
         self._rng = random.Random(seed)
         self._delay_ms = delay_ms
         self._readings_per_ms = readings_per_ms
-        self.complete_epoch = 0
-        self.crashes = 0
+        self.crashes = self.fallbacks = 0
         self.quarantined: list[tuple[TaskId, RejectedRecord]] = []
         self._cut_every_ms = cut_every_ms
         self._crash_at_ms = sorted(_START_MS + after_ms for after_ms in crash_at_ms)
-        self._asked_epoch = 0
-        self._snapshots: dict[int, dict[TaskId, bytes]] = {}
+        self._faults = faults
+        self.epochs = SimulatedEpochs(self.application.dag.tasks(), cut=cut, faults=faults)
+        self._last_epoch: int | None = None  # Asked for when all tasks had finished.
         self._sessions = count(1)
         self._events: list[tuple[int, float, int, _Event]] = []
         self._event_ids = count()
@@ -121,6 +152,8 @@ class Simulation:
         self._links: dict[tuple[TaskId, TaskId], deque[LinkMessage]] = {}
         self._link_at_ms: dict[tuple[TaskId, TaskId], int] = {}
         self._turn_at_ms: dict[TaskId, int] = {}
+        self._told: dict[TaskId, deque[Cut | _Commit]] = {}
+        self._told_at_ms: dict[TaskId, int] = {}
         self._factory = RunnerFactory(
             application=self.application,
             output=limits,
@@ -149,7 +182,7 @@ class Simulation:
         """
         with self._naming_seed():
             for _ in range(steps_max):
-                if self.is_finished:
+                if self.is_finished and self._has_ended_last_epoch():
                     self.stop(completed=True)
                     return self
                 if not self.step():
@@ -160,7 +193,12 @@ class Simulation:
         )
 
     def stop(self, *, completed: bool) -> None:
-        """Stop all tasks, whether or not they have finished; called once, at the end."""
+        """Stop all tasks, whether or not they have finished; called once, at the end.
+
+        If the stream has ended well, the last epoch is completed and committed before.
+        """
+        while completed and not self._has_ended_last_epoch() and self.step():
+            pass
         for runner in self.runners.values():
             runner.stop(completed=completed)
 
@@ -182,25 +220,20 @@ class Simulation:
                 if self._turn_at_ms.get(what) == at_ms:
                     del self._turn_at_ms[what]
                     self._turn(what)
-            case _Cut():
-                self.runners[what.task].cut(what.epoch)
-                self._schedule_turn(what.task, self.now_ms)
-            case _NextCut():
-                self.cut()
-                self._plan_cut()
             case _Crash():
                 self.crash()
+            case _Told() | _Stored() | _TellCommitted() | _NextCut():
+                self._on_epochs(what)
             case _:
                 self._deliver(what)
         return True
 
     def cut(self) -> None:
-        """Ask all sources to end the next epoch; it takes a while until they hear of it."""
-        self._asked_epoch += 1
-        for task, runner in self.runners.items():
-            if not runner.info.upstream:
-                for _ in range(self._rng.choice([1, 1, 2])):  # It may be asked again.
-                    self._push(self._later_ms(), _Cut(task, self._asked_epoch))
+        """Ask all sources to end the next epoch; it takes a while until they hear of it.
+
+        An epoch that is not complete yet is given up.
+        """
+        self._announce(self.epochs.begin(self.clocks()))
 
     def crash(self) -> None:
         """Kill all tasks and what is under way; go on from the newest complete epoch.
@@ -212,7 +245,10 @@ class Simulation:
         self._links.clear()
         self._link_at_ms.clear()
         self._turn_at_ms.clear()
-        self._asked_epoch = self.complete_epoch
+        self._told.clear()
+        self._told_at_ms.clear()
+        self.fallbacks += self.epochs.on_crash(self._rng)
+        self._last_epoch = None
         with self._naming_seed():
             self._start_all()
 
@@ -231,6 +267,21 @@ class Simulation:
         return [runner.clock() for runner in self.runners.values()]
 
     @property
+    def elapsed_ms(self) -> int:
+        """Virtual time since the beginning."""
+        return self.now_ms - _START_MS
+
+    @property
+    def complete_epoch(self) -> int:
+        """The newest epoch that every task has ended, and that is stored; 0 if there is none."""
+        return self.epochs.complete_epoch
+
+    @property
+    def resumes(self) -> Mapping[TaskId, TaskResume]:
+        """What tasks go on from when they are killed; after that, what they have gone on from."""
+        return self.epochs.resumes
+
+    @property
     def is_finished(self) -> bool:
         """Whether every task has ended its stream and all is acknowledged."""
         return not self._unfinished
@@ -243,14 +294,12 @@ class Simulation:
         )
 
     def _start_all(self) -> None:
-        snapshots = self._snapshots.get(self.complete_epoch, {})
-        self._snapshots = {self.complete_epoch: snapshots}
         for task in self.application.dag.tasks():
             self.runners[task] = self._factory.make(
                 task,
                 SessionId(next(self._sessions)),
-                epoch=self.complete_epoch + 1,
-                resume=snapshots.get(task),
+                epoch=self.epochs.asked_epoch + 1,
+                resume=self.resumes.get(task),
             )
         self._unfinished = set(self.runners)
         self._plan_cut()
@@ -308,18 +357,88 @@ class Simulation:
 
     def _store(self, task: TaskId) -> None:
         """Keep what a task hands over; an epoch is complete when all tasks have ended it."""
-        self.quarantined += [(task, record) for record in self.runners[task].rejected]
-        self.runners[task].rejected.clear()
-        for epoch, data in self.runners[task].snapshots:
-            of_tasks = self._snapshots.setdefault(epoch, {})
-            assert task not in of_tasks, f"task {task} has ended epoch {epoch} twice"
-            of_tasks[task] = data
-            if len(of_tasks) == len(self.runners):
-                self.complete_epoch = max(self.complete_epoch, epoch)
-        self.runners[task].snapshots.clear()
+        runner = self.runners[task]
+        self.quarantined += [(task, record) for record in runner.rejected]
+        runner.rejected.clear()
+        epoch = self.epochs.on_snapshots(task, runner.snapshots)
+        if epoch is not None:
+            self._push(self._within_ms(self._faults.store_ms), _Stored(epoch))
+        for committed in runner.committed:
+            self.epochs.on_committed(task, committed)
+        runner.snapshots.clear()
+        runner.committed.clear()
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def _on_epochs(self, what: _EpochEvent) -> None:
+        match what:
+            case _Told():
+                self._hear(what.task)
+            case _Stored():
+                self._on_stored(what.epoch)
+            case _TellCommitted():
+                self._tell_committed(what.epoch)
+            case _NextCut():
+                self._cut_if_due()
+                self._plan_cut()
+
+    def _cut_if_due(self) -> None:
+        """End the next epoch, or give up the one that is under way, or ask for it again."""
+        ending = self.epochs.ending
+        if ending is None or self._rng.random() < self._faults.given_up:
+            self.cut()
+        else:
+            self._announce(ending)
+
+    def _announce(self, cut: Cut) -> None:
+        for task, runner in self.runners.items():
+            if not runner.info.upstream:
+                for _ in range(self._rng.choice([1, 1, 2])):  # It may be asked again.
+                    self._tell(task, cut)
+
+    def _on_stored(self, epoch: int) -> None:
+        if self.epochs.on_stored(epoch):
+            self._push(self._within_ms(self._faults.commit_ms), _TellCommitted(epoch))
+
+    def _tell_committed(self, epoch: int) -> None:
+        """Tell who does not know; again and again, as what is told may be lost."""
+        tasks = self.epochs.uncommitted(epoch)
+        for task in tasks:
+            if self._rng.random() >= self._faults.commits_lost:
+                self._tell(task, _Commit(epoch))
+            if self._rng.random() < self._faults.commits_repeated:
+                self._tell(task, _Commit(epoch))
+        if tasks:
+            self._push(self.now_ms + _TELL_AGAIN_MS, _TellCommitted(epoch))
+
+    def _tell(self, task: TaskId, what: Cut | _Commit) -> None:
+        self._told.setdefault(task, deque()).append(what)
+        at_ms = max(self._later_ms(), self._told_at_ms.get(task, 0))
+        self._told_at_ms[task] = at_ms
+        self._push(at_ms, _Told(task))
+
+    def _hear(self, task: TaskId) -> None:
+        what = self._told[task].popleft()
+        if isinstance(what, Cut):
+            self.runners[task].cut(what.epoch, what.cut_time_ms)
+        else:
+            self.runners[task].commit(what.epoch)
+        self._schedule_turn(task, self.now_ms)
+
+    def _has_ended_last_epoch(self) -> bool:
+        """Ask for the last epoch when all tasks have finished; tell when all have committed it."""
+        if self._last_epoch is None:
+            self.cut()
+            self._last_epoch = self.epochs.asked_epoch
+        return self.epochs.committed_epoch >= self._last_epoch
+
+    # -- time ------------------------------------------------------------------------------
+
+    def _within_ms(self, duration_ms: int) -> int:
+        return self.now_ms + self._rng.randrange(duration_ms + 1)
 
     def _later_ms(self) -> int:
-        return self.now_ms + self._rng.randrange(self._delay_ms + 1)
+        return self._within_ms(self._delay_ms)
 
     def _push(self, at_ms: int, what: _Event) -> None:
         heapq.heappush(self._events, (at_ms, self._rng.random(), next(self._event_ids), what))

@@ -108,6 +108,8 @@ class WorldActorSystem(LocalActorSystem):
         self.is_paused = False
         self._held: list[Callable[[], object]] = []  # While paused.
         self._timers = _WorldTimers(self)
+        #: How much longer than others an actor waits for its turn now, by its name.
+        self.wait_ms: Callable[[str], int] = lambda _: 0
 
     @property
     def timers(self) -> "_WorldTimers":
@@ -185,8 +187,8 @@ class _WorldHost:
         self.give_turn()
 
     def give_turn(self) -> None:
-        world = self._system.world
-        world.later(world.rng.randrange(2), lambda: self._system.do(self._take_turn))
+        world, wait_ms = self._system.world, self._system.wait_ms(self._cell.path.name)
+        world.later(wait_ms + world.rng.randrange(2), lambda: self._system.do(self._take_turn))
 
     def retire(self) -> None:
         self._is_retired = True

@@ -28,10 +28,13 @@ from gearpy.messages.cluster import (
     ApplicationProgress,
     ApplicationSummary,
     ClockHolderSummary,
+    ClusterSummary,
+    EpochsSummary,
     ErrorCard,
     ExecutorSummary,
     Failure,
     GetApplication,
+    GetCluster,
     ListApplications,
     ListWorkers,
     ProcessorSummary,
@@ -179,6 +182,18 @@ _DETAIL: Final = ApplicationDetail(
             task="2.0", name="count", clock_ms=NOON_MS, watermark_ms=NOON_MS, waits_for="upstream"
         ),
     ),
+    guarantees=("files(orders/*.csv) -> jsonl_folder(prices): exactly-once",),
+    epochs=(
+        EpochsSummary(
+            region=0,
+            epoch=181,
+            stored_ms=NOON_MS,
+            size_bytes=9_024,
+            kept=2,
+            aborted=1,
+            last_abort="epoch 170 of region 0: not stored within 60000 ms by executor 1",
+        ),
+    ),
 )
 
 _WORKERS: Final = (
@@ -220,6 +235,7 @@ class FakeCluster:
         if self.to_all is not None:
             return self.to_all(message)
         answers: dict[type, Callable[[Any], object]] = {
+            GetCluster: lambda _: ClusterSummary(cluster_id="k3f9a1c2"),
             ListApplications: lambda _: ApplicationList(applications=tuple(self.applications)),
             GetApplication: self._application,
             ListWorkers: lambda _: WorkerList(workers=self.workers),

@@ -109,6 +109,19 @@ DETAIL: Final = {
     "restarts": int,
     "epoch": int,
     "why": [HOLDER],
+    "guarantees": [str],
+    "epochs": [
+        {
+            "region": int,
+            "epoch": int,
+            "stored_ms": int,
+            "size_bytes": int,
+            "kept": int,
+            "aborted": int,
+            "last_abort": str,
+            "fallbacks": int,
+        }
+    ],
 }
 RECORD: Final = {
     "number": int,
@@ -127,7 +140,7 @@ WHY: Final = {
     "advice": str,
 }
 SHAPES: Final = {
-    "info": {"applications": [APPLICATION], "workers": [WORKER]},
+    "info": {"cluster_id": str, "applications": [APPLICATION], "workers": [WORKER]},
     "info 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
     "app list": {"applications": [APPLICATION]},
     "app describe 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
@@ -198,6 +211,9 @@ def test_describe_shows_what_an_application_consists_of(
     assert " 0       1  running         0  4711      2      2  127.0.0.1:41001" in shown
     assert " 1  map(price)      2                        60,000   4,512     3" in shown
     assert "  epoch        181\n  restarts     1\n" in shown
+    assert "     0    181  2026-01-01T12:00:00Z  9,024     2         1          0\n" in shown
+    assert "  given up: epoch 170 of region 0: not stored within 60000 ms by exec" in shown
+    assert "guarantees\n  files(orders/*.csv) -> jsonl_folder(prices): exactly-once\n" in shown
     assert "region 0 was restarted from epoch 180\n    error: ValueError: could not" in shown
     assert "      record  {'id': 17, 'price': 'n/a'}\n" in shown
     assert "error: executor 1 lost: killed by signal 9\n" in shown
@@ -258,7 +274,9 @@ def test_an_application_that_has_just_begun_has_nothing_to_show_yet(gear: Gear) 
 
     shown = gear("app", "describe", "2")
 
-    assert not any(title in shown for title in ("executors", "processors", "failures"))
+    assert not any(
+        title in shown for title in ("executors", "processors", "epochs", "guarantees", "failures")
+    )
 
 
 @pytest.mark.parametrize("command", [("kill",), ("app", "kill")])

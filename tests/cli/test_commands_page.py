@@ -16,8 +16,8 @@ _TEXT: Final = PAGE.read_text(encoding="utf-8")
 _CONSOLE: Final = re.compile(
     r"^```console\n\$ bin/gear ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
-#: Those that need no cluster are run with the other pages; see tests/docs.
-_ELSEWHERE: Final = ("run ", "config ", "certs ", "app submit ")
+#: Those that need no cluster are run with the other pages, or have tests of their own.
+_ELSEWHERE: Final = ("run ", "config ", "certs ", "app submit ", "log ", "checkpoint ")
 EXAMPLES: Final = [
     (command, shown)
     for command, shown in _CONSOLE.findall(_TEXT)

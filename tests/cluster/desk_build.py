@@ -26,8 +26,10 @@ from gearpy.messages.cluster import (
     ApplicationStatus,
     ApplicationSummary,
     Artifact,
+    ClusterSummary,
     ErrorCard,
     GetApplication,
+    GetCluster,
     Refused,
     SubmitApplication,
     Submitted,
@@ -92,8 +94,11 @@ class FakeMaster:
             case RestartApplication() | SubmitApplication():
                 return Submitted(app_id=AppId(4))
         summary = ApplicationSummary(app_id=APP, name="a", status=self.status)
-        is_one = isinstance(message, GetApplication)
-        return summary if is_one else ApplicationList(applications=(summary,))
+        answers = {
+            GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
+            GetApplication: summary,
+        }
+        return answers.get(type(message), ApplicationList(applications=(summary,)))
 
 
 class FakePost:

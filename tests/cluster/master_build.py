@@ -15,9 +15,11 @@ from gearpy.messages.cluster import (
     ApplicationStatusChanged,
     ApplicationSummary,
     Artifact,
+    ClusterSummary,
     ErrorCard,
     ExecutorExited,
     GetApplication,
+    GetCluster,
     LaunchExecutor,
     ListWorkers,
     RegisterAppMaster,
@@ -87,11 +89,13 @@ class Role:
 class Cluster:
     """A master over a log in memory, in virtual time."""
 
-    def __init__(self, node: str = "", /, **overrides: object) -> None:
+    def __init__(
+        self, node: str = "", log: MemoryLog | None = None, /, **overrides: object
+    ) -> None:
         self.world = World(seed=0)
         self.system = WorldActorSystem(self.world, node)
         self.config = configured(overrides)
-        self.log = MemoryLog()
+        self.log = log or MemoryLog()
         self.names = iter(range(1000))
         self.master = self._start()
 
@@ -133,6 +137,12 @@ class Cluster:
         worker = Role(self, f"worker{next(self.names)}")
         self.tell(RegisterWorker(worker=worker.path, slots=slots))
         return worker
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        answer = self.ask(GetCluster())
+        assert isinstance(answer, ClusterSummary), answer
+        return answer.cluster_id
 
     def submit(self, name: str = "words", **config: str) -> AppId:
         """Submit an application."""
@@ -176,14 +186,19 @@ def configured(overrides: dict[str, object]) -> Config:
 
 
 def a_status(
-    status: ApplicationStatus, *, launch: int = 1, app_id: int = 1, records: int = 7
+    status: ApplicationStatus,
+    *,
+    launch: int = 1,
+    app_id: int = 1,
+    records: int = 7,
+    restarts: int = 0,
 ) -> ApplicationStatusChanged:
     """Return what an app master reports."""
     return ApplicationStatusChanged(
         app_id=AppId(app_id),
         launch=launch,
         status=status,
-        progress=ApplicationProgress(records_in=records),
+        progress=ApplicationProgress(records_in=records, restarts=restarts),
         cause=ErrorCard(cause="boom") if status == "failed" else None,
     )
 

@@ -21,11 +21,15 @@ from gearpy.messages.cluster import (
     ApplicationList,
     ApplicationStatus,
     ApplicationSummary,
+    Artifact,
     ClockHolderSummary,
+    ClusterSummary,
     GetApplication,
+    GetCluster,
     ListApplications,
     ListWorkers,
     Refused,
+    SubmitApplication,
     Submitted,
     WorkerList,
 )
@@ -73,6 +77,29 @@ def test_an_answer_to_another_question_is_nonsense() -> None:
 
     with pytest.raises(ProtocolError, match="DescribeApplication was answered with WorkerList"):
         client.describe(APP)
+
+
+def test_a_cluster_tells_its_id() -> None:
+    """Checkpoints are below it."""
+    client, asked = a_client(ClusterSummary(cluster_id="k3f9a1c2"))
+
+    assert client.cluster().cluster_id == "k3f9a1c2"
+    assert asked == [GetCluster()]
+
+
+def test_submitting_tells_what_to_begin_with() -> None:
+    """The beginning, or a checkpoint of another application."""
+    client, asked = a_client(*[Submitted(app_id=APP)] * 2)
+    artifact, point = Artifact(kind="file", location="shop.py"), "k3f9a1c2/app1@7"
+
+    client.submit("shop", artifact)
+    running = client.submit("shop", artifact, resume_from=point)
+
+    assert [each.resume_from for each in asked if isinstance(each, SubmitApplication)] == [
+        "",
+        point,
+    ]
+    assert (running.app_id, running.name) == (APP, "shop")
 
 
 def test_a_number_is_an_id_without_a_question() -> None:

@@ -29,9 +29,11 @@ from gearpy.messages.cluster import (
     ApplicationDetail,
     ApplicationList,
     ApplicationSummary,
+    ClusterSummary,
     ErrorCard,
     ExecutorExited,
     GetApplication,
+    GetCluster,
     ListApplications,
     ListWorkers,
     PutValue,
@@ -60,6 +62,7 @@ def world() -> World:
 
 
 OF_MASTER: list[object] = [
+    GetCluster(),
     ListApplications(),
     ListWorkers(),
     GetApplication(app_id=APP),
@@ -75,7 +78,7 @@ def test_the_master_answers_what_it_knows(message: object, world: World) -> None
     answer = world.answer(message)
 
     assert world.master.asked == [message]
-    assert type(answer) in {ApplicationList, ApplicationSummary, Submitted}
+    assert type(answer) in {ApplicationList, ApplicationSummary, ClusterSummary, Submitted}
     assert not world.post.asked
 
 

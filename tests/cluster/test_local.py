@@ -18,6 +18,7 @@ import gearpy as gp
 from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
+from gearpy.core.checkpoint_names import CLUSTER_ID_CHARS
 from gearpy.errors import ConfigError, SubmitRefused
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
@@ -243,6 +244,8 @@ def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None
 
         assert first.wait(20).status == second.wait(20).status == "succeeded"
         assert first.app_id == second.app_id == 1
+        ids = {each.client.cluster().cluster_id for each in (one, one, other)}
+        assert sorted(map(len, ids)) == [CLUSTER_ID_CHARS] * 2
 
 
 def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured) -> None:

@@ -15,6 +15,7 @@ from gearpy.messages.cluster import (
     PutValue,
     RegisterWorker,
     RequestResource,
+    ResourceAllocated,
     ResourceUpdate,
     ShutdownApplication,
     ShutdownExecutor,
@@ -152,6 +153,25 @@ def test_retries_can_be_set_by_the_application() -> None:
     assert cluster.summary().status == "failed"
 
 
+def test_restarts_are_counted_over_all_app_masters() -> None:
+    """An app master counts its own; who looks wants to know how it goes with the application."""
+    cluster, worker, _ = a_running()
+    cluster.tell(a_status("active", restarts=3))
+    cluster.tell(an_exit())
+    cluster.settle(1000)
+    cluster.app_master(worker.last(LaunchExecutor))
+
+    shown = [cluster.summary().progress.restarts]
+    for restarts in (0, 2):
+        cluster.tell(a_status("active", launch=2, restarts=restarts))
+        shown.append(cluster.summary().progress.restarts)
+    cluster.restart()
+    back(cluster, worker, running(launch=2))
+    cluster.tell(a_status("succeeded", launch=2, restarts=2))
+
+    assert [*shown, cluster.summary().progress.restarts] == [3, 3, 5, 5]
+
+
 # -- zombies ---------------------------------------------------------------------------------
 
 
@@ -173,6 +193,26 @@ def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
     assert [(each.launch, each.kill) for each in stops] == [(1, True), (1, True)]
     assert app_master.got == []
     assert cluster.ask(GetAddresses(app_id=APP)).app_master == second.path
+
+
+def test_slots_are_given_to_the_app_master_that_counts() -> None:
+    """One that was replaced still asks; what it asked for would go to its successor."""
+    cluster, worker, _ = a_running()
+    cluster.tell(RequestResource(app_id=APP, slots=2, executors=1, launch=1))
+    cluster.tell(an_exit())
+    cluster.settle(1000)
+    second = cluster.app_master(worker.last(LaunchExecutor))
+    worker.got.clear()
+
+    cluster.tell(
+        RequestResource(app_id=APP, slots=3, executors=1, launch=2),
+        RequestResource(app_id=APP, slots=5, executors=1, launch=1),
+    )
+
+    granted = [each.slots for got in second.all(ResourceAllocated) for each in got.allocations]
+    assert granted == [3]
+    stops = worker.all(ShutdownExecutor)
+    assert [(each.launch, each.kill) for each in stops] == [(1, True)]
 
 
 def test_an_app_master_of_what_is_over_is_ended() -> None:

@@ -4,7 +4,8 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from typing import Any
+from threading import Event
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -20,6 +21,8 @@ from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, AppId, ExecutorId, SessionId
 from gearpy.messages.app import (
     LaunchTasks,
+    SnapshotFile,
+    SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
     TaskLaunch,
@@ -31,7 +34,7 @@ from gearpy.messages.cluster import (
     Artifact,
     SubmitApplication,
 )
-from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.memory import MemoryHub, MemoryTransport
 from tests.cluster.build import an_app, eventually
@@ -116,12 +119,66 @@ def test_executor_without_tasks_answers_every_step(
     app_master, got = probe(system, "appmaster")
     executor, _ = an_executor(system, configured(), app_master, lambda _: None)
 
-    executor.tell(LaunchTasks(region=0, version=0, attempt=0, tasks=()))
-    executor.tell(StartAllTasks(version=0, attempt=0, start_time_ms=0))
-    executor.tell(StopAllTasks(version=0, attempt=0, completed=False))
+    for step, answer in (
+        (LaunchTasks(region=0, version=0, attempt=0, tasks=()), TasksLaunched),
+        (StartAllTasks(version=0, attempt=0, start_time_ms=0), TasksStarted),
+        (StopAllTasks(version=0, attempt=0, completed=False), TasksStopped),
+    ):
+        executor.tell(step)
+        wait_for_count(got, answer, 1)
 
-    for kind in (TasksLaunched, TasksStarted, TasksStopped):
-        wait_for_count(got, kind, 1)
+
+def test_attempt_that_is_stopped_while_it_is_loaded_never_begins(
+    system: ThreadedActorSystem, configured: Configured
+) -> None:
+    """What it would go on from may still be read when it is over."""
+    app_master, got = probe(system, "appmaster")
+    executor, _ = an_executor(system, configured(), app_master, lambda _: None)
+
+    executor.tell(LaunchTasks(region=0, version=0, attempt=0, tasks=()))
+    executor.tell(StopAllTasks(version=0, attempt=0, completed=False))
+    wait_for_count(got, TasksStopped, 1)
+    executor.tell(LaunchTasks(region=0, version=0, attempt=1, tasks=()))
+    wait_for_count(got, TasksLaunched, 1)
+
+    launched = [each.attempt for each in got if isinstance(each, TasksLaunched)]
+    assert launched in ([1], [0, 1])
+
+
+class Waiting(MemoryCheckpoints):
+    """Reads nothing before it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_read = Event()
+
+    def open(self, location: str) -> BinaryIO:
+        """Wait first."""
+        self.may_read.wait()
+        return super().open(location)
+
+
+def test_attempt_that_cannot_be_loaded_does_not_stop_the_one_behind_it(
+    system: ThreadedActorSystem, configured: Configured
+) -> None:
+    """That one is answered as soon as it is there, though nobody asks again."""
+    app_master, got = probe(system, "appmaster")
+    checkpoints = Waiting()
+    executor, dag = an_executor(system, configured(), app_master, lambda _: None, checkpoints)
+    [*tasks] = dag.tasks()
+    gone = SnapshotFile(location="k/app1/epochs/gone", sha256="", tasks=tuple(tasks))
+    launches = tuple(TaskLaunch(task_id=task, session=SessionId(1)) for task in tasks)
+
+    executor.tell(LaunchTasks(region=0, version=0, attempt=0, tasks=launches, snapshots=(gone,)))
+    executor.tell(StopAllTasks(version=0, attempt=0, completed=False))
+    executor.tell(LaunchTasks(region=0, version=0, attempt=1, tasks=launches))
+    executor.tell(StopAllTasks(version=0, attempt=9, completed=False))
+    wait_for_count(got, TasksStopped, 2)  # It has heard of both attempts.
+    checkpoints.may_read.set()
+
+    wait_for_count(got, TasksLaunched, 1)
+    [damaged] = [each for each in got if isinstance(each, SnapshotsDamaged)]
+    assert damaged.attempt == 0
 
 
 def wait_for_count(got: list[Any], kind: type[Any], number: int) -> None:
@@ -134,6 +191,7 @@ def an_executor(
     config: Config,
     app_master: ActorPath,
     on_made: Callable[[int], None],
+    checkpoints: Checkpoints | None = None,
 ) -> tuple[Any, Any]:
     """Return an executor of its own and the graph of its application."""
     application = an_app("roles").build()
@@ -159,6 +217,8 @@ def an_executor(
         pin_tasks=False,
         mailbox_max=1000,
         report_interval_ms=10,
+        checkpoints_prefix="k/app1",
+        chain_files_max=4,
         clock_ms=monotonic_ms,
     )
     tuning = ProcessTuning(config)
@@ -168,7 +228,7 @@ def an_executor(
             runners=lambda: runners,
             make_transport=lambda _: MemoryTransport(MemoryHub(), "one"),
             post=Post(system),
-            checkpoints=MemoryCheckpoints(),
+            checkpoints=checkpoints or MemoryCheckpoints(),
             tuning=tuning,
             release=tuning.restore,
         ),

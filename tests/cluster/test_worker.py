@@ -357,19 +357,46 @@ def test_what_ends_between_registration_and_answer_is_released() -> None:
     assert scene.told("master", ResourceUpdate) == [released(1), released(2)]
 
 
-def test_what_begins_between_registration_and_answer_is_not_released_later() -> None:
-    """The master does not know of it; to give its slots back would make too many free."""
+def test_what_begins_between_registration_and_answer_is_registered_again() -> None:
+    """This master has granted its slots, or the one before: so it is told to count anew."""
     scene = Scene()
     scene.probe("master", 3)
     scene.start()
     scene.stop("master")
     silent = scene.probe("master")
     scene.run(2 * SECOND_MS)
+    before = len(scene.told("master", RegisterWorker))
     scene.tell(a_launch(0), WorkerRegistered(worker_id=WorkerId(3), master=silent.path))
+    registered = scene.told("master", RegisterWorker)[before:]
+    assert [each.running for each in registered] == [(a_running(0, slots=2),)]
 
     scene.end(0)
 
-    assert scene.told("master", ResourceUpdate) == []
+    assert scene.told("master", ResourceUpdate) == [released(2)]
+
+
+@pytest.mark.parametrize("ends_before_the_answer", [True, False])
+def test_what_begins_before_the_first_answer_is_released(*, ends_before_the_answer: bool) -> None:
+    """An app master can be quicker with what it was granted than the master with its answer.
+
+    Slots that are never given back are missing for ever: after some restarts nothing fits.
+    """
+    scene = Scene()
+    silent = scene.probe("master")
+    scene.start()
+    answer = WorkerRegistered(worker_id=WorkerId(3), master=silent.path)
+    scene.tell(a_launch(0), a_launch(1, slots=3))  # The second one does not fit.
+
+    if ends_before_the_answer:
+        scene.end(0)
+        scene.run(2 * SECOND_MS)  # It registers again.
+        scene.tell(answer)
+    else:
+        scene.tell(answer)
+        scene.end(0)
+
+    slots = [each.released_slots for each in scene.told("master", ResourceUpdate)]
+    assert sorted(slots) == [2, 3]
 
 
 def test_a_master_that_was_away_hears_of_an_app_master_that_ended(scene: Scene) -> None:

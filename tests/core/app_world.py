@@ -12,13 +12,17 @@ from typing import Any
 from gearpy.core.task_manager import (
     Command,
 )
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import (
+    AbortEpoch,
     BeginEpoch,
+    CommitEpoch,
+    EpochCommitted,
     EpochStored,
     LaunchTasks,
     LinkBroken,
     SnapshotFile,
+    SnapshotsDamaged,
     StopAllTasks,
     TaskClock,
     TaskFailed,
@@ -29,15 +33,26 @@ from gearpy.messages.app import (
     TasksStopped,
 )
 from gearpy.messages.cluster import ErrorCard
-from tests.core.world_cluster import HEARTBEAT_MS, ClusterWorld
-from tests.core.world_parts import AppMaster, Attempt, Group, Process, Worker, works
+from tests.core.world_cluster import HEARTBEAT_MS
+from tests.core.world_epochs import EpochWorld
+from tests.core.world_parts import (
+    AppMaster,
+    Attempt,
+    Cells,
+    Group,
+    Process,
+    StoredFile,
+    Worker,
+    cells_at,
+    works,
+)
 
 __all__ = ["AppWorld"]
 
 CALM_MS = 60_000  #: Without faults an application has ended after this.
 
 
-class AppWorld(ClusterWorld):
+class AppWorld(EpochWorld):
     """Runs one application through faults; asserts at every step what must hold."""
 
     # -- a whole run -----------------------------------------------------------------------
@@ -99,6 +114,10 @@ class AppWorld(ClusterWorld):
                     self._launch_tasks(process, message)
                 case BeginEpoch():
                     self._begin_epoch(process, message)
+                case AbortEpoch():
+                    self._abort_epoch(process, message)
+                case CommitEpoch():
+                    self._commit(process, message)
                 case StopAllTasks():
                     self._stop_all(process, message)
                 case _:
@@ -107,14 +126,44 @@ class AppWorld(ClusterWorld):
     def _launch_tasks(self, process: Process, message: LaunchTasks) -> None:
         group = process.groups.get(message.region)
         if group is None or (group.launch.attempt < message.attempt and group.is_stopped):
-            for file in message.snapshots:
-                assert file.location in self.files, f"{file.location} is missing"
-            process.groups[message.region] = Group(message)
+            self._make_group(process, message)
         elif group.launch.attempt < message.attempt:
             group.successor = message
             self._stop_group(process, group, completed=False)
+        else:
+            self._say(process, TasksLaunched, message.attempt)
+
+    def _make_group(self, process: Process, message: LaunchTasks) -> None:
+        """Go on from the files, if they can be read; every task is as it was then."""
+        missing = [each.location for each in message.snapshots if each.location not in self.files]
+        region = process.app_master.manager.regions[message.region]
+        is_over = region.attempt != message.attempt or region.state != "deployed"
+        assert is_over or not missing or not process.app_master.is_alive, f"{missing} are missing"
+        damaged = missing + [
+            each.location for each in message.snapshots if each.location in self.damaged
+        ]
+        if self._unreadable and message.snapshots:
+            self._unreadable -= 1
+            process.app_master.faults += 1
+            damaged = [""]
+        if damaged:
+            self._say(process, SnapshotsDamaged, message.attempt, location=damaged[0], reason="bad")
             return
+        group = Group(message, is_keyed=self.rng.random() < 0.8)
+        group.chain = message.snapshots
+        group.stored = {each.task_id: self._read(message, each.task_id) for each in message.tasks}
+        progress = self._attempts[message.attempt].progress
+        assert all(each == cells_at(progress) for each in group.stored.values()), "other state"
+        process.groups[message.region] = group
         self._say(process, TasksLaunched, message.attempt)
+
+    def _read(self, message: LaunchTasks, task: TaskId) -> Cells:
+        """Return what a task kept: of what two files say, the later one counts."""
+        cells: Cells = {}
+        for file in message.snapshots:
+            if task in file.tasks:
+                cells |= self.files[file.location].cells[task]
+        return {key: value for key, value in cells.items() if value is not None}
 
     def _go_on(self, process: Process, message: Any) -> None:
         group = process.group_of(message.attempt)
@@ -149,76 +198,172 @@ class AppWorld(ClusterWorld):
             if group.is_asked:
                 self._say(process, TasksStopped, group.launch.attempt, group.errors)
             if group.successor is not None and process.groups[group.launch.region] is group:
-                process.groups[group.launch.region] = Group(group.successor)
-                self._say(process, TasksLaunched, group.successor.attempt)
+                self._make_group(process, group.successor)
 
         self._after(self.rng.randint(1, 60), stopped)
 
     def _say(
-        self, process: Process, kind: Any, attempt: int, errors: tuple[ErrorCard, ...] = ()
+        self,
+        process: Process,
+        kind: Any,
+        attempt: int,
+        errors: tuple[ErrorCard, ...] = (),
+        **more: str,
     ) -> None:
         if self._mute:
             self._mute -= 1
             process.app_master.faults += 1  # Of several in one step it dies.
             return
-        more = {"errors": errors} if kind is TasksStopped else {}
-        message = kind(executor_id=process.executor_id, version=0, attempt=attempt, **more)
+        stopped = {"errors": errors} if kind is TasksStopped else {}
+        message = kind(
+            executor_id=process.executor_id, version=0, attempt=attempt, **stopped, **more
+        )
         self._answer(process, lambda am, now: am.manager.on_answer(message, now))
 
-    def _begin_epoch(self, process: Process, message: BeginEpoch) -> None:
-        attempt = self._attempts[message.attempt]
-        attempt.cuts.setdefault(message.epoch, attempt.progress)
-        if self.rng.random() > 0.02:  # Else the disk is full; the announcement comes again.
-            delay_ms = self.rng.randint(5, 80)
-            self._after(delay_ms, lambda: self._save(process, attempt, message.epoch))
+    # -- epochs ----------------------------------------------------------------------------
 
-    def _save(self, process: Process, attempt: Attempt, epoch: int) -> None:
-        group = process.group_of(attempt.number)
-        location = f"{attempt.region}/{epoch}-{attempt.number}-{process.executor_id}"
-        if group is None or not attempt.is_moving or epoch in group.saved:
+    def _begin_epoch(self, process: Process, message: BeginEpoch) -> None:
+        attempt, group = self._attempts[message.attempt], process.group_of(message.attempt)
+        if group is None:
             return
-        group.saved.add(epoch)
-        self.files[location] = (attempt.region, epoch, attempt.number, attempt.cuts[epoch])
+        group.begun = {each for each in group.begun if each > group.aborted} | {message.epoch}
+        is_first = message.epoch not in attempt.cuts and attempt.is_moving
+        cut_time_ms = message.cut_time_ms
+        if is_first and cut_time_ms is not None and attempt.event_time_ms >= cut_time_ms:
+            attempt.missed.add(message.epoch)
+        self._end_epochs(process, group)
+
+    def _abort_epoch(self, process: Process, message: AbortEpoch) -> None:
+        group = process.group_of(message.attempt)
+        if group is not None:
+            group.aborted = message.epoch
+
+    def _end_epochs(self, process: Process, group: Group) -> None:
+        """Store the epochs that have ended, unless the disk is full; then when asked again."""
+        attempt = self._attempts[group.launch.attempt]
+        if not attempt.is_moving:
+            return
+        for epoch in sorted(group.begun - group.saved):
+            attempt.try_to_end(epoch, is_at_end=attempt.progress >= self.work)
+            if epoch not in attempt.cuts:
+                continue
+            if self.rng.random() < 0.02:
+                group.begun.discard(epoch)
+                continue
+            group.saved.add(epoch)
+            slow = self.rng.random() < 0.05
+            delay_ms = self.rng.randint(5, 1500 if slow else 80)
+            self._after(delay_ms, partial(self._save, process, group, attempt, epoch))
+
+    def _save(self, process: Process, group: Group, attempt: Attempt, epoch: int) -> None:
+        is_late = epoch <= group.aborted and self.rng.random() < 0.5
+        is_gone = process.group_of(attempt.number) is not group
+        if is_gone or is_late:
+            return
+        if not attempt.is_moving:
+            group.saved.discard(epoch)  # When it goes on.
+            return
+        if epoch <= group.newest:
+            return  # A later one was quicker.
+        group.newest = epoch
+        new = cells_at(attempt.cuts[epoch])
+        is_whole = not group.is_keyed or len(group.chain) > 4 or self.rng.random() < 0.1
         tasks = tuple(each.task_id for each in group.launch.tasks)
+        gone: dict[TaskId, Cells] = {
+            task: {} if is_whole else dict.fromkeys(group.stored[task].keys() - new.keys())
+            for task in tasks
+        }
+        location = f"{attempt.region}/{epoch}-{attempt.number}-{process.executor_id}"
+        assert location not in self.files, "stored twice"
+        self.files[location] = StoredFile(
+            attempt.region, epoch, attempt.number, {task: gone[task] | new for task in tasks}
+        )
+        group.stored = dict.fromkeys(tasks, new)
+        file = SnapshotFile(location=location, sha256="", tasks=tasks, size_bytes=1)
+        group.chain = (file,) if is_whole else (*group.chain, file)
+        self._tell_stored(process, attempt, epoch, group.chain)
+
+    def _tell_stored(
+        self, process: Process, attempt: Attempt, epoch: int, chain: tuple[SnapshotFile, ...]
+    ) -> None:
         message = EpochStored(
             executor_id=process.executor_id,
             attempt=attempt.number,
             epoch=epoch,
-            snapshot=SnapshotFile(location=location, sha256="", tasks=tasks),
+            snapshots=chain,
+            has_missed_cut=epoch in attempt.missed,
         )
 
         def decide(app_master: AppMaster, now_ms: int) -> list[Command]:
-            self._told.add(location)
+            self._told |= {file.location for file in chain}
             return app_master.manager.on_epoch_stored(message, now_ms)
 
         self._answer(process, decide)
+
+    def _commit(self, process: Process, message: CommitEpoch) -> None:
+        group = process.group_of(message.attempt)
+        if group is None or not works(group) or self.rng.random() < 0.1:  # It is asked again.
+            return
+        group.committed = max(group.committed, message.epoch)
+        if self.rng.random() < 0.9:
+            answer = EpochCommitted(
+                executor_id=process.executor_id, attempt=message.attempt, epoch=message.epoch
+            )
+            self._answer(process, lambda am, now: am.manager.on_epoch_committed(answer, now))
+
+    # -- work ------------------------------------------------------------------------------
 
     def _work(self) -> None:
         for worker in self._workers:
             for process in worker.processes:
                 if process.is_alive and not process.is_frozen:
                     self._report_clocks(process)
+                    for group in process.groups.values():
+                        self._end_epochs(process, group)
         for attempt in self._attempts.values():
             if attempt.progress < self.work and attempt.is_moving:
                 attempt.progress += 1
 
     def _report_clocks(self, process: Process) -> None:
-        clocks = []
+        clocks: list[TaskClock] = []
         for group in process.groups.values():
-            progress = self._attempts[group.launch.attempt].progress
-            clock_ms = MAX_MS if progress >= self.work else progress
-            clocks += [
-                TaskClock(
-                    task_id=each.task_id,
-                    session=each.session,
-                    clock_ms=clock_ms,
-                    watermark_ms=clock_ms,
-                )
-                for each in group.launch.tasks
-                if works(group)
-            ]
-        if clocks:
-            self._answer(process, lambda am, now: am.manager.on_clocks(clocks, now))
+            if works(group):
+                clocks += self._clocks_of(group)
+        if not clocks:
+            return
+
+        attempts = {
+            each.session: group.launch.attempt
+            for group in process.groups.values()
+            for each in group.launch.tasks
+        }
+
+        def decide(app_master: AppMaster, now_ms: int) -> list[Command]:
+            for clock in clocks:
+                attempt = attempts[clock.session]
+                before = app_master.reported.get(attempt, MIN_MS)
+                app_master.reported[attempt] = max(before, clock.newest_ms)
+            return app_master.manager.on_clocks(clocks, now_ms)
+
+        self._answer(process, decide)
+
+    def _clocks_of(self, group: Group) -> list[TaskClock]:
+        attempt = self._attempts[group.launch.attempt]
+        clock_ms = MAX_MS if attempt.progress >= self.work else attempt.progress
+        newest_ms = attempt.event_time_ms if attempt.progress else MIN_MS
+        if self.lies:  # One record is of the far future.
+            newest_ms = max(newest_ms, 10**9)
+        return [
+            TaskClock(
+                task_id=each.task_id,
+                session=each.session,
+                clock_ms=clock_ms,
+                watermark_ms=clock_ms,
+                newest_ms=newest_ms if each.task_id.processor % 2 == 0 else MIN_MS,
+                span_ms=self.span_ms,
+            )
+            for each in group.launch.tasks
+        ]
 
     # -- faults ----------------------------------------------------------------------------
 
@@ -234,6 +379,7 @@ class AppWorld(ClusterWorld):
             self._lose_master,
             self._replay,
             self._spoil,
+            *[self._damage] * (3 if self.damages else 0),
         ]
         self.rng.choice(faults)()
 
@@ -400,10 +546,28 @@ class AppWorld(ClusterWorld):
         self._bad_starts += self.rng.randint(0, 2)
         self._bad_ends += self.rng.randint(0, 1)
         self._mute += self.rng.randint(0, 1)
+        self._unreadable += self.rng.randint(0, 1)
+
+    def _damage(self) -> None:
+        """Let a file that a restart may need be damaged; and often let one need it."""
+        manifests = self._manifests()
+        if not manifests:
+            return
+        number = self.rng.choice(manifests).region
+        of_region = self._manifests(number)
+        file = of_region[-1].snapshots[-1]
+        if self.rng.random() < 0.15:
+            file = self.rng.choice([each for m in of_region for each in m.snapshots])
+        self._note(f"{file.location} is damaged")
+        self.damaged.add(file.location)
+        attempt = self._attempts.get(self.app_master.manager.regions[number].attempt or 0)
+        if attempt is not None and self.rng.random() < 0.8:
+            self.app_master.faults += 1
+            self._say_failed(self.rng.choice(attempt.processes), attempt, "raised")
 
     def _calm(self) -> None:
         """Let nothing more go wrong."""
-        self._bad_starts = self._bad_ends = self._mute = 0
+        self._bad_starts = self._bad_ends = self._mute = self._unreadable = 0
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -414,7 +578,8 @@ class AppWorld(ClusterWorld):
         left = {worker: used for worker, used in self._used.items() if used}
         assert not left, f"slots not given back: {left}"
         regions = self.app_master.manager.regions
-        for location, (number, _, attempt, _) in self.files.items():
-            if attempt >> 32 == self.app_master.launch and location in self._told:
+        for location, stored in self.files.items():
+            is_told = stored.attempt >> 32 == self.app_master.launch and location in self._told
+            if is_told or location in self._were_stored:
                 file = SnapshotFile(location=location, sha256="", tasks=())
-                assert regions[number].history.needs(file), f"{location} is left"
+                assert regions[stored.region].history.needs(file), f"{location} is left"

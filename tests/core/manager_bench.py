@@ -1,8 +1,8 @@
 """A `TaskManager` on a bench: its surroundings do at once what it says, until told not to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from gearpy.core.deployment import Send
 from gearpy.core.epochs import Manifest
@@ -11,21 +11,27 @@ from gearpy.core.task_manager import (
     Command,
     Launch,
     RequestSlots,
+    StoreManifest,
     TaskManager,
 )
 from gearpy.ids import MAX_MS, ActorPath, ExecutorId, SessionId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,
+    CommitEpoch,
+    EpochCommitted,
     EpochStored,
     LaunchTasks,
     LinkBroken,
     RegisterExecutor,
     SnapshotFile,
+    SnapshotsDamaged,
+    StartAllTasks,
     StopAllTasks,
     TaskClock,
     TaskFailed,
     TaskLocationsReady,
     TaskLocationsReceived,
+    TaskOffsets,
     TasksLaunched,
     TasksStarted,
     TasksStopped,
@@ -39,6 +45,12 @@ A, B = ExecutorId(0), ExecutorId(1)
 LOST = "messages of task 0.0 are lost"
 
 C = TypeVar("C", bound=Command)
+_ANSWERS: Final[dict[type, Any]] = {
+    LaunchTasks: TasksLaunched,
+    TaskLocationsReady: TaskLocationsReceived,
+    StartAllTasks: TasksStarted,
+    StopAllTasks: TasksStopped,
+}
 
 
 class Bench:
@@ -50,20 +62,32 @@ class Bench:
         executors: int = 2,
         restarts: int = 5,
         backoff_ms: int = 100,
+        epoch_timeout_ms: int = 60_000,
         is_begun: bool = True,
     ) -> None:
         self.now_ms = 1000
-        self._limits = some_limits(restarts=restarts, backoff_ms=backoff_ms)
+        self._limits = some_limits(
+            restarts=restarts, backoff_ms=backoff_ms, epoch_timeout_ms=epoch_timeout_ms
+        )
         self._dag = a_dag(*regions or [(2, 2)])
         self._wanted = executors
         self.manager = self.another(launch=1)
         self.launches: dict[ExecutorId, int] = {}
         self.silent: set[ExecutorId] = set()  #: They answer nothing.
+        self.unanswered: set[tuple[ExecutorId, type]] = set()  #: Who does not answer what.
+        self.stores = True  #: Manifests are.
         self.done: list[Command] = []  #: All that was decided.
         if is_begun:
             self.begin()
 
-    def another(self, *, launch: int = 1, manifests: Sequence[Manifest] = ()) -> TaskManager:
+    def another(
+        self,
+        *,
+        launch: int = 1,
+        manifests: Sequence[Manifest] = (),
+        overrides: Sequence[TaskOffsets] = (),
+        owns: Callable[[str], bool] = lambda _: True,
+    ) -> TaskManager:
         """Return a task manager of the same application."""
         return TaskManager(
             self._dag,
@@ -73,6 +97,8 @@ class Bench:
             rng=Random(1),
             now_ms=self.now_ms,
             manifests=manifests,
+            overrides=overrides,
+            owns=owns,
         )
 
     def begin(self) -> None:
@@ -105,6 +131,8 @@ class Bench:
             case Launch():
                 self.launches[command.executor_id] = command.launch
                 return [] if command.executor_id in self.silent else self.register(command)
+            case StoreManifest(manifest=manifest) if self.stores:
+                return self.manager.on_manifest_stored(manifest.region, manifest.epoch, self.now_ms)
             case Send() if command.executor_id not in self.silent:
                 return self._answer(command)
             case _:
@@ -125,18 +153,49 @@ class Bench:
         return self.manager.on_executor_registered(message, self.now_ms)
 
     def _answer(self, command: Send) -> list[Command]:
-        kinds = {
-            LaunchTasks: TasksLaunched,
-            TaskLocationsReady: TaskLocationsReceived,
-            StopAllTasks: TasksStopped,
-        }
-        message = command.message
-        if isinstance(message, BeginEpoch):
+        executor_id, message = command.executor_id, command.message
+        if (executor_id, type(message)) in self.unanswered:
             return []
-        kind = kinds.get(type(message), TasksStarted)
-        attempt: int = getattr(message, "attempt", 0)
-        answer = kind(executor_id=command.executor_id, version=0, attempt=attempt)
-        return self.manager.on_answer(answer, self.now_ms)  # type: ignore[arg-type]
+        match message:
+            case BeginEpoch():
+                region = self._region_in(message.attempt)
+                return self.store(region, executor_id) if region.epochs.is_finished else []
+            case CommitEpoch():
+                committed = EpochCommitted(
+                    executor_id=executor_id, attempt=message.attempt, epoch=message.epoch
+                )
+                return self.manager.on_epoch_committed(committed, self.now_ms)
+            case LaunchTasks() | TaskLocationsReady() | StartAllTasks() | StopAllTasks():
+                kind = _ANSWERS[type(message)]
+                answer = kind(executor_id=executor_id, version=0, attempt=message.attempt)
+                return self.manager.on_answer(answer, self.now_ms)
+            case _:
+                return []
+
+    def _region_in(self, attempt: int) -> Region:
+        return next(each for each in self.manager.regions if each.attempt == attempt)
+
+    def store(self, region: Region, executor_id: ExecutorId, *more: SnapshotFile) -> list[Command]:
+        """Let an executor store the epoch that was announced last; with files from before."""
+        begin = self.announced(region)
+        tasks = tuple(t for t, at in region.placement.items() if at == executor_id)
+        name = f"{region.number}/{begin.epoch}-{begin.attempt}-{executor_id}"
+        message = EpochStored(
+            executor_id=executor_id,
+            attempt=begin.attempt,
+            epoch=begin.epoch,
+            snapshots=(*more, SnapshotFile(location=name, sha256="", tasks=tasks)),
+        )
+        return self.manager.on_epoch_stored(message, self.now_ms)
+
+    def announced(self, region: Region) -> BeginEpoch:
+        """Return the last announcement of an epoch."""
+        return [each for each in self._begun if each.attempt == region.attempt][-1]
+
+    @property
+    def _begun(self) -> list[BeginEpoch]:
+        sent = [each.message for each in self.done if isinstance(each, Send)]
+        return [each for each in sent if isinstance(each, BeginEpoch)]
 
     # -- what happens ----------------------------------------------------------------------
 
@@ -166,6 +225,20 @@ class Bench:
         )
         return self.obey(self.manager.on_task_failed(message, self.now_ms))
 
+    def damage(
+        self, executor_id: ExecutorId, location: str, *, attempt: int | None = None
+    ) -> list[Command]:
+        """Let an executor say that the attempt of region 0, or another, cannot begin."""
+        damaged = SnapshotsDamaged(
+            executor_id=executor_id,
+            version=0,
+            attempt=self.manager.regions[0].attempt or 0 if attempt is None else attempt,
+            location=location,
+            reason="bad",
+        )
+        self.unanswered = set()
+        return self.obey(self.manager.on_answer(damaged, self.now_ms))
+
     def break_link(
         self, executor_id: ExecutorId, other: ExecutorId, launch: int = 0
     ) -> list[Command]:
@@ -175,33 +248,30 @@ class Bench:
         return self.obey(self.manager.on_link_broken(message, self.now_ms))
 
     def finish(self, region: int) -> list[Command]:
-        """Let all tasks of a region come to their end."""
+        """Let all tasks of a region come to their end, and the epoch under way, too."""
+        first = len(self.done)
+        is_under_way = self.is_ending(region)
         clocks = [
             TaskClock(task_id=task, session=session, clock_ms=MAX_MS, watermark_ms=MAX_MS)
             for task, session in self.manager.regions[region].sessions.items()
         ]
-        return self.obey(self.manager.on_clocks(clocks, self.now_ms))
+        self.obey(self.manager.on_clocks(clocks, self.now_ms))
+        if is_under_way:
+            self.end_epoch(region)
+        return self.done[first:]
+
+    def is_ending(self, region: int) -> bool:
+        """Tell whether an epoch of a region was announced and is not complete."""
+        of_region = self.manager.regions[region]
+        begun = [each.epoch for each in self._begun if each.attempt == of_region.attempt]
+        newest = of_region.history.newest
+        return bool(begun) and (newest is None or newest.epoch < begun[-1])
 
     def end_epoch(self, region: int = 0) -> list[Command]:
         """Let all executors store the epoch that was announced last."""
-        begun = [each.message for each in self.done if isinstance(each, Send)]
-        of_region = self.manager.regions[region]
-        begin = next(
-            each
-            for each in reversed(begun)
-            if isinstance(each, BeginEpoch) and each.attempt == of_region.attempt
-        )
-        first = len(self.done)
+        of_region, first = self.manager.regions[region], len(self.done)
         for executor_id in sorted(of_region.executors):
-            tasks = tuple(t for t, at in of_region.placement.items() if at == executor_id)
-            name = f"{region}/{begin.epoch}-{begin.attempt}-{executor_id}"
-            message = EpochStored(
-                executor_id=executor_id,
-                attempt=begin.attempt,
-                epoch=begin.epoch,
-                snapshot=SnapshotFile(location=name, sha256="", tasks=tasks),
-            )
-            self.obey(self.manager.on_epoch_stored(message, self.now_ms))
+            self.obey(self.store(of_region, executor_id))
         return self.done[first:]
 
     @property

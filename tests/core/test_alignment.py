@@ -142,3 +142,76 @@ def test_no_message_crosses_the_end_of_its_epoch(
     for index, link in enumerate(links):
         numbers = [sent.number for sent in all_passed if sent.link == link]
         assert numbers == list(range(len(steps[index]) + 1))
+
+
+# -- where links need not wait ---------------------------------------------------------------
+
+
+def test_link_that_is_ahead_waits_when_it_is_enough() -> None:
+    """Until the epoch ends; then it does not wait any more."""
+    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1, is_holding_back=False)
+    assert take(alignment, data(A, 1, 2)) == [data(A, 1, 2)]
+
+    alignment.hold_back()
+    assert take(alignment, Sent(A, 2, None), data(A, 3, 2), Sent(A, 4, None)) == [Sent(A, 2, None)]
+    assert take(alignment, data(B, 1, 1)) == [data(B, 1, 1)]
+
+    ended = [EpochEnd(1), data(A, 3, 2), Sent(A, 4, None), data(B, 2, 2)]
+    assert take(alignment, data(B, 2, 2)) == ended
+    assert not alignment.is_holding
+    assert take(alignment, data(A, 5, 3)) == [data(A, 5, 3)]
+
+
+def test_what_waits_belongs_to_no_epoch_that_has_ended() -> None:
+    """Though its link, and all others, are further by now."""
+    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1, is_holding_back=False)
+    alignment.hold_back()
+    assert take(alignment, data(A, 1, 2), data(A, 2, 3)) == []
+
+    assert take(alignment, data(B, 1, 3)) == [
+        EpochEnd(1), data(A, 1, 2), data(A, 2, 3), data(B, 1, 3), EpochEnd(2),
+    ]  # fmt: skip
+    assert alignment.epoch == 3
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0, 0, 1, 2, None]), max_size=8), min_size=1, max_size=3),
+    st.data(),
+)
+def test_nothing_of_an_epoch_follows_its_end_wherever_it_is_enough(
+    steps: list[list[int | None]], choice: st.DataObject
+) -> None:
+    """Property: links keep their order, nothing is left, and no end is early or late."""
+    links = [TaskId(0, index) for index in range(len(steps))]
+    waiting = []
+    for link, increments in zip(links, steps, strict=True):
+        epoch, messages = 1, []
+        for number, step in enumerate(increments):
+            epoch += step or 0
+            messages.append(Sent(link, number, None if step is None else epoch))
+        waiting.append([*messages, Sent(link, len(increments), 50)])
+    alignment: LinkAlignment[Sent] = LinkAlignment(links, 1, is_holding_back=False)
+    passed: list[Any] = []
+
+    while any(waiting):
+        if choice.draw(st.booleans()):
+            alignment.hold_back()
+        sent = choice.draw(st.sampled_from([queue for queue in waiting if queue])).pop(0)
+        passed += alignment.take(sent.link, sent, sent.epoch)
+
+    check_ends(passed, last=49)
+    assert (alignment.epoch, alignment.is_holding) == (50, False)
+    for link in links:
+        numbers = [item.number for item in passed if isinstance(item, Sent) and item.link == link]
+        assert numbers == list(range(len(numbers)))
+    assert sum(isinstance(item, Sent) for item in passed) == sum(map(len, steps)) + len(steps)
+
+
+def check_ends(passed: list[Any], *, last: int) -> None:
+    """Assert that nothing of an epoch follows its end."""
+    ended = 0
+    for item in passed:
+        assert item.epoch is None or item.epoch > ended
+        if isinstance(item, EpochEnd):
+            ended = item.epoch
+    assert ended == last

@@ -20,10 +20,12 @@ from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import (
     LaunchTasks,
     SnapshotFile,
+    SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
     TaskLocationsReady,
     TaskLocationsReceived,
+    TaskOffsets,
     TasksLaunched,
     TasksStarted,
     TasksStopped,
@@ -44,7 +46,9 @@ STATES: tuple[DeploymentState, ...] = get_args(DeploymentState)
 STEPS: list[DeploymentState] = ["launching", "locating", "starting", "running"]
 
 
-def a_deployment(*, snapshots: tuple[SnapshotFile, ...] = ()) -> Deployment:
+def a_deployment(
+    *, snapshots: tuple[SnapshotFile, ...] = (), overrides: tuple[TaskOffsets, ...] = ()
+) -> Deployment:
     """Return a deployment that has not begun."""
     return Deployment(
         version=0,
@@ -56,6 +60,7 @@ def a_deployment(*, snapshots: tuple[SnapshotFile, ...] = ()) -> Deployment:
         step_timeout_ms=TIMEOUT_MS,
         epoch=4,
         snapshots=snapshots,
+        overrides=overrides,
         start_time_ms=77,
     )
 
@@ -128,6 +133,83 @@ def test_each_executor_is_told_the_snapshots_of_its_tasks() -> None:
         if isinstance(each, Send) and isinstance(each.message, LaunchTasks)
     ]
     assert snapshots == [(mine, both), (both,)]
+
+
+def test_snapshots_keep_their_order() -> None:
+    """Of what two files say of a task, the later one counts."""
+    names = "dacbe"
+    files = tuple(
+        SnapshotFile(location=name, sha256="", tasks=(TaskId(at % 2, 0), TaskId(1, 1)))
+        for at, name in enumerate(names)
+    )
+
+    commands = a_deployment(snapshots=files).on_start(0)
+
+    for each in commands:
+        assert isinstance(each, Send)
+        assert isinstance(each.message, LaunchTasks)
+        assert each.message.snapshots == files
+
+
+def test_each_executor_is_told_the_overrides_of_its_tasks() -> None:
+    """Others it could not use."""
+    overrides = tuple(
+        TaskOffsets(task_id=TaskId(0, index), offsets={"p": bytes([index])}) for index in (0, 1, 7)
+    )
+
+    commands = a_deployment(overrides=overrides).on_start(0)
+
+    told = [
+        each.message.overrides
+        for each in commands
+        if isinstance(each, Send) and isinstance(each.message, LaunchTasks)
+    ]
+    assert told == [overrides[:1], overrides[1:2]]
+
+
+def damaged(executor: ExecutorId, *, attempt: int = 0, location: str = "a") -> SnapshotsDamaged:
+    """Return that an executor cannot go on from the snapshots."""
+    return SnapshotsDamaged(
+        executor_id=executor, version=0, attempt=attempt, location=location, reason="too short"
+    )
+
+
+def test_damaged_snapshots_fail_the_start() -> None:
+    """All are stopped then, the one that said so too, as others have made their tasks."""
+    deployment = a_deployment_in("launching")
+    answer(deployment, ONE)
+
+    commands = deployment.on_snapshots_damaged(damaged(TWO), 0)
+
+    cause = "executor 2 could not read a: too short"
+    assert commands == [Failed(cause=cause, damaged=damaged(TWO))]
+    assert deployment.state == "failed"
+    stops = deployment.stop(completed=False, now_ms=0)
+    assert sent(stops) == [(1, StopAllTasks), (2, StopAllTasks)]
+
+
+def test_damaged_snapshots_without_a_name_fail_the_start_too() -> None:
+    """It could not even be told which file it was."""
+    [failed] = a_deployment_in("launching").on_snapshots_damaged(damaged(ONE, location=""), 0)
+
+    assert isinstance(failed, Failed)
+    assert failed.cause == "executor 1 could not read the snapshots: too short"
+
+
+def test_damage_counts_once_and_only_while_tasks_are_made() -> None:
+    """What comes later, twice, or from another attempt, is about tasks that are gone."""
+    deployment = a_deployment_in("launching")
+    answer(deployment, ONE)
+
+    late = [
+        deployment.on_snapshots_damaged(damaged(ONE), 0),
+        deployment.on_snapshots_damaged(damaged(TWO, attempt=1), 0),
+        a_deployment_in("locating").on_snapshots_damaged(damaged(ONE), 0),
+    ]
+    deployment.on_snapshots_damaged(damaged(TWO), 0)
+    late.append(deployment.on_snapshots_damaged(damaged(TWO), 0))
+
+    assert late == [[]] * 4
 
 
 def test_everybody_is_told_where_all_tasks_are() -> None:
@@ -385,7 +467,7 @@ def test_table_has_a_way_out_of_every_state_but_the_last() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["answer", "lost", "tick", "stop"]),
+        st.sampled_from(["answer", "lost", "tick", "stop", "damaged"]),
         st.sampled_from([ONE, TWO, ExecutorId(3)]),
         st.integers(0, 1),
     ),
@@ -405,6 +487,8 @@ def test_any_order_of_events_comes_to_an_end(
         before = deployment.state
         if kind == "answer":
             commands += answer(deployment, executor, attempt=attempt, now_ms=now_ms)
+        elif kind == "damaged":
+            commands += deployment.on_snapshots_damaged(damaged(executor, attempt=attempt), now_ms)
         elif kind == "lost":
             commands += deployment.on_executor_lost(executor, now_ms)
         elif kind == "tick":

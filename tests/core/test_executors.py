@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
-from gearpy.messages.app import RegisterExecutor
+from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation
 
 A, B, C = ExecutorId(0), ExecutorId(1), ExecutorId(2)
@@ -247,6 +247,22 @@ events = st.lists(
     ),
     max_size=60,
 )
+
+
+def test_the_ends_of_a_link_are_those_that_are_up() -> None:
+    """The one that complains, and the one at the address; each only if it is there."""
+    manager = one_of_two_up()
+    manager.on_allocated([allocation(2)], 200)
+
+    def ends(executor: ExecutorId, address: str) -> tuple[tuple[ExecutorId, int], ...]:
+        message = LinkBroken(executor_id=executor, address=address, reason="eof")
+        return manager.ends_of(message)
+
+    assert ends(A, "data:1-2") == ((A, 1),)
+    manager.on_registered(registration(B, 2))
+    assert ends(A, "data:1-2") == ends(B, "data:0-1") == ((A, 1), (B, 2))
+    assert ends(A, "data:1-9") == ((A, 1),)
+    assert ends(C, "elsewhere") == ()
 
 
 @given(events)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gearpy.core.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.restart import GiveUp, RestartAfter, RestartPolicy
 from gearpy.ids import ExecutorId
+from gearpy.messages.app import LinkBroken
 from gearpy.messages.cluster import ErrorCard
 
 
@@ -125,3 +126,22 @@ def test_suspicions_come_when_their_moment_is_over_once() -> None:
     assert suspicions.due(1000) == [broken]
     assert not suspicions.is_broken(broken.ends)
     assert suspicions.due(9999) == []
+
+
+def test_a_broken_link_is_kept_with_its_cause_and_its_second_complaint_is_known() -> None:
+    """Both ends complain; that is one failure."""
+    suspicions = Suspicions()
+    ends = ((ExecutorId(1), 7), (ExecutorId(2), 8))
+    for complainer, address in ((1, "two:1"), (2, "one:1")):
+        message = LinkBroken(executor_id=ExecutorId(complainer), address=address, reason="eof")
+        suspicions.on_link_broken(message, ends, frozenset([3]), 0)
+
+    first, second = suspicions.due(500)
+
+    assert isinstance(first, BrokenLink)
+    assert first == BrokenLink(
+        "the link from executor 1 to two:1 broke: eof", ends, frozenset([3]), is_known=False
+    )
+    assert isinstance(second, BrokenLink)
+    assert second.is_known
+    assert first.name == "link of executors 1 and 2"

@@ -13,6 +13,7 @@ from gearpy.core.master_commands import (
     LaunchAppMaster,
     LoseAppMaster,
     MasterCommand,
+    NameCluster,
     RemoveQuarantined,
     StoreValue,
     Submit,
@@ -25,11 +26,13 @@ from gearpy.messages.cluster import ApplicationProgress, Artifact, ErrorCard, Su
 
 ERROR = ErrorCard(cause="boom", event_time_ms=MIN_MS, traceback="at line 1\n")
 COMMANDS: list[MasterCommand] = [
+    NameCluster(cluster_id="k3f9a1c2"),
     Submit(
         request=SubmitApplication(
             name="words",
             artifact=Artifact(kind="stored", location="ab", args=("a", "ü")),
             config={"worker.slots": "3"},
+            resume_from="k3f9a1c2/app3@7",
         ),
         at_ms=5,
     ),
@@ -41,7 +44,7 @@ COMMANDS: list[MasterCommand] = [
         cause=ERROR,
     ),
     LaunchAppMaster(app_id=AppId(1), worker_id=WorkerId(0), at_ms=7),
-    LoseAppMaster(app_id=AppId(1), launch=1, at_ms=8),
+    LoseAppMaster(app_id=AppId(1), launch=1, at_ms=8, restarts=3),
     StoreValue(app_id=AppId(1), key="k", value=b"\x00\xff"),
     AddQuarantined(
         app_id=AppId(1), processor_id=2, value=b"v", event_time_ms=-1, error=ERROR, at_ms=9

@@ -1,6 +1,7 @@
 """What a master must not forget."""
 
-from typing import get_args
+from collections import defaultdict
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from gearpy.core.master_commands import (
     LaunchAppMaster,
     LoseAppMaster,
     MasterCommand,
+    NameCluster,
     RemoveQuarantined,
     StoreValue,
     Submit,
@@ -37,15 +39,24 @@ APP = AppId(1)
 FAR = ApplicationProgress(records_in=7)
 
 
-def a_submit(name: str = "words", *, at_ms: int = 1) -> Submit:
+CLUSTER = "k3f9a1c2"
+
+
+def a_submit(name: str = "words", *, at_ms: int = 1, resume_from: str = "") -> Submit:
     """Return a submission."""
     artifact = Artifact(kind="file", location="words.py")
-    return Submit(request=SubmitApplication(name=name, artifact=artifact), at_ms=at_ms)
+    request = SubmitApplication(name=name, artifact=artifact, resume_from=resume_from)
+    return Submit(request=request, at_ms=at_ms)
 
 
 def a_change(status: ApplicationStatus, *, app_id: int = 1, at_ms: int = 2) -> ChangeStatus:
     """Return a report of an application that has read seven records."""
     return ChangeStatus(app_id=AppId(app_id), status=status, at_ms=at_ms, progress=FAR)
+
+
+def a_loss(launch: int = 1, *, app_id: int = 1, restarts: int = 0) -> LoseAppMaster:
+    """Return the loss of an app master."""
+    return LoseAppMaster(app_id=AppId(app_id), launch=launch, at_ms=5, restarts=restarts)
 
 
 def a_launch(*, app_id: int = 1, worker_id: int = 0, at_ms: int = 2) -> LaunchAppMaster:
@@ -78,6 +89,30 @@ def a_state(*commands: MasterCommand) -> MasterState:
     return state
 
 
+# -- the cluster -----------------------------------------------------------------------------
+
+
+def test_a_cluster_keeps_its_first_id() -> None:
+    """Its checkpoints are below it, and would not be found under another."""
+    state = MasterState()
+    assert state.cluster_id == ""
+
+    assert state.apply(NameCluster(cluster_id=CLUSTER)) == CLUSTER
+    assert state.apply(NameCluster(cluster_id="zzzzzzzz")) == CLUSTER
+
+    assert MasterState.from_bytes(state.to_bytes()).cluster_id == CLUSTER
+
+
+def test_a_snapshot_without_an_id_is_read() -> None:
+    """An earlier gearpy wrote none; the master draws one then."""
+    fields = {"next_app": 4, "next_worker": 2, "applications": []}
+
+    state = MasterState.from_bytes(msgspec.msgpack.encode((1, fields)))
+
+    assert state.cluster_id == ""
+    assert state.apply(a_submit()) == 4
+
+
 # -- applications ----------------------------------------------------------------------------
 
 
@@ -102,6 +137,44 @@ def test_unknown_applications_have_nothing() -> None:
     assert not state.is_living(APP)
     assert state.request_of(APP) is None
     assert (state.launches(APP), state.quarantined(APP), state.values(APP)) == ((), (), {})
+
+
+def test_what_an_application_resumes_from_is_kept() -> None:
+    """Each launch of its app master is told, and so is the same application submitted again."""
+    state = a_state(NameCluster(cluster_id=CLUSTER), a_submit(resume_from=f"{CLUSTER}/app7@3"))
+
+    again = MasterState.from_bytes(state.to_bytes())
+
+    request = again.request_of(APP)
+    assert request is not None
+    assert request.resume_from == f"{CLUSTER}/app7@3"
+
+
+def test_nothing_resumes_from_what_runs() -> None:
+    """Its epochs are replaced while the new one looks for them, and both would write."""
+    state = a_state(NameCluster(cluster_id=CLUSTER), a_submit())
+    request = a_submit("next", resume_from=f"{CLUSTER}/app1@").request
+
+    refusal = state.refusal_of(request)
+    state.apply(a_change("terminated"))
+
+    assert refusal.startswith("application 'next' cannot begin with a checkpoint of application 1")
+    assert state.refusal_of(request) == ""
+
+
+def test_another_cluster_may_have_the_same_number() -> None:
+    """Whether that application runs is not known here."""
+    state = a_state(NameCluster(cluster_id=CLUSTER), a_submit())
+
+    assert state.refusal_of(a_submit("next", resume_from="zzzzzzzz/app1@4").request) == ""
+    assert state.refusal_of(a_submit("next", resume_from=f"{CLUSTER}/app9@4").request) == ""
+
+
+def test_no_place_to_resume_from_is_refused() -> None:
+    """What is in the log is launched again and again."""
+    refusal = MasterState().refusal_of(a_submit(resume_from="../app1@").request)
+
+    assert refusal.startswith("application 'words': '../app1@' is no place to resume from")
 
 
 def test_the_end_keeps_cause_and_progress() -> None:
@@ -174,6 +247,37 @@ def test_losing_the_newest_app_master_makes_an_application_pending() -> None:
     assert (summary.status, summary.started_ms, newest.is_lost) == ("pending", 2, True)
     state.apply(a_launch())
     assert state.apply(lost) is False
+
+
+def test_restarts_count_over_all_app_masters() -> None:
+    """Each of them begins to count anew; what the master had heard by the loss is kept."""
+    state = a_state(a_submit(), a_launch())
+    one = ApplicationProgress(records_in=5, restarts=3)
+    assert state.whole(APP, one) == one
+
+    state.apply(a_loss(1, restarts=3))
+    state.apply(a_launch())
+    second = state.whole(APP, ApplicationProgress(records_in=6, restarts=2))
+    state.apply(a_loss(2, restarts=second.restarts))
+
+    assert second == ApplicationProgress(records_in=6, restarts=5)
+    again = MasterState.from_bytes(state.to_bytes())
+    assert again.whole(APP, ApplicationProgress(restarts=1)).restarts == 6
+
+
+def test_restarts_are_never_counted_less() -> None:
+    """A master that was away has heard of none when it hears of a loss."""
+    state = a_state(a_submit(), a_launch(), a_loss(1, restarts=3), a_launch(), a_loss(2))
+
+    assert state.whole(APP, ApplicationProgress(restarts=1)).restarts == 4
+
+
+def test_the_loss_of_another_launch_brings_no_restarts() -> None:
+    """It was counted already, or is unknown."""
+    state = a_state(a_submit(), a_launch(), a_launch(), a_loss(1, restarts=9))
+
+    assert state.whole(APP, ApplicationProgress(restarts=1)).restarts == 1
+    assert state.whole(AppId(9), ApplicationProgress(restarts=1)).restarts == 1
 
 
 def test_launches_are_remembered_up_to_a_limit() -> None:
@@ -299,7 +403,8 @@ commands: st.SearchStrategy[MasterCommand] = st.one_of(
     st.builds(a_submit, st.sampled_from(["a", "b", "c"]), at_ms=small),
     st.builds(a_change, st.sampled_from(get_args(ApplicationStatus)), app_id=small, at_ms=small),
     st.builds(a_launch, app_id=small, worker_id=small, at_ms=small),
-    st.builds(LoseAppMaster, app_id=small.map(AppId), launch=small, at_ms=small),
+    st.builds(a_loss, small, app_id=small, restarts=small),
+    st.builds(NameCluster, cluster_id=st.sampled_from(["aaaaaaaa", "bbbbbbbb"])),
     st.builds(a_value, st.sampled_from("xy"), st.binary(max_size=2), app_id=small),
     st.builds(a_poison, app_id=small),
     st.builds(
@@ -317,24 +422,22 @@ def test_replaying_gives_the_same_state_and_the_same_results(
 ) -> None:
     """The invariant: through the log, with a snapshot anywhere, and progress in between."""
     state, replayed = MasterState(), MasterState()
-    ids, workers = list[AppId](), list[WorkerId]()
+    results = defaultdict[type, list[Any]](list)
 
     for command, is_snapshot, is_told in steps:
         if isinstance(command, Submit) and state.refusal_of(command.request):
             continue
         if is_told:
-            state.on_progress(APP, ApplicationProgress(records_in=99))
+            state.on_progress(APP, ApplicationProgress(records_in=99, restarts=4))
         if is_snapshot:
             replayed = MasterState.from_bytes(replayed.to_bytes())
         result = state.apply(command)
         assert replayed.apply(decode_command(encode_command(command))) == result
         assert replayed.to_bytes() == state.to_bytes()
-        if isinstance(command, Submit):
-            ids.append(result)
-        if isinstance(command, AddWorker):
-            workers.append(result)
+        results[type(command)].append(result)
         for each in state.summaries():
             assert each.status not in TERMINAL or not state.values(each.app_id)
 
-    assert ids == sorted(set(ids))
-    assert workers == sorted(set(workers))
+    for ids in (results[Submit], results[AddWorker]):
+        assert ids == sorted(set(ids))
+    assert len(set(results[NameCluster])) <= 1

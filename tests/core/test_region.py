@@ -1,42 +1,42 @@
-"""One region: its attempts, what it needs, and the epochs and files of its attempts."""
+"""One region: its attempts, what they go on from, and what it needs."""
 
-import pytest
+from collections.abc import Sequence
 
-from gearpy.core.deployment import Ready, Send, Stopped
+from gearpy.core.deployment import Failed, Ready, Send, Stopped
 from gearpy.core.epochs import Manifest
 from gearpy.core.region import Region
-from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, TaskId
+from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (
-    BeginEpoch,
     EpochStored,
     LaunchTasks,
     RegisterExecutor,
     SnapshotFile,
+    SnapshotsDamaged,
     StartAllTasks,
-    TaskClock,
     TaskLocationsReceived,
+    TaskOffsets,
     TasksLaunched,
     TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.cluster import ErrorCard
+from tests.core.world_parts import some_limits
 
 ONE, TWO = ExecutorId(1), ExecutorId(2)
 SOURCE, SINK = TaskId(0, 0), TaskId(1, 0)
-INTERVAL_MS = 100
+OVERRIDES = tuple(TaskOffsets(task_id=task, offsets={"p": b"3"}) for task in (SOURCE, TaskId(9, 9)))
 
 
-def a_region(newest: Manifest | None = None) -> Region:
+def a_region(*manifests: Manifest, overrides: Sequence[TaskOffsets] = ()) -> Region:
     """Return a region of a task on each of two executors."""
     return Region(
         number=4,
         tasks=[SOURCE, SINK],
         placement={SOURCE: ONE, SINK: TWO, TaskId(9, 9): ExecutorId(9)},
         version=0,
-        newest=newest,
-        retained=1,
-        interval_ms=INTERVAL_MS,
-        step_timeout_ms=1000,
+        limits=some_limits(),
+        manifests=manifests,
+        overrides=overrides,
     )
 
 
@@ -69,9 +69,9 @@ def deploy(region: Region, attempt: int = 7) -> list[LaunchTasks]:
     ]
 
 
-def a_running(newest: Manifest | None = None) -> Region:
+def a_running(*manifests: Manifest, overrides: Sequence[TaskOffsets] = ()) -> Region:
     """Return a region whose attempt 7 runs since 0."""
-    region = a_region(newest)
+    region = a_region(*manifests, overrides=overrides)
     deploy(region)
     start(region)
     return region
@@ -85,7 +85,7 @@ def start(region: Region) -> None:
         for each in (ONE, TWO):
             commands = region.on_answer(kind(executor_id=each, version=0, attempt=attempt), 0)
     assert commands == [Ready()]
-    region.on_ready(0)
+    region.epochs.on_ready(0)
 
 
 def stopped(executor: ExecutorId, *errors: ErrorCard) -> TasksStopped:
@@ -93,41 +93,32 @@ def stopped(executor: ExecutorId, *errors: ErrorCard) -> TasksStopped:
     return TasksStopped(executor_id=executor, version=0, attempt=7, errors=errors)
 
 
-def stored(executor: ExecutorId, epoch: int = 1, attempt: int = 7) -> EpochStored:
-    """Return that an executor has stored an epoch."""
-    return EpochStored(
-        executor_id=executor, attempt=attempt, epoch=epoch, snapshot=a_file(executor, epoch)
-    )
-
-
-def a_file(executor: ExecutorId, epoch: int = 1) -> SnapshotFile:
-    """Return the file of an executor for an epoch."""
-    task = SOURCE if executor == ONE else SINK
-    return SnapshotFile(location=f"new{epoch}-{executor}", sha256="", tasks=(task,))
-
-
-def clock(region: Region, task: TaskId, clock_ms: int, *, idle: bool = False) -> None:
-    """Let a task report."""
-    region.on_clock(
-        TaskClock(
-            task_id=task,
-            session=region.sessions[task],
-            clock_ms=clock_ms,
-            watermark_ms=clock_ms,
-            idle=idle,
+def complete_epoch(region: Region, now_ms: int) -> Manifest:
+    """End an epoch; return its manifest, which is stored."""
+    region.epochs.advance(now_ms)
+    epoch = region.epochs.next_epoch
+    for executor, task in ((ONE, SOURCE), (TWO, SINK)):
+        file = SnapshotFile(location=f"new{epoch}-{executor}", sha256="", tasks=(task,))
+        region.epochs.on_stored(
+            EpochStored(
+                executor_id=executor, attempt=region.attempt or 0, epoch=epoch, snapshots=(file,)
+            ),
+            now_ms,
         )
-    )
-
-
-def complete_epoch(region: Region, epoch: int, now_ms: int) -> Manifest:
-    """End an epoch; return its manifest."""
-    begin = region.epoch_due(now_ms)
-    assert begin is not None
-    assert begin.epoch == epoch
-    region.on_epoch_stored(stored(ONE, epoch), now_ms)
-    manifest = region.on_epoch_stored(stored(TWO, epoch), now_ms)
+    manifest = region.history.newest
     assert manifest is not None
+    assert manifest.epoch == epoch
+    region.epochs.on_manifest_stored(epoch, now_ms)
     return manifest
+
+
+def begin_again(region: Region, attempt: int) -> list[LaunchTasks]:
+    """Let a failure end attempt 7; return what executors are told then."""
+    region.restart(500, 450)
+    for each in (ONE, TWO):
+        region.on_answer(stopped(each), 460)
+    region.state = "waiting"
+    return deploy(region, attempt=attempt)
 
 
 def test_the_first_attempt_begins_at_the_beginning() -> None:
@@ -166,131 +157,65 @@ def test_an_attempt_goes_on_from_the_newest_epoch() -> None:
 def test_a_restart_goes_on_from_an_epoch_that_was_completed_meanwhile() -> None:
     """And does not use the number of one that was announced."""
     region = a_running()
-    manifest = complete_epoch(region, 1, INTERVAL_MS)
-    assert region.epoch_due(2 * INTERVAL_MS) == BeginEpoch(version=0, attempt=7, epoch=2)
-    region.restart(500, 250)
-    for each in (ONE, TWO):
-        region.on_answer(stopped(each), 260)
-    region.state = "waiting"
+    manifest = complete_epoch(region, 300)
+    region.epochs.advance(600)
 
-    launches = deploy(region, attempt=8)
+    launches = begin_again(region, attempt=8)
 
-    assert launches[0].epoch == 3
-    assert launches[0].snapshots == (a_file(ONE),)
-    assert launches[1].snapshots == (a_file(TWO),)
+    assert [each.epoch for each in launches] == [3, 3]
+    assert [each.snapshots for each in launches] == [(file,) for file in manifest.snapshots]
     assert region.history.newest == manifest
 
 
-def test_it_is_finished_when_all_tasks_are_and_only_while_it_runs() -> None:
-    """A task may end before others have even started."""
-    region = a_region()
+def test_overrides_count_more_than_the_epoch_they_were_made_for() -> None:
+    """For every attempt, until another epoch is complete; each executor hears of its own tasks."""
+    region = a_running(a_manifest(6), overrides=OVERRIDES)
+
+    assert [each.overrides for each in begin_again(region, attempt=8)] == [OVERRIDES[:1], ()]
+    start(region)
+    complete_epoch(region, 800)
+    assert [each.overrides for each in begin_again(region, attempt=9)] == [(), ()]
+
+
+def test_overrides_count_from_the_beginning_too() -> None:
+    """Where no epoch was ever complete."""
+    region = a_region(overrides=OVERRIDES)
+
+    assert [each.overrides for each in deploy(region)] == [OVERRIDES[:1], ()]
+
+
+def test_the_next_attempt_waits_for_its_executors_its_pause_and_its_epoch() -> None:
+    """An epoch that is complete but not stored could be lost with the app master."""
+    region, both = a_region(), {ONE, TWO}
+    assert [region.is_due(each, 0) for each in ({ONE}, both, {ONE, TWO, ExecutorId(9)})] == [
+        False,
+        True,
+        True,
+    ]
     deploy(region)
-    clock(region, SOURCE, MAX_MS)
-    clock(region, SINK, MAX_MS)
-    verdicts = [region.is_finished]
+    assert not region.is_due(both, 0)
 
-    start(region)
-    verdicts.append(region.is_finished)
-    region.stop(completed=True, now_ms=0)
-    verdicts.append(region.is_finished)
-
-    assert verdicts == [False, True, False]
+    region.state, region.resume_at_ms = "waiting", 10
+    assert [region.is_due(both, now_ms) for now_ms in (9, 10)] == [False, True]
+    region.history.on_complete(a_manifest(1))
+    assert not region.is_due(both, 10)
+    region.history.on_stored(1)
+    assert region.is_due(both, 10)
 
 
-def test_tasks_that_had_finished_have_not_after_a_restart() -> None:
-    """They run again, so that what they told does not count."""
-    region = a_running()
-    clock(region, SOURCE, MAX_MS)
-    clock(region, SINK, MAX_MS)
-    region.restart(0, 0)
-    region.state = "waiting"
-    deploy(region, attempt=8)
-    start(region)
-
-    assert not region.is_finished
-
-
-def test_the_clock_of_an_epoch_is_that_of_the_slowest_task_that_is_busy() -> None:
-    """As it was when the epoch began to end; idle and finished tasks hold nothing back."""
-    region = a_running()
-    clock(region, SOURCE, 30)
-    clock(region, SINK, 20)
-    assert complete_epoch(region, 1, INTERVAL_MS).clock_ms == 20
-
-    clock(region, SINK, 25, idle=True)
-    assert complete_epoch(region, 2, 2 * INTERVAL_MS).clock_ms == 30
-
-    clock(region, SINK, 40)
-    clock(region, SOURCE, MAX_MS)
-    assert complete_epoch(region, 3, 3 * INTERVAL_MS).clock_ms == 40
-
-
-@pytest.mark.parametrize("newest", [None, a_manifest(1)])
-def test_the_clock_of_an_epoch_is_the_start_where_nothing_is_known(
-    newest: Manifest | None,
-) -> None:
-    """A source must never open behind records that it has not read."""
-    region = a_running(newest)
-    clock(region, SOURCE, 70)
-
-    assert complete_epoch(region, 2 if newest else 1, INTERVAL_MS).clock_ms == (
-        50 if newest else MIN_MS
+def test_damaged_snapshots_fail_a_start() -> None:
+    """With what is damaged; the executor is not silent."""
+    region = a_region(a_manifest(6))
+    deploy(region)
+    damaged = SnapshotsDamaged(
+        executor_id=ONE, version=0, attempt=7, location="old6", reason="bad checksum"
     )
 
+    [failed] = region.on_answer(damaged, 10)
 
-def test_an_epoch_is_not_due_unless_all_tasks_run() -> None:
-    """Neither in a start nor in a stop."""
-    region = a_region()
-    assert region.epoch_due(10**6) is None
-    deploy(region)
-    assert region.epoch_due(10**6) is None
-    start(region)
-    region.stop(completed=False, now_ms=0)
-    assert region.epoch_due(10**6) is None
-
-
-def test_files_of_an_epoch_that_will_not_be_complete_are_given_out() -> None:
-    """When the attempt ends; once."""
-    region = a_running()
-    region.epoch_due(INTERVAL_MS)
-    region.on_epoch_stored(stored(ONE), 110)
-    assert region.take_garbage() == ()
-
-    region.restart(0, 120)
-
-    assert region.take_garbage() == (a_file(ONE),)
-    assert region.take_garbage() == ()
-
-
-def test_files_that_come_too_late_are_given_out() -> None:
-    """Their attempt has been stopped."""
-    region = a_running()
-    region.epoch_due(INTERVAL_MS)
-    region.restart(0, 120)
-
-    assert region.on_epoch_stored(stored(ONE), 130) is None
-    assert region.take_garbage() == (a_file(ONE),)
-
-
-def test_a_file_that_is_needed_is_never_given_out() -> None:
-    """Not when it is told again, either."""
-    region = a_running()
-    complete_epoch(region, 1, INTERVAL_MS)
-
-    region.on_epoch_stored(stored(ONE), 130)
-
-    assert region.take_garbage() == ()
-
-
-def test_files_of_epochs_before_the_stored_one_are_given_out() -> None:
-    """Only when a newer one is stored."""
-    region = a_running(a_manifest(1))
-    complete_epoch(region, 2, INTERVAL_MS)
-    assert region.take_garbage() == ()
-
-    region.on_manifest_stored(2)
-
-    assert region.take_garbage() == a_manifest(1).snapshots
+    assert failed == Failed(
+        cause="executor 1 could not read old6: bad checksum", damaged=damaged, silent=()
+    )
 
 
 def test_what_a_region_needs_and_what_can_hurt_it() -> None:

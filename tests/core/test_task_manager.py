@@ -1,4 +1,4 @@
-"""What an app master decides: each failure by itself, then many at once in a model."""
+"""What an app master decides about starts, failures and the end; epochs are in `test_decisions`."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -8,31 +8,21 @@ import pytest
 from gearpy.core.deployment import Send
 from gearpy.core.task_manager import (
     Activated,
-    Command,
-    DropSnapshots,
     Ended,
     Launch,
     Release,
     RequestSlots,
     Stop,
-    StoreManifest,
     Survived,
 )
 from gearpy.ids import ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import (
-    EpochStored,
-    LaunchTasks,
-    SnapshotFile,
+    BeginEpoch,
     StopAllTasks,
 )
 from gearpy.messages.cluster import ErrorCard
-from tests.core.app_world import AppWorld
 from tests.core.manager_bench import A, B, Bench, a_worker, allocation, kinds, only, stopped
 from tests.core.world_parts import some_limits
-
-#: Runs of the model: seeds with faults, with a budget that may not do, and without faults.
-FAULTY, TIGHT, CALM = range(300), range(1000, 1150), range(2000, 2030)
-
 
 # -- the start and the good end ------------------------------------------------------------
 
@@ -53,8 +43,9 @@ def test_it_succeeds_when_all_regions_have_come_to_their_end() -> None:
     first = bench.finish(0)
     second = bench.finish(1)
 
-    stops = [each.message for each in first + second if isinstance(each, Send)]
-    assert all(isinstance(each, StopAllTasks) and each.completed for each in stops)
+    for commands in (first, second):
+        stops = [each.message for each in only(commands, Send)][-1:]
+        assert all(isinstance(each, StopAllTasks) and each.completed for each in stops)
     assert not only(first, Ended)
     assert kinds(second)[-3:] == ["Stop", "Stop", "Ended"]
     assert second[-1] == Ended(status="succeeded", cause=None)
@@ -67,7 +58,7 @@ def test_active_is_told_though_one_region_ends_while_another_starts() -> None:
     assert not short.executors & long.executors
     bench.silent = set(long.executors)
     bench.begin()
-    bench.silent |= short.executors
+    bench.unanswered = {(each, StopAllTasks) for each in short.executors}
     bench.finish(0)
     bench.silent -= long.executors
     for launch in only(bench.done, Launch):
@@ -390,13 +381,13 @@ def test_slots_that_come_too_late_are_given_back() -> None:
 def test_an_end_that_fails_is_a_failure() -> None:
     """A sink that could not close has not written all; its region starts again, for one restart."""
     bench = Bench()
-    bench.silent = {A, B}
+    bench.unanswered = {(A, StopAllTasks), (B, StopAllTasks)}
     bench.finish(0)
     [region] = bench.manager.regions
     card = ErrorCard(cause="disk full")
     for each, errors in ((A, (card,)), (B, ())):
         bench.obey(bench.manager.on_answer(stopped(region, each, *errors), bench.now_ms))
-    bench.silent = set()
+    bench.unanswered = set()
 
     bench.tick(1000)
 
@@ -409,10 +400,10 @@ def test_an_end_that_fails_is_a_failure() -> None:
 def test_a_failure_during_the_good_end_costs_one_restart(*, is_lost: bool) -> None:
     """An executor is lost, or a task fails, before it has said that it has ended well."""
     bench = Bench()
-    bench.silent = {A}
+    bench.unanswered = {(A, StopAllTasks)}
     bench.finish(0)
     assert bench.states == ["stopping"]
-    bench.silent = set()
+    bench.unanswered = set()
 
     if is_lost:
         bench.lose(A)
@@ -429,11 +420,11 @@ def test_a_failure_during_the_good_end_costs_one_restart(*, is_lost: bool) -> No
 def test_an_executor_that_is_lost_after_its_part_of_the_good_end_costs_nothing() -> None:
     """Unless the others' part fails; then it is replaced."""
     bench = Bench()
-    bench.silent = {A}
+    bench.unanswered = {(A, StopAllTasks)}
     bench.finish(0)
     assert not only(bench.lose(B), RequestSlots)
     assert bench.manager.restarts == 0
-    bench.silent = set()
+    bench.unanswered = set()
 
     bench.fail_task(TaskId(0, 0), "boom")
     [region] = bench.manager.regions
@@ -495,102 +486,33 @@ def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:
     assert bench.states == ["done", "waiting"]
 
 
-# -- epochs --------------------------------------------------------------------------------
-
-
-def test_a_restart_goes_on_from_the_newest_epoch() -> None:
-    """Which all executors had stored."""
-    bench = Bench()
-    bench.tick(300)
-    [store] = only(bench.end_epoch(), StoreManifest)
-    bench.fail_task(TaskId(0, 0))
-
-    sent = [each.message for each in only(bench.tick(500), Send)]
-    launches = [each for each in sent if isinstance(each, LaunchTasks)]
-    assert [each.snapshots for each in launches] == [(file,) for file in store.manifest.snapshots]
-    assert {each.epoch for each in launches} == {store.manifest.epoch + 2}
-    assert bench.manager.epoch == 1
-
-
-def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
-    """As many epochs as are to be kept stay."""
-    bench = Bench()
-    manifests = []
-    for _ in range(3):
-        bench.tick(300)
-        manifests += [each.manifest for each in only(bench.end_epoch(), StoreManifest)]
-
-    assert bench.manager.on_manifest_stored(0, 2) == []
-    assert bench.manager.on_manifest_stored(0, 3) == [DropSnapshots(files=manifests[0].snapshots)]
-    assert bench.manager.newest_manifests() == [manifests[2]]
-
-
-def test_snapshots_of_an_attempt_that_is_over_are_deleted() -> None:
-    """Whoever sends them late; but never one that a restart may need."""
-    bench = Bench(backoff_ms=0)
-    bench.tick(300)
-    [store] = only(bench.end_epoch(), StoreManifest)
-    needed, attempt = store.manifest.snapshots[0], store.manifest.attempt
-    bench.fail_task(TaskId(0, 0))
-    late = SnapshotFile(location="late", sha256="", tasks=())
-
-    def told(file: SnapshotFile) -> list[Command]:
-        message = EpochStored(executor_id=A, attempt=attempt, epoch=2, snapshot=file)
-        return bench.manager.on_epoch_stored(message, bench.now_ms)
-
-    assert told(late) == [DropSnapshots(files=(late,))]
-    assert told(needed) == []
-
-
-def test_a_relaunched_app_master_goes_on_from_what_is_stored() -> None:
-    """With attempts, sessions and launches that nobody has had before."""
-    bench = Bench()
-    bench.tick(300)
-    [store] = only(bench.end_epoch(), StoreManifest)
-    old = bench.manager
-    bench.manager, bench.done = bench.another(launch=2, manifests=[store.manifest]), []
-
+def test_slots_of_a_worker_that_is_lost_cost_no_restart() -> None:
+    """The master may give some out before it knows; it does so for a moment, and no longer."""
+    bench = Bench(is_begun=False)
+    bench.silent = {A, B}
     bench.begin()
+    restarts = []
 
-    launched = [each.message for each in bench.done if isinstance(each, Send)]
-    assert isinstance(launched[0], LaunchTasks)
-    assert launched[0].epoch == store.manifest.epoch + 1
-    assert (bench.manager.regions[0].attempt or 0) > (old.regions[0].attempt or 0)
-    assert min(bench.manager.regions[0].sessions.values()) > max(old.regions[0].sessions.values())
-    assert min(bench.launches.values()) > 2
+    for after_ms in (0, 1000, 2500):
+        bench.tick(after_ms)  # Slots of the same worker again.
+        bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
+        restarts.append(bench.manager.restarts)
+    bench.silent = set()
+    bench.tick(3000)
 
-
-# -- the model ------------------------------------------------------------------------------
-
-
-def lived(seed: int, *, restarts: int = 1000, faults: bool = True) -> AppWorld:
-    """Return a world after a whole run; a failure tells its seed and what had happened."""
-    world = AppWorld(seed, restarts=restarts, work=60 if faults else 200)
-    try:
-        world.live(faults=faults)
-    except AssertionError as error:
-        story = "\n".join(world.log[-60:])
-        pytest.fail(f"seed {seed}: {error}\n{story}")
-    return world
+    assert bench.states == ["running"]
+    assert restarts == [1, 1, 2]
 
 
-@pytest.mark.parametrize("seed", FAULTY)
-def test_whatever_happens_it_succeeds_when_it_stops_happening(seed: int) -> None:
-    """With budget left; what must hold at every step is asserted in `AppWorld`."""
-    assert lived(seed).status == "succeeded"
+def test_a_task_takes_no_record_by_hand_at_the_end() -> None:
+    """Its last epoch may have ended: the record would be written and never shown."""
+    bench = Bench((1, 1), (1, 1))
+    bench.unanswered = {(each, BeginEpoch) for each in (A, B)}
+    before = bench.manager.executor_of(TaskId(0, 0))
 
+    bench.finish(0)
 
-@pytest.mark.parametrize("seed", TIGHT)
-def test_whatever_happens_it_ends_when_the_budget_is_spent(seed: int) -> None:
-    """Failed then, and only then; nothing is left behind."""
-    lived(seed, restarts=2)
-
-
-@pytest.mark.parametrize("seed", CALM)
-def test_without_faults_nothing_restarts_and_epochs_go_on(seed: int) -> None:
-    """One after the other in each region, until the end."""
-    world = lived(seed, faults=False)
-
-    assert world.status == "succeeded"
-    assert world.app_master.manager.restarts == 0
-    assert all(each.epoch >= 2 for each in world.app_master.manager.newest_manifests())
+    assert before is not None
+    assert bench.manager.executor_of(TaskId(0, 0)) is None
+    assert bench.manager.executor_of(TaskId(2, 0)) is not None
+    assert bench.manager.executor_of(TaskId(99, 0)) is None

@@ -5,33 +5,31 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-from gearpy.core.epochs import Manifest, decode_manifest, encode_manifest
+from gearpy.core.epochs import Manifest
 from gearpy.core.task_manager import (
     Activated,
     Command,
     DropSnapshots,
     Ended,
+    EpochsRetired,
     Launch,
     Release,
     RequestSlots,
     Send,
     Stop,
-    StoreManifest,
     Survived,
     TaskManager,
 )
 from gearpy.ids import MIN_MS, ActorPath, ExecutorId, WorkerId
 from gearpy.messages.app import (
-    BeginEpoch,
-    LaunchTasks,
     RegisterExecutor,
-    StartAllTasks,
 )
 from gearpy.messages.cluster import Allocation
 from tests.core.world_parts import (
     AppMaster,
     Attempt,
     Process,
+    StoredFile,
     Worker,
     a_dag,
     attempt_of,
@@ -47,12 +45,21 @@ HEARTBEAT_MS = 1000
 class ClusterWorld:
     """An app master, a master and workers; asserts at every step what must hold."""
 
-    def __init__(self, seed: int, *, restarts: int = 1000, work: int = 60) -> None:
+    def __init__(
+        self, seed: int, *, restarts: int = 1000, work: int = 60, damages: bool = False
+    ) -> None:
         self.rng = rng = Random(seed)
         self.now_ms = 1000
         shapes = [(rng.randint(1, 2), rng.randint(1, 2)) for _ in range(rng.randint(1, 3))]
         self.dag = a_dag(*shapes)
-        self.limits = some_limits(restarts=restarts, backoff_ms=rng.choice([0, 50, 300]))
+        self.limits = some_limits(
+            restarts=restarts,
+            backoff_ms=rng.choice([0, 50, 300]),
+            cut=rng.choice(["position", "event-time"]),
+            pace=rng.choice(["fixed", "max-overhead", "max-replay"]),
+            epoch_timeout_ms=rng.choice([400, 1500, 60_000]),
+            retained=rng.randint(1, 3),
+        )
         self.wanted = rng.randint(1, 4)
         self.work = work
         self.log: list[str] = []
@@ -64,13 +71,21 @@ class ClusterWorld:
         self._queue: list[int] = []
         self._master = 0  # Which incarnation.
         self._is_master_there = True
-        self._values: dict[int, bytes] = {}
         self._flying: list[Launch] = []
-        self.files: dict[str, tuple[int, int, int, int]] = {}
+        self._epoch_log: dict[tuple[int, int], bytes] = {}  # By region and epoch.
+        self._progress_at: dict[tuple[int, int], int] = {}  # By attempt and epoch, if complete.
+        self._were_stored: dict[str, int] = {}  # Files of all manifests that were in the log.
+        self.files: dict[str, StoredFile] = {}
         self._told: set[str] = set()  # Files that an app master has heard of.
+        self.damaged: set[str] = set()
+        self.aborts = self.fallbacks = self.missed_cuts = self.cut_by_time = 0
+        self.is_beyond_repair = False
         self._attempts: dict[int, Attempt] = {}
         self._last_attempt = self._last_session = self._last_launch = -1
-        self._bad_starts = self._bad_ends = self._mute = 0
+        self._bad_starts = self._bad_ends = self._mute = self._unreadable = 0
+        self.damages = damages  #: Whether files may be damaged.
+        self.lies = rng.random() < 0.05
+        self.span_ms = rng.choice([0, 0, 15, 100])
         share = -(-self.dag.task_count // min(self.wanted, self.dag.task_count))
         while sum(each.slots // share for each in self._workers) <= self.wanted:
             self._add_worker(share * rng.randint(1, 2) + rng.randint(0, 1))
@@ -115,18 +130,24 @@ class ClusterWorld:
     # -- the app master --------------------------------------------------------------------
 
     def _new_app_master(self, launch: int) -> AppMaster:
-        manifests = [decode_manifest(each) for _, each in sorted(self._values.items())]
+        manifests = self._manifests()
         manager = TaskManager(
             self.dag,
-            executors=self.wanted,
+            executors=self.wanted if launch == 1 else self.rng.randint(self.wanted, 4),
             limits=self.limits,
             launch=launch,
             rng=Random(self.rng.random()),
             now_ms=self.now_ms,
             manifests=manifests,
         )
-        self._note(f"app master {launch}, from {[each.epoch for each in manifests]}")
-        return AppMaster(launch, manager, {each.region: each for each in manifests})
+        epochs = [(each.region, each.epoch) for each in manifests]
+        self._note(f"app master {launch}, from {epochs}")
+        cut_times: dict[int, int] = {}
+        for each in manifests:
+            cut_times[each.region] = max(
+                cut_times.get(each.region, MIN_MS), each.cut_time_ms or MIN_MS
+            )
+        return AppMaster(launch, manager, {each.region: each for each in manifests}, cut_times)
 
     def _tick(self) -> None:
         self._do(self.app_master, self.app_master.manager.on_tick)
@@ -154,7 +175,8 @@ class ClusterWorld:
 
     def _obey(self, app_master: AppMaster, command: Command) -> None:
         if app_master.ended is not None:
-            assert isinstance(command, DropSnapshots | Release), f"{command} after the end"
+            last = isinstance(command, DropSnapshots | EpochsRetired | Release)
+            assert last, f"{command} after the end"
         match command:
             case Send():
                 self._send_to_executor(app_master, command)
@@ -174,59 +196,20 @@ class ClusterWorld:
 
     def _note_down(self, app_master: AppMaster, command: Command) -> None:
         match command:
-            case StoreManifest():
-                self._store(app_master, command.manifest)
-            case DropSnapshots():
-                self._drop(app_master, command)
             case Ended():
                 self._on_ended(app_master, command)
             case Activated():
                 assert not app_master.is_active, "active twice"
                 app_master.is_active = True
                 self._note("active")
+            case _:
+                self._on_epochs(app_master, command)
 
     def _send_to_executor(self, app_master: AppMaster, command: Send) -> None:
         process, message = app_master.processes[command.executor_id], command.message
-        if isinstance(message, LaunchTasks):
-            self._check_launch(app_master, process, message)
-        elif isinstance(message, StartAllTasks) and message.start_time_ms != MIN_MS:
-            assert message.start_time_ms <= self._attempts[message.attempt].progress
-        elif isinstance(message, BeginEpoch):
-            attempt = self._attempts[message.attempt]
-            last = app_master.announced.get(attempt.region, (0, 0))
-            now = (message.attempt, message.epoch)
-            assert now >= last, "epochs went back"
-            assert now == last or message.epoch > last[1], "an epoch was announced twice"
-            app_master.announced[attempt.region] = now
+        self._check_sent(app_master, process, message)
         self._note(f"to {process.address}: {type(message).__name__} {attempt_of(message)}")
         self._send(app_master, process, lambda: self._deliver(process, message))
-
-    def _check_launch(self, am: AppMaster, process: Process, message: LaunchTasks) -> None:
-        """What must hold when an attempt begins."""
-        region = am.manager.regions[message.region]
-        newest = am.newest.get(message.region)
-        if message.attempt not in self._attempts:
-            assert message.attempt > self._last_attempt, "an attempt went back"
-            self._last_attempt = message.attempt
-            processes = [am.processes[each] for each in sorted(region.executors)]
-            for each in processes:
-                group = each.groups.get(message.region)
-                assert group is None or group.is_stopped, "two attempts at a time"
-            progress = self.files[newest.snapshots[0].location][3] if newest else 0
-            attempt = Attempt(
-                message.attempt, message.region, processes, progress, self._last_session
-            )
-            self._attempts[message.attempt] = attempt
-        sessions = [task.session for task in message.tasks]
-        assert min(sessions) > self._attempts[message.attempt].last_session, "a session went back"
-        self._last_session = max(self._last_session, *sessions)
-        wanted = {task.task_id for task in message.tasks}
-        assert wanted == {
-            task for task, at in region.placement.items() if at == process.executor_id
-        }
-        files = newest.snapshots if newest else ()
-        assert message.snapshots == tuple(each for each in files if wanted & set(each.tasks))
-        assert message.epoch > (newest.epoch if newest else 0)
 
     def _tell_master(self, app_master: AppMaster, event: Callable[[], None]) -> None:
         """Tell the master that is there, unless it has gone before it hears."""
@@ -239,45 +222,11 @@ class ClusterWorld:
         if self._is_master_there:
             self._send(app_master, "master", deliver)
 
-    def _store(self, app_master: AppMaster, manifest: Manifest) -> None:
-        newest = app_master.newest.get(manifest.region)
-        assert newest is None or manifest.epoch >= newest.epoch
-        for file in manifest.snapshots:
-            known = self.files[file.location]
-            assert known[:3] == (manifest.region, manifest.epoch, manifest.attempt)
-        tasks = [task for file in manifest.snapshots for task in file.tasks]
-        assert sorted(tasks) == sorted(app_master.manager.regions[manifest.region].placement)
-        assert len({self.files[file.location][3] for file in manifest.snapshots}) == 1
-        app_master.newest[manifest.region] = manifest
-        self._note(f"epoch {manifest.epoch} of region {manifest.region} complete")
-        self._tell_master(app_master, lambda: self._put(app_master, manifest))
-
-    def _put(self, app_master: AppMaster, manifest: Manifest) -> None:
-        if app_master is not self.app_master:
-            return
-        self._values[manifest.region] = encode_manifest(manifest)
-        manager = app_master.manager
-        region, epoch = manifest.region, manifest.epoch
-        self._send(
-            "master",
-            app_master,
-            lambda: self._do(app_master, lambda _: manager.on_manifest_stored(region, epoch)),
-        )
-
-    def _drop(self, app_master: AppMaster, command: DropSnapshots) -> None:
-        stored = [decode_manifest(each) for each in self._values.values()]
-        for manifest in [*app_master.newest.values(), *stored]:
-            kept = {file.location for file in manifest.snapshots}
-            for file in command.files:
-                assert file.location not in kept, f"{file.location} is needed"
-        for file in command.files:
-            assert self.files.pop(file.location, None), f"{file.location} dropped twice"
-
     def _on_ended(self, app_master: AppMaster, ended: Ended) -> None:
         app_master.ended = ended
         self._note(f"ended {ended.status} {ended.cause}")
         if ended.status == "failed":
-            assert app_master.manager.restarts == self.limits.restarts.max_restarts
+            self._check_failed(app_master, ended)
             return
         assert app_master.is_active
         for region in app_master.manager.regions:
@@ -377,8 +326,6 @@ class ClusterWorld:
             return
         manager = app_master.manager
         self._do(app_master, lambda now: manager.on_master(is_there=True, now_ms=now))
-        for manifest in manager.newest_manifests():
-            self._store(app_master, manifest)
 
     # -- workers ---------------------------------------------------------------------------
 
@@ -498,6 +445,20 @@ class ClusterWorld:
                 self._release(worker.number, slots)
 
         self._send(worker, "master", deliver)
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def _manifests(self, region: int | None = None) -> list[Manifest]:
+        raise NotImplementedError
+
+    def _check_sent(self, app_master: AppMaster, process: Process, message: Any) -> None:
+        raise NotImplementedError
+
+    def _on_epochs(self, app_master: AppMaster, command: Command) -> None:
+        raise NotImplementedError
+
+    def _check_failed(self, app_master: AppMaster, ended: Ended) -> None:
+        raise NotImplementedError
 
     # -- what executors do -----------------------------------------------------------------
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.epoch_pace import PacePolicy
 from gearpy.core.epochs import Manifest
 from gearpy.core.restart import RestartPolicy
 from gearpy.core.task_manager import (
@@ -13,23 +15,30 @@ from gearpy.core.task_manager import (
     RecoveryLimits,
     TaskManager,
 )
-from gearpy.ids import ActorPath, ExecutorId, ProcessorId
+from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import (
     LaunchTasks,
+    SnapshotFile,
 )
 from gearpy.messages.cluster import ErrorCard
 
 __all__ = [
     "AppMaster",
     "Attempt",
+    "Cells",
     "Group",
     "Process",
+    "StoredFile",
     "Worker",
     "a_dag",
     "attempt_of",
+    "cells_at",
     "some_limits",
     "works",
 ]
+
+#: What a task keeps, by key; in a file None stands for what was deleted.
+Cells: TypeAlias = dict[int, int | None]
 
 
 def a_dag(*regions: tuple[int, int]) -> Dag:
@@ -43,7 +52,15 @@ def a_dag(*regions: tuple[int, int]) -> Dag:
     return Dag.build(processors, edges)
 
 
-def some_limits(*, restarts: int = 5, backoff_ms: int = 100) -> RecoveryLimits:
+def some_limits(
+    *,
+    restarts: int = 5,
+    backoff_ms: int = 100,
+    cut: EpochCut = "position",
+    pace: PacePolicy = "fixed",
+    epoch_timeout_ms: int = 60_000,
+    retained: int = 2,
+) -> RecoveryLimits:
     """Return limits that are short enough for tests."""
     return RecoveryLimits(
         restarts=RestartPolicy(
@@ -53,8 +70,13 @@ def some_limits(*, restarts: int = 5, backoff_ms: int = 100) -> RecoveryLimits:
         step_timeout_ms=2000,
         start_timeout_ms=3000,
         allocation_timeout_ms=60_000,
+        epoch_cut=cut,
+        epoch_pace=pace,
         epoch_interval_ms=300,
-        epochs_retained=2,
+        max_overhead_percent=10,
+        max_replay_ms=700,
+        epoch_timeout_ms=epoch_timeout_ms,
+        epochs_retained=retained,
         stall_after_ms=60_000,
     )
 
@@ -79,6 +101,21 @@ class Worker:
         return next((each for each in self.processes if each.executor_id == executor_id), None)
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of snapshots: what has changed of each task since the file before."""
+
+    region: int
+    epoch: int
+    attempt: int
+    cells: dict[TaskId, Cells]
+
+
+def cells_at(progress: int) -> Cells:
+    """Return all that a task keeps that has come so far; it forgets what it had before."""
+    return {progress % 3: progress} if progress else {}
+
+
 @dataclass(eq=False)
 class Group:
     """The tasks of one attempt in one process."""
@@ -89,8 +126,15 @@ class Group:
     is_failed: bool = False
     is_asked: bool = False
     errors: tuple[ErrorCard, ...] = ()
-    saved: set[int] = field(default_factory=set)
     successor: LaunchTasks | None = None
+    is_keyed: bool = True  #: Stores what has changed; else all, each time.
+    chain: tuple[SnapshotFile, ...] = ()
+    stored: dict[TaskId, Cells] = field(default_factory=dict)  #: What the chain amounts to.
+    begun: set[int] = field(default_factory=set)  #: Epochs that it was told to end.
+    newest: int = 0  #: The newest epoch that is stored.
+    saved: set[int] = field(default_factory=set)  #: Of them, those on their way to the disk.
+    aborted: int = 0  #: The newest epoch that was given up.
+    committed: int = 0  #: The newest epoch that its sinks show.
 
 
 @dataclass(eq=False)
@@ -132,7 +176,22 @@ class Attempt:
     last_session: int  #: Of the attempts before it.
     is_broken: bool = False
     is_spoiled: bool = False
-    cuts: dict[int, int] = field(default_factory=dict)
+    wanted: dict[int, int | None] = field(default_factory=dict)  #: Cut time of each epoch.
+    missed: set[int] = field(default_factory=set)  #: Epochs whose cut time came too late.
+    cuts: dict[int, int] = field(default_factory=dict)  #: Progress at the end of each epoch.
+
+    @property
+    def event_time_ms(self) -> int:
+        """Of the newest record that was read."""
+        return 10 * self.progress
+
+    def try_to_end(self, epoch: int, *, is_at_end: bool) -> None:
+        """End an epoch if all that belongs to it was read."""
+        cut_time_ms = self.wanted[epoch]
+        if epoch not in self.cuts and (
+            cut_time_ms is None or self.event_time_ms + 10 >= cut_time_ms or is_at_end
+        ):
+            self.cuts[epoch] = self.progress
 
     @property
     def is_moving(self) -> bool:
@@ -156,12 +215,14 @@ class AppMaster:
     launch: int
     manager: TaskManager
     newest: dict[int, Manifest]  #: What each region must begin from.
+    cut_times: dict[int, int]  #: The latest one of each region.
     is_alive: bool = True
     is_active: bool = False
     faults: int = 0  #: That may each cost one restart.
     processes: dict[ExecutorId, Process] = field(default_factory=dict)
     lost_workers: list[Worker] = field(default_factory=list)
     announced: dict[int, tuple[int, int]] = field(default_factory=dict)  #: Attempt and epoch.
+    reported: dict[int, int] = field(default_factory=dict)  #: Newest event time of each attempt.
     ended: Ended | None = None
 
 

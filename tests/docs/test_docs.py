@@ -9,7 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,9 @@ import pytest
 
 import gearpy.connectors
 import gearpy.testing
+from gearpy.config.schema import SETTINGS
 from gearpy.core import deployment, registry
+from gearpy.task.late import SOURCE_LATE, WINDOW_LATE
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
@@ -39,6 +41,9 @@ WITH_EXAMPLES: Final = [
 HOME: Final = "/home/ada"
 _FENCED: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+#: A key of the configuration in running text, perhaps with a value; some of them are code.
+_KEY: Final = re.compile(r"`([a-z]+(?:-[a-z]+)*\.[a-z]+(?:-[a-z]+)*)(?:\s?=\s?[^`]*)?`")
+_CODE: Final = frozenset({"state.key", "state.namespace"})
 _SECONDS: Final = re.compile(r"\d+\.\d s")
 
 
@@ -119,6 +124,44 @@ def test_links_lead_to_files(page: Path) -> None:
     broken = [target for target in targets if not (page.parent / target).exists()]
 
     assert not broken, broken
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_keys_of_the_configuration_exist(page: Path) -> None:
+    """A key that a page names can be set."""
+    sections = {key.rpartition(".")[0] for key in SETTINGS}
+
+    named = {key for key in _KEY.findall(page.read_text(encoding="utf-8")) if key not in _CODE}
+
+    unknown = {key for key in named - SETTINGS.keys() if key.rpartition(".")[0] in sections}
+    assert not unknown, unknown
+
+
+@pytest.mark.parametrize("key", ["checkpoint.cut", "checkpoint.pace", "state.backend"])
+def test_policies_are_explained(key: str) -> None:
+    """Each choice of a key has a row in the table that begins with the key."""
+    pages = [ROOT / "docs/exactly-once.md", ROOT / "docs/state.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+    (table,) = re.findall(
+        rf"^\| `{re.escape(key)}` \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE
+    )
+
+    rows = re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE)
+    assert sorted(rows) == sorted(SETTINGS[key].choices)
+
+
+@pytest.mark.parametrize(
+    ("place", "policies"), [(2, SOURCE_LATE), (3, WINDOW_LATE)], ids=["source", "window"]
+)
+def test_policies_for_late_records_are_explained(place: int, policies: Sequence[str]) -> None:
+    """The table says for each of them what it does, and nothing for those that there are not."""
+    text = (ROOT / "docs/exactly-once.md").read_text(encoding="utf-8")
+
+    rows = [line.split("|") for line in re.findall(r'^\| `"[a-z]+"` \|.*$', text, re.MULTILINE)]
+
+    explained = [row[1].strip(' `"') for row in rows if row[place].strip()]
+    assert sorted(explained) == sorted(policies)
 
 
 @pytest.mark.parametrize(

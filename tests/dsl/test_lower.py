@@ -1,6 +1,6 @@
 """From what users write to the graph that runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
+from gearpy.core.partition import GroupByPartitioner
 from gearpy.dsl.stream import Stream, StreamApp
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.application import StreamApplication
@@ -154,6 +155,119 @@ def test_source_is_known_to_its_processor() -> None:
     assert app.build().processors.popitem()[1].source is not None
 
 
+# -- state and side outputs --------------------------------------------------------------------
+
+
+def test_state_begins_a_new_processor() -> None:
+    """As an aggregate by key does; what follows runs there."""
+    app, numbers = an_app(parallelism=3, partitions=2)
+
+    keyed = numbers.key_by(str)
+    keyed.map_with_state(lambda kept, n: (kept, n), name="keep").map(str)
+    numbers.key_by(str, parallelism=1).flat_map_with_state(lambda kept, n: (kept, [n]))
+
+    assert shape(app) == [
+        "read x2",
+        "keep > map(str) x3",
+        "flat_map_with_state(lambda) x1",
+        "read -> keep > map(str): group-by",
+        "read -> flat_map_with_state(lambda): group-by",
+    ]
+
+
+def test_key_is_known_to_the_processor_of_an_own_task() -> None:
+    """Its keyed state is that of the record's key."""
+    app, numbers = an_app()
+
+    numbers.key_by(len).process(gp.Task, name="keyed").process(gp.Task, name="not")
+
+    keys = {each.name: each.key for each in app.build().processors.values()}
+    assert keys == {"read": None, "keyed": len, "not": None}
+
+
+def test_late_records_have_an_edge_of_their_own() -> None:
+    """The main stream goes on in its chain, as if nobody read them."""
+    app = StreamApp("app", parallelism=2)
+    numbers = app.read(gp.collection([1, 2], partitions=2), name="read", late="side")
+
+    numbers.map(str).write(gp.memory([]), name="write")
+    numbers.late.map(str, name="late").write(gp.memory([]), name="write")
+
+    assert shape(app) == [
+        "read > map(str) > write x2",
+        "late > write x2",
+        "read > map(str) > write -> late > write: co-location of late@0",
+    ]
+
+
+def test_late_records_are_spread_as_other_records_are() -> None:
+    """By key, to a window in one task, to a task of one's own."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+    counts = numbers.key_by(str).window(gp.tumbling("1s"), late="side").count(name="windows")
+
+    counts.late.key_by(str, parallelism=3).count(name="by key")
+    counts.late.window(gp.tumbling("1s")).count(name="all")
+    counts.late.process(gp.Task, name="own")
+    counts.write(gp.memory([]), name="write")
+
+    assert [line for line in shape(app) if "->" in line] == [
+        "read -> windows > write: group-by",
+        "windows > write -> by key: group-by of late@0",
+        "windows > write -> all: shuffle of late@0",
+        "windows > write -> own: co-location of late@0",
+    ]
+
+
+def test_two_steps_of_a_chain_may_set_records_aside() -> None:
+    """They are told apart."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+    counts = numbers.window(gp.tumbling("1s"), late="side").count(name="windows")
+
+    numbers.late.map(str, name="a")
+    counts.late.map(str, name="b")
+
+    assert shape(app)[-2:] == [
+        "read > windows -> a: co-location of late@0",
+        "read > windows -> b: co-location of late@1",
+    ]
+
+
+def test_stream_and_what_was_set_aside_of_it_can_be_merged() -> None:
+    """Over one edge."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+
+    numbers.merge(numbers.late).map(str)
+
+    assert shape(app)[-1] == "read -> merge > map(str): co-location of all, late@0"
+
+
+def test_late_records_merged_with_themselves_are_a_mistake() -> None:
+    """As with any stream."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+
+    numbers.late.merge(numbers.late)
+
+    with pytest.raises(GraphError, match="more than one edge read -> merge"):
+        app.build()
+
+
+@pytest.mark.parametrize("uses", [False, True])
+def test_what_nobody_reads_costs_nothing(*, uses: bool) -> None:
+    """Edges are as ever, and late records are dropped where they are found."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+    if uses:
+        _ = numbers.late
+
+    numbers.key_by(str).count()
+
+    (partitioner,) = app.build().partitioners.values()
+    assert type(partitioner) is GroupByPartitioner
+
+
 def test_application_without_steps_is_a_mistake() -> None:
     """The text says how to begin."""
     assert mistakes_of(StreamApp("empty")) == (
@@ -215,25 +329,33 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert len(mistakes) == 4
 
 
-STEPS = st.lists(st.sampled_from(["map", "key", "window", "merge", "process", "write"]), max_size=8)
+def late_and_not(stream: Stream[Any]) -> Stream[Any]:
+    """Return counts together with what was late for them."""
+    counts = stream.window(gp.tumbling("1s"), late="side").count()
+    return counts.late.merge(counts)
+
+
+MAKE: dict[str, Callable[[Stream[Any]], Stream[Any]]] = {
+    "map": lambda stream: stream.map(str),
+    "key": lambda stream: stream.key_by(str).count(),
+    "window": lambda stream: stream.window(gp.tumbling("1s")).count(),
+    "state": lambda stream: stream.key_by(str).map_with_state(lambda kept, n: (kept, n)),
+    "late": late_and_not,
+    "merge": lambda stream: stream.map(str).merge(stream.filter(bool)),
+    "process": lambda stream: stream.process(gp.Task),
+}
+
+STEPS = st.lists(st.sampled_from([*MAKE, "write"]), max_size=8)
 
 
 def built(steps: list[str]) -> StreamApplication:
     """Return an application of such steps."""
     app, stream = an_app(parallelism=2, partitions=2)
     for step in steps:
-        if step == "map":
-            stream = stream.map(str)
-        elif step == "key":
-            stream = stream.key_by(str).count()
-        elif step == "window":
-            stream = stream.window(gp.tumbling("1s")).count()
-        elif step == "merge":
-            stream = stream.map(str).merge(stream.filter(bool))
-        elif step == "process":
-            stream = stream.process(gp.Task)
-        else:
+        if step == "write":
             stream.write(gp.memory([]))
+        else:
+            stream = MAKE[step](stream)
     return app.build()
 
 

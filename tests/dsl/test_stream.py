@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import gearpy as gp
 from gearpy.dsl.stream import Stream, StreamApp
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.task.late import SourceLate
 from gearpy.testing.simulation import Simulation
+from tests.task.stages import Bounded, BoundedSource
 
 WORDS = ["to", "be", "or", "not", "to", "be"]
 #: Numbers with their event times, three of each ten ms.
@@ -206,6 +209,262 @@ def test_own_task_with_a_key_sees_all_records_of_it() -> None:
         tasks[word].add(index)
     assert {word: len(indexes) for word, indexes in tasks.items()} == dict.fromkeys(WORDS, 1)
     assert len(results) == 3 * len(WORDS)
+
+
+# -- keyed state -------------------------------------------------------------------------------
+
+
+def numbered(count: int, word: str) -> tuple[int, tuple[str, int]]:
+    """Number the records of a key."""
+    return count + 1, (word, count)
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_map_with_state(parallelism: int) -> None:
+    """A key's records find what the ones before have left."""
+    results = run(
+        WORDS,
+        lambda words: words.key_by(str).map_with_state(numbered, initial=0),
+        parallelism=parallelism,
+    )
+
+    assert sorted(results) == [("be", 0), ("be", 1), ("not", 0), ("or", 0), ("to", 0), ("to", 1)]
+
+
+def test_flat_map_with_state() -> None:
+    """Any number of results, none too."""
+
+    def again(last: str | None, word: str) -> tuple[str, list[str]]:
+        return word, [] if last is None else [last, word]
+
+    results = run(WORDS, lambda words: words.key_by(len).flat_map_with_state(again))
+
+    assert results == ["to", "be", "be", "or", "or", "to", "to", "be"]
+
+
+def test_state_may_have_a_time_to_live() -> None:
+    """Up to the watermark; written as all durations are."""
+    app = StreamApp("ttl")
+    results: list[tuple[str, int]] = []
+    records = [("a", 0), ("a", 900), ("b", 5000), ("b", 5500), ("a", 5500)]
+    letters = app.read(Portioned(records, size=1))
+    letters.key_by(str).map_with_state(numbered, initial=0, ttl="1s").write(gp.memory(results))
+
+    Simulation(app).run()
+
+    assert results == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("a", 0)]
+
+
+class Kept(gp.Task):
+    """Numbers the records of each key by keyed state."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Declare it."""
+        self.count = self.context.state.value("count", default=0)
+
+    def on_next(self, message: gp.Message) -> None:
+        """Number a record."""
+        self.count.set(self.count.get() + 1)
+        self.context.output(message._replace(value=(message.value, self.count.get())))
+
+
+def test_own_task_has_the_state_of_the_key() -> None:
+    """Set before each record."""
+    results = run(WORDS, lambda words: words.key_by(str).process(Kept, parallelism=2))
+
+    assert sorted(results) == [("be", 1), ("be", 2), ("not", 1), ("or", 1), ("to", 1), ("to", 2)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_state_is_the_same_after_crashes(seed: int) -> None:
+    """What comes again has the number that it had."""
+    app = StreamApp("crashes", parallelism=2)
+    words = [gp.Message(f"{word}{at}", 3 * at) for at, word in enumerate(WORDS * 20)]
+    results: list[Any] = []
+    by_letter = app.read(gp.collection(words)).key_by(lambda word: word[0])
+    by_letter.map_with_state(numbered, initial=0).write(gp.memory(results))
+    simulation = Simulation(app, seed=seed, cut_every_ms=8, crash_at_ms=[25, 50, 75])
+
+    simulation.run()
+
+    seen: Counter[str] = Counter()
+    expected = set()
+    for message in words:
+        expected.add((message.value, seen[message.value[0]]))
+        seen[message.value[0]] += 1
+    assert set(results) == expected
+    assert simulation.crashes > 0
+
+
+# -- late records ------------------------------------------------------------------------------
+
+#: The third and the last are late, if records are at most 5 ms out of order.
+UNORDERED = [
+    gp.Message("a", 10),
+    gp.Message("b", 30),
+    gp.Message("c", 12),
+    gp.Message("d", 27),
+    gp.Message("e", 55),
+    gp.Message("f", 30),
+]
+
+
+def late_source(*, batch: int) -> BoundedSource:
+    """Return a source of them that gives so many at a time."""
+    return Portioned([tuple(message) for message in UNORDERED], out_of_order_ms=5, size=batch)
+
+
+class Portioned(BoundedSource):
+    """Gives no more than so many records at a time."""
+
+    def __init__(self, records: list[Any], *, size: int, out_of_order_ms: int = 0) -> None:
+        super().__init__(records, out_of_order_ms=out_of_order_ms)
+        self.size = size
+
+    def open(self, partition: str, resume: Any | None) -> Bounded:
+        """Open it."""
+        reader = super().open(partition, resume)
+        reader.batch_records = self.size
+        return reader
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 6])
+def test_late_records_of_a_source_are_a_stream(batch: int) -> None:
+    """They go around what is done with the others, however many are read at a time."""
+    app = StreamApp("late", parallelism=2)
+    results: list[str] = []
+    late: list[gp.Message] = []
+    letters = app.read(late_source(batch=batch), late="side")
+    letters.map(str.upper).write(gp.memory(results))
+    letters.late.write(gp.memory(late, messages=True))
+
+    simulation = Simulation(app).run()
+
+    assert results == ["A", "B", "D", "E"]
+    assert late == [gp.Message("c", 12), gp.Message("f", 30)]
+    assert sum(clock.late_records for clock in simulation.clocks()) == 2
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 6])
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("drop", {10: 1, 20: 1, 30: 1, 50: 1}),
+        ("restamp", {10: 1, 20: 2, 30: 1, 50: 2}),
+    ],
+)
+def test_late_records_never_come_to_a_window(
+    policy: SourceLate, expected: dict[int, int], batch: int
+) -> None:
+    """They are gone, or have another time; so results do not depend on what is read when."""
+    app = StreamApp("late")
+    results: list[gp.WindowResult[None, int]] = []
+    letters = app.read(late_source(batch=batch), late=policy)
+    letters.window(gp.tumbling(10)).count().write(gp.memory(results))
+
+    Simulation(app).run()
+
+    assert {window.start: window.value for window in results} == expected
+
+
+def test_late_records_of_windows_are_a_stream() -> None:
+    """Of the results; what is done with those is not done with them."""
+    app = StreamApp("late")
+    results: list[Any] = []
+    late: list[gp.Message] = []
+    counts = app.read(late_source(batch=1)).window(gp.tumbling(10), late="side").count()
+    counts.map(lambda result: (result.start, result.value)).write(gp.memory(results))
+    counts.late.write(gp.memory(late, messages=True))
+
+    Simulation(app).run()
+
+    assert results == [(10, 1), (20, 1), (30, 1), (50, 1)]
+    assert late == [gp.Message("c", 12), gp.Message("f", 30)]
+
+
+def test_late_records_can_be_put_back() -> None:
+    """Merged with the others: nothing is lost."""
+    app = StreamApp("late")
+    results: list[str] = []
+    letters = app.read(late_source(batch=3), late="side")
+    letters.merge(letters.late).write(gp.memory(results))
+
+    Simulation(app).run()
+
+    assert sorted(results) == ["a", "b", "c", "d", "e", "f"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_late_records_are_the_same_after_crashes(seed: int) -> None:
+    """Which they are depends on the records alone."""
+    rng = Random(seed)
+    records = [(at, 3 * at + rng.randrange(40)) for at in range(80)]
+    expected, newest = set(), MIN_MS
+    for value, time in records:
+        if time < newest - 5:
+            expected.add(value)
+        newest = max(newest, time)
+    app = StreamApp("late", parallelism=2)
+    on_time: list[int] = []
+    late: list[int] = []
+    numbers = app.read(Portioned(records, out_of_order_ms=5, size=7), late="side")
+    numbers.key_by(str).map_with_state(numbered, initial=0).map(lambda pair: int(pair[0])).write(
+        gp.memory(on_time)
+    )
+    numbers.late.write(gp.memory(late))
+
+    simulation = Simulation(app, seed=seed, cut_every_ms=6, crash_at_ms=[20, 45]).run()
+
+    assert simulation.crashes > 0
+    assert set(late) == expected
+    assert set(on_time) == {value for value, _ in records} - expected
+
+
+@pytest.mark.parametrize("idle_after", [None, "100ms"])
+def test_silent_partition_holds_nothing_back(idle_after: str | None) -> None:
+    """After the time that was given; here one gives nothing at all."""
+    app = StreamApp("silent")
+    results: list[Any] = []
+    often = [(at, at) for at in range(5000)]
+    source = BoundedSource([], often, ends=False)
+    numbers = app.read(source, idle_after=idle_after)
+    numbers.window(gp.tumbling(10)).count().write(gp.memory(results))
+
+    Simulation(app).advance(2000)
+
+    assert bool(results) == (idle_after is not None)
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (lambda app: app.read(gp.collection([1]), late="ignore"), "late='ignore' is unknown"),
+        (lambda app: app.read(gp.collection([1]), idle_after="soon"), "duration 'soon'"),
+        (
+            lambda app: app.read(gp.collection([1])).window(gp.tumbling(1), late="keep"),
+            "late='keep' is unknown",
+        ),
+        (
+            lambda app: app.read(gp.collection([1])).key_by(str).window(gp.tumbling(1), late=""),
+            "late='' is unknown",
+        ),
+        (lambda app: app.read(gp.collection([1]), name="numbers").late, "'numbers' sets no late"),
+        (
+            lambda app: app.read(gp.collection([1]), late="side").map(str).late,
+            r"'map\(str\)' sets no late records aside: ask for it by late=\"side\"",
+        ),
+        (
+            lambda app: app.read(gp.collection([1])).key_by(str).map_with_state(numbered, ttl="x"),
+            "duration 'x'",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_told_where_it_is_written(
+    ask: Callable[[StreamApp], Any], text: str
+) -> None:
+    """Not when the application is built."""
+    with pytest.raises(ConfigError, match=text):
+        ask(StreamApp("wrong"))
 
 
 def test_streams_of_two_applications_do_not_merge() -> None:

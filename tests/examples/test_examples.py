@@ -1,19 +1,26 @@
 """The programs in `examples` give what they promise, however they are started."""
 
+import json
 import os
+import random
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.local import run
+from gearpy.cluster.artifacts import embed
+from gearpy.cluster.local import LocalCluster, run
+from gearpy.config.load import load
+from gearpy.messages.cluster import ApplicationSummary
 
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples"
@@ -111,6 +118,101 @@ def test_low_level_has_a_graph_of_two_processors() -> None:
     built: gp.StreamApplication = app.build()
 
     assert [len(built.processors), len(list(built.dag.tasks()))] == [2, 3]
+
+
+@pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
+@pytest.mark.parametrize(("start", "dashes"), STARTS)
+def test_carts_are_bought_or_left(
+    start: list[str], dashes: list[str], options: list[str], texts: list[str]
+) -> None:
+    """Each cart has one end: bought with what is in it, or left when the time was up."""
+    actions = [
+        (0, "ada", "tea"),
+        (5, "bob", "jam"),
+        (10, "ada", "tea"),
+        (20, "ada", None),
+        (34, "bob", "fig"),  # Bob's cart would have been left at 35.
+        (40, "eve", "tea"),
+        (41, "cy", None),  # Nothing is in this cart.
+        (70, "eve", "rye"),  # Too late for the first cart, by nothing.
+    ]
+    _write_actions("actions.jsonl", actions)
+
+    _start(start, "carts", [*dashes, *options, "--out", "ends", "actions.jsonl"])
+
+    assert _ends("ends") == Counter(
+        [
+            ("ada", "bought", (("tea", 2),)),
+            ("bob", "left", (("fig", 1), ("jam", 1))),
+            ("eve", "left", (("tea", 1),)),
+            ("eve", "left", (("rye", 1),)),
+        ]
+    )
+
+
+def test_carts_end_once_whatever_is_read_again(texts: list[str]) -> None:
+    """All tasks go back to the newest epoch, again and again; the folder does not show it."""
+    rng = random.Random(1)
+    actions: list[tuple[int, str, str | None]] = [
+        (minute, f"user{rng.randrange(300)}", rng.choice(["tea", "jam", None]))
+        for minute in range(30_000)
+    ]
+    _write_actions("actions.jsonl", actions)
+    main = runpy.run_path(str(EXAMPLES / "carts.py"))["main"]
+    args = ["--out", "ends", "--patience", "600", "--late", "0s", "--parallelism", "2"]
+    app: gp.StreamApp = main([*args, "actions.jsonl"])
+    config = {"checkpoint.interval-ms": "20", "checkpoint.max-overhead-percent": "100"}
+    epochs = [0]
+
+    with LocalCluster(load(env={})) as cluster:
+        running = cluster.client.submit("carts", embed(app.build()), executors=2, config=config)
+
+        def go_back(summary: ApplicationSummary) -> None:
+            if (
+                summary.status == "active"
+                and summary.progress.epoch > epochs[-1]
+                and len(epochs) < 5
+            ):
+                epochs.append(cluster.client.replay(running.app_id))
+
+        summary = running.wait(60, on_progress=go_back)
+
+    assert summary.status == "succeeded"
+    assert len(epochs) > 1
+    assert _ends("ends") == Counter(_ends_of(actions, patience=600))
+
+
+def _write_actions(name: str, actions: list[tuple[int, str, str | None]]) -> None:
+    """Write the lines of a file of actions: minute, user, what was added; None is buying."""
+    with Path(name).open("w", encoding="utf-8") as file:
+        for minute, user, item in actions:
+            time = datetime.fromtimestamp(60 * minute, UTC).isoformat()
+            what = {"action": "buy"} if item is None else {"action": "add", "item": item}
+            file.write(json.dumps({"time": time, "user": user, **what}) + "\n")
+
+
+def _ends(folder: str) -> Counter[Any]:
+    """Return what a reader of the folder finds."""
+    texts = [path.read_text(encoding="utf-8") for path in Path(folder).glob("*.jsonl")]
+    ends = [json.loads(line) for text in texts for line in text.splitlines()]
+    return Counter((end["user"], end["cart"], tuple(sorted(end["items"].items()))) for end in ends)
+
+
+def _ends_of(
+    actions: list[tuple[int, str, str | None]], *, patience: int
+) -> Iterator[tuple[str, str, tuple[tuple[str, int], ...]]]:
+    """Find the ends of carts with nothing but a dict."""
+    carts: dict[str, Counter[str]] = {}
+    touched: dict[str, int] = {}
+    for minute, user, item in actions:
+        if user in carts and minute >= touched[user] + patience:
+            yield user, "left", tuple(sorted(carts.pop(user).items()))
+        if item is not None:
+            carts.setdefault(user, Counter())[item] += 1
+            touched[user] = minute
+        elif user in carts:
+            yield user, "bought", tuple(sorted(carts.pop(user).items()))
+    yield from ((user, "left", tuple(sorted(cart.items()))) for user, cart in carts.items())
 
 
 def _start(start: list[str], example: str, args: list[str]) -> str:

@@ -7,7 +7,9 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
 from gearpy.task.fused import FusedStage, RowOperator
-from gearpy.task.operators import ChainTask, SinkStage, SourceTask
+from gearpy.task.operators import ChainTask
+from gearpy.task.sink_stage import SinkStage
+from gearpy.task.source_task import SourceTask
 from tests.task.build import Bench
 
 

@@ -81,11 +81,9 @@ class Watched(Simulation):
     def crash(self) -> None:
         """Count; no task may begin behind what its snapshot says it had promised."""
         self.resumed += self.complete_epoch > 0
-        before = self._snapshots.get(self.complete_epoch, {})
-        promised = {task: TaskState.decode(data) for task, data in before.items()}
         super().crash()
-        for task, state in promised.items():
-            clock = self.runners[task].clock()
+        for task, resume in self.resumes.items():
+            state, clock = TaskState.decode(resume.head), self.runners[task].clock()
             assert clock.clock_ms >= state.clock_ms, f"clock of {task}"
             assert clock.watermark_ms >= state.watermark_ms, f"watermark of {task}"
 

@@ -1,66 +1,125 @@
-"""Checkpoint stores: found whole, or not at all."""
+"""Checkpoint stores: found whole, or not at all. See also `test_url_checkpoints`."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from gearpy.errors import ConfigError, SnapshotDamaged
-from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, MemoryCheckpoints
+from gearpy.storage.checkpoints import (
+    Checkpoints,
+    CheckpointStore,
+    MemoryCheckpoints,
+    checkpoints_at,
+    orphans,
+)
+from gearpy.storage.url_checkpoints import UrlCheckpoints
 
 NAME = "app3/attempt2/epoch7-executor1"
+#: Each store in a folder that is made for it.
+STORES: dict[str, Callable[[Path], Checkpoints]] = {
+    "folder": CheckpointStore,
+    "memory": lambda _: MemoryCheckpoints(),
+    "file-url": lambda folder: UrlCheckpoints(f"file://{folder}"),
+    "memory-url": lambda _: UrlCheckpoints(f"memory://{uuid4().hex}/x"),
+    "put": lambda _: UrlCheckpoints(f"memory://{uuid4().hex}", puts_whole=True),
+}
 
 
-@pytest.fixture(params=[CheckpointStore, MemoryCheckpoints])
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
-    make: Callable[..., Checkpoints] = request.param
-    return make() if make is MemoryCheckpoints else make(tmp_path / "checkpoints")
+    return STORES[request.param](tmp_path / "checkpoints")
 
 
 def test_what_was_saved_is_loaded(store: Checkpoints) -> None:
-    """By location and checksum, also when it is empty."""
-    for data in (b"state", b""):
-        location, checksum = store.save(NAME, data)
+    """By location and checksum, also when it is empty, in one piece or in several."""
+    for chunks in ([b"state"], [b"st", b"", b"ate"], [b""], []):
+        data = b"".join(chunks)
 
-        assert checksum == sha256(data).hexdigest()
-        assert store.load(location, checksum) == data
+        stored = store.save(NAME, iter(chunks))
+
+        assert stored.sha256 == sha256(data).hexdigest()
+        assert stored.size_bytes == len(data)
+        assert store.load(stored.location, stored.sha256) == data
+        assert store.load(stored.location) == data
+        with store.open(stored.location) as file:
+            assert file.read() == data
+
+
+def test_a_file_is_read_in_any_order(store: Checkpoints) -> None:
+    """Whoever needs a part of it does not read the rest; readers do not disturb each other."""
+    location = store.save(NAME, [b"0123456789"]).location
+
+    with store.open(location) as file, store.open(location) as other:
+        assert file.seek(7) == 7
+        assert other.read(2) == b"01"
+        assert file.read(2) == b"78"
+        assert file.seek(0, os.SEEK_END) == 10
+        assert file.read(1) == b""
+        assert file.seek(-3, os.SEEK_CUR) == 7
+        assert other.read() == b"23456789"
 
 
 def test_the_last_of_a_name_counts(store: Checkpoints) -> None:
     """An attempt that is made again; who wants the first hears that it is gone."""
-    location, first = store.save(NAME, b"first")
-    again, second = store.save(NAME, b"second")
+    first = store.save(NAME, [b"first"])
+    second = store.save(NAME, [b"second"])
 
-    assert store.load(again, second) == b"second"
+    assert store.load(second.location, second.sha256) == b"second"
     with pytest.raises(SnapshotDamaged, match="the 6 bytes found have SHA-256"):
-        store.load(location, first)
+        store.load(first.location, first.sha256)
 
 
 def test_a_missing_one_is_damage(store: Checkpoints) -> None:
     """The restart goes back to an older epoch."""
-    with pytest.raises(SnapshotDamaged, match=NAME) as damage:
-        store.load(NAME, sha256(b"").hexdigest())
-    assert damage.value.location == NAME
+    store.save("app3/attempt2", [b"a file where a folder is looked for"])
+    for missing in (NAME, "app4"):
+        with pytest.raises(SnapshotDamaged, match=missing) as damage:
+            store.load(missing)
+        assert damage.value.location == missing
+        with pytest.raises(SnapshotDamaged, match=missing):
+            store.open(missing)
+
+
+def test_a_save_that_breaks_off_changes_nothing(store: Checkpoints) -> None:
+    """What is stored may turn out to be damaged half way through."""
+    stored = store.save(NAME, [b"before"])
+
+    for name in (NAME, "new/one"):
+        with pytest.raises(SnapshotDamaged, match="broken"):
+            store.save(name, breaking_off(b"half"))
+
+    assert store.load(*stored[:2]) == b"before"
+    assert store.names("") == [NAME]
+
+
+def breaking_off(data: bytes) -> Iterator[bytes]:
+    """Yield some bytes, then find out that there are no more."""
+    yield data
+    raise SnapshotDamaged(location="elsewhere", reason="broken")
 
 
 def test_dropping_is_repeatable(store: Checkpoints) -> None:
     """After a crash nobody knows whether it was done."""
-    location, checksum = store.save(NAME, b"state")
+    stored = store.save(NAME, [b"state"])
 
-    store.drop(location)
-    store.drop(location)
+    store.drop(stored.location)
+    store.drop(stored.location)
 
     with pytest.raises(SnapshotDamaged):
-        store.load(location, checksum)
+        store.load(stored.location)
 
 
 def test_drop_all_takes_what_is_below_and_nothing_beside(store: Checkpoints) -> None:
     """Application 3 is not application 30."""
-    kept = [store.save(name, b"x") for name in ("app30/attempt1/a", "app3/attempt10/a", "b")]
-    gone = [store.save(name, b"x") for name in ("app3/attempt1/a", "app3/attempt1/b/c")]
+    kept = [store.save(name, [b"x"])[:2] for name in ("app30/attempt1/a", "app3/attempt10/a", "b")]
+    gone = [store.save(name, [b"x"])[:2] for name in ("app3/attempt1/a", "app3/attempt1/b/c")]
 
     store.drop_all("app3/attempt1")
     store.drop_all("app3/attempt1")
@@ -77,6 +136,26 @@ def test_drop_all_takes_what_is_below_and_nothing_beside(store: Checkpoints) -> 
             store.load(*each)
 
 
+def test_names_are_those_below_a_prefix(store: Checkpoints) -> None:
+    """In their order, and nothing beside; what is not there has nothing below it."""
+    for name in ("app3/b", "app3/a/2", "app3/a/10", "app30/a", "app4"):
+        store.save(name, [b"x"])
+
+    assert store.names("app3") == ["app3/a/10", "app3/a/2", "app3/b"]
+    assert store.names("app3/a") == ["app3/a/10", "app3/a/2"]
+    assert store.names("app4") == store.names("app5") == store.names("app3/a/2/x") == []
+    assert store.names("") == sorted(["app3/a/10", "app3/a/2", "app3/b", "app30/a", "app4"])
+
+
+def test_what_nobody_needs_is_an_orphan(store: Checkpoints) -> None:
+    """A crash between storing a file and saying so leaves one behind."""
+    for name in ("app3/a", "app3/b", "app4/c"):
+        store.save(name, [b"x"])
+
+    assert orphans(store, "app3", {"app3/b", "app3/gone"}) == ["app3/a"]
+    assert orphans(store, "app3", {"app3/a", "app3/b"}) == []
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -84,16 +163,20 @@ def test_drop_all_takes_what_is_below_and_nothing_beside(store: Checkpoints) -> 
         *("a\\b", "a\0b", "a\nb", "grün", "x" * 129, "/".join("a" * 9), "a.tmp", "a b", "-a"),
     ],
 )
+@pytest.mark.parametrize("store", ["folder", "memory", "memory-url", "put"], indirect=True)
 def test_no_name_leads_out(store: Checkpoints, name: str) -> None:
     """Locations come from other processes."""
     with pytest.raises(ConfigError, match="is not allowed"):
-        store.save(name, b"x")
+        store.save(name, [b"x"])
     with pytest.raises(SnapshotDamaged):
-        store.load(name, "")
+        store.load(name)
     with pytest.raises(ConfigError, match="is not allowed"):
         store.drop(name)
     with pytest.raises(ConfigError, match="is not allowed"):
         store.drop_all(name)
+    if name:
+        with pytest.raises(ConfigError, match="is not allowed"):
+            store.names(name)
 
 
 # -- the folder ------------------------------------------------------------------------------
@@ -102,7 +185,7 @@ def test_no_name_leads_out(store: Checkpoints, name: str) -> None:
 def test_a_truncated_or_changed_file_is_never_loaded(tmp_path: Path) -> None:
     """At every byte."""
     store = CheckpointStore(tmp_path)
-    location, checksum = store.save(NAME, b"state of a task")
+    location, checksum, _ = store.save(NAME, [b"state of a task"])
     path = tmp_path / NAME
 
     for size in range(len(b"state of a task")):
@@ -116,26 +199,28 @@ def test_a_truncated_or_changed_file_is_never_loaded(tmp_path: Path) -> None:
 
 def test_a_store_opened_elsewhere_finds_it(tmp_path: Path) -> None:
     """Machines may mount the folder in different places."""
-    location, checksum = CheckpointStore(tmp_path / "here").save(NAME, b"state")
+    stored = CheckpointStore(tmp_path / "here").save(NAME, [b"state"])
     (tmp_path / "here").rename(tmp_path / "there")
 
-    assert CheckpointStore(tmp_path / "there").load(location, checksum) == b"state"
+    assert CheckpointStore(tmp_path / "there").load(*stored[:2]) == b"state"
 
 
-def test_leftovers_of_crashed_processes_are_removed(tmp_path: Path) -> None:
-    """Those of living ones are young, and stay."""
-    store = CheckpointStore(tmp_path)
-    store.save(NAME, b"state")
+@pytest.mark.parametrize("open_store", [CheckpointStore, STORES["file-url"]])
+def test_leftovers_of_crashed_processes_are_removed(
+    tmp_path: Path, open_store: Callable[[Path], Checkpoints]
+) -> None:
+    """Those of living ones are young, and stay; neither has a name."""
+    open_store(tmp_path).save(NAME, [b"state"])
     old, young = (tmp_path / "app3" / f".{each}.1-1.tmp" for each in ("old", "young"))
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
 
-    CheckpointStore(tmp_path)
+    store = open_store(tmp_path)
 
     assert not old.exists()
     assert young.exists()
-    assert (tmp_path / NAME).exists()
+    assert store.names("") == [NAME]
 
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
@@ -144,9 +229,57 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir(parents=True)
 
     with pytest.raises(OSError, match="epoch7"):
-        store.save(NAME, b"state")
+        store.save(NAME, [b"state"])
 
     assert [path.name for path in (tmp_path / NAME).parent.iterdir()] == ["epoch7-executor1"]
+    assert store.names("") == []
+    with pytest.raises(SnapshotDamaged):
+        store.open(NAME)
+
+
+def test_what_cannot_be_told_is_no_damage(tmp_path: Path) -> None:
+    """Nobody goes back to an older epoch because a disk cannot be read for a while."""
+    store = CheckpointStore(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+
+    with pytest.raises(OSError, match="symbolic links"):
+        store.load("loop")
+
+
+def test_empty_folders_go_with_their_last_file(tmp_path: Path) -> None:
+    """Thousands of epochs leave no thousands of folders."""
+    store = CheckpointStore(tmp_path)
+    for name in ("a/b/c", "a/d", "e/f/g"):
+        store.save(name, [b"x"])
+
+    store.drop("a/b/c")
+    store.drop_all("e/f")
+
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "d"]
+    store.drop("a/d")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_beside_a_drop_never_fails(tmp_path: Path) -> None:
+    """One process removes a folder because it is empty while another one begins to use it."""
+    store, is_over = CheckpointStore(tmp_path), threading.Event()
+
+    def drop() -> None:
+        for number in count():
+            if is_over.is_set():
+                return
+            store.drop(store.save(f"a/b/dropped{number % 2}", [b"x"]).location)
+
+    dropper = threading.Thread(target=drop)
+    dropper.start()
+    try:
+        for number in range(300):
+            stored = store.save(f"a/b/{number}", [b"y"])
+            assert store.load(stored.location) == b"y"
+            store.drop(stored.location)
+    finally:
+        is_over.set()
+        dropper.join()
 
 
 def test_links_do_not_lead_out(tmp_path: Path) -> None:
@@ -164,7 +297,63 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     """State of users' data."""
-    CheckpointStore(tmp_path / "store").save(NAME, b"state")
+    CheckpointStore(tmp_path / "store").save(NAME, [b"state"])
 
     everything = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
     assert all(path.stat().st_mode & 0o077 == 0 for path in everything)
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path: Path) -> None:
+    """A log of which a part was left out would be another log."""
+    store = CheckpointStore(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+
+    with pytest.raises(OSError, match="symbolic links"):
+        store.names("loop/x")
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    """Found when the process starts, and not at the end of the first epoch."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(NotADirectoryError, match="is a file"):
+        CheckpointStore(tmp_path / "file")
+
+
+# -- by configuration ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}"])
+def test_a_folder_is_named_by_path_or_url(tmp_path: Path, form: str) -> None:
+    """Either way it is made durable as files of folders are."""
+    store = checkpoints_at(form.format(tmp_path / "here"))
+
+    assert isinstance(store, CheckpointStore)
+    store.save(NAME, [b"x"])
+    assert (tmp_path / "here" / NAME).read_bytes() == b"x"
+
+
+def test_a_url_is_what_fsspec_knows() -> None:
+    """Two processes that open one URL see one store."""
+    url = f"memory://{uuid4().hex}"
+
+    location = checkpoints_at(url).save(NAME, [b"x"]).location
+
+    assert checkpoints_at(url).load(location) == b"x"
+    assert isinstance(checkpoints_at(url), UrlCheckpoints)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("file://relative/path", "three slashes"),
+        ("nonsense://bucket", "Protocol not known: nonsense"),
+        ("gdrive://folder", "install"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(url: str, why: str) -> None:
+    """When the process starts, and not at the end of the first epoch."""
+    with pytest.raises(ConfigError, match=why) as refused:
+        checkpoints_at(url)
+    assert url in str(refused.value)
+    assert "checkpoint.folder" in str(refused.value)

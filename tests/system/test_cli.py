@@ -152,7 +152,7 @@ def test_a_name_that_is_taken_is_refused(cluster: Cluster) -> None:
     again = cluster.gear("app", "submit", "endless.py")
 
     assert again.returncode == WRONG_USE
-    assert again.stderr.startswith("error: application 'endless' is already ")
+    assert "error: application 'endless' is already " in again.stderr
 
 
 def test_a_cluster_shows_why_an_application_failed(cluster: Cluster) -> None:
@@ -223,8 +223,8 @@ def test_ctrl_c_stops_a_run_and_sums_up(start: Start) -> None:
     code, said = end(process, signal.SIGINT)
 
     assert code == INTERRUPTED
-    assert said.startswith("endless terminated: ")
-    assert len(said.splitlines()) == 1
+    assert "\nendless terminated: " in said
+    assert len(said.splitlines()) == 2  # The guarantee stands before it.
 
 
 def test_a_terminal_shows_a_bar_and_a_pipe_stays_clean() -> None:

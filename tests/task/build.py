@@ -20,9 +20,11 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 from gearpy.task.api import Task, TaskContext, TaskLimits
+from gearpy.task.keyed import open_on_heap
 from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.rejects import OnError
 from gearpy.task.runner import OUTBOX_FULL, TaskInfo, TaskRunner
+from gearpy.task.snapshots import TaskResume
 
 __all__ = [
     "SESSION",
@@ -134,6 +136,7 @@ class Bench:
         partitioner: of all edges.
         epoch: the first one of the task.
         resume: what it goes on from.
+        key: of a record, for keyed state.
         on_error: what to do with records on which it raises.
     """
 
@@ -149,9 +152,11 @@ class Bench:
         parallelism: int = 1,
         turn_ms: int = 1_000_000,
         epoch: int = 1,
-        resume: bytes | None = None,
+        resume: TaskResume | None = None,
+        key: Callable[[Any], Any] | None = None,
         on_error: OnError = "fail",
     ) -> None:
+        self._resume = resume
         self.now_ms = 0
         self.sources = [TaskId(0, index) for index in range(upstream)]
         self.targets = {
@@ -179,6 +184,7 @@ class Bench:
                     for pid, tasks in enumerate(targets, start=2)
                 ],
                 app_name="test",
+                key=key,
             ),
             make,
             limits=limits or some_limits(),
@@ -187,6 +193,7 @@ class Bench:
             clock_ms=lambda: self.now_ms,
             wall_ms=lambda: 1_000_000 + self.now_ms,
             epoch=epoch,
+            open_state=open_on_heap,
             resume=resume,
             on_error=on_error,
         )
@@ -256,9 +263,14 @@ class Bench:
         self.now_ms += duration_ms
         self.turn()
 
-    def snapshot(self, epoch: int) -> bytes:
-        """Return what the task was at the end of an epoch."""
-        return dict(self.runner.snapshots)[epoch]
+    def snapshot(self, epoch: int) -> TaskResume:
+        """Return what the task was at the end of an epoch, to go on from."""
+        resume = self._resume
+        for snapshot in self.runner.snapshots:
+            if snapshot.epoch <= epoch:
+                resume = snapshot.resume(resume)
+        assert resume is not None, "no epoch has ended"
+        return resume
 
     # -- downstream ------------------------------------------------------------------------
 

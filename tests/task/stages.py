@@ -1,16 +1,23 @@
 """Sources, sinks and stages that do what a test tells them."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gearpy.core.watermark import BoundedOutOfOrder
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import Sink, SinkWriter, Source, SourceReader, TaskContext, TaskLimits
 from gearpy.task.fused import FusedStage, RowOperator
-from gearpy.task.operators import ChainTask, SinkStage, SourceTask, Stage
+from gearpy.task.late import SourceLate
+from gearpy.task.operators import ChainTask, Stage
+from gearpy.task.sink_stage import SinkStage
+from gearpy.task.source_task import SourceTask
 from tests.task.build import Bench
 
 __all__ = [
+    "Bounded",
+    "BoundedSource",
     "NotedSink",
     "Scripted",
     "ScriptedSource",
@@ -99,6 +106,73 @@ class ScriptedSource(Source):
         return Scripted(script, self.calls, partition)
 
 
+class Bounded(SourceReader):
+    """Gives records that are at most so far out of order; some may be late."""
+
+    def __init__(
+        self,
+        records: Sequence[tuple[Any, int]],
+        *,
+        out_of_order_ms: int = 0,
+        place: tuple[int, int] = (0, MIN_MS),
+        ends: bool = True,
+    ) -> None:
+        self.out_of_order_ms = out_of_order_ms
+        self.records = list(records)
+        self.ends = ends
+        self.batch_records = sys.maxsize
+        self.at, watermark_ms = place
+        self.order = BoundedOutOfOrder(out_of_order_ms)
+        self.order.watermark_ms = watermark_ms
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return the next ones."""
+        records = self.records[self.at : self.at + min(max_records, self.batch_records)]
+        self.at += len(records)
+        self.finished = self.ends and self.at == len(self.records)
+        times = [time for _, time in records]
+        self.order.on_records(times)
+        return Batch([value for value, _ in records], times) if records else None
+
+    def snapshot(self) -> tuple[int, int]:
+        """Return how many were read, and the watermark."""
+        return self.at, self.order.watermark_ms
+
+    @property
+    def watermark_ms(self) -> int:
+        """The newest time, less the bound."""
+        return self.order.watermark_ms
+
+
+class BoundedSource(Source):
+    """The records of each partition, with their times."""
+
+    replayable = True
+
+    def __init__(
+        self,
+        *partitions: Sequence[tuple[Any, int]],
+        out_of_order_ms: int = 0,
+        ends: bool = True,
+    ) -> None:
+        self.records = {f"p{at}": records for at, records in enumerate(partitions)}
+        self.out_of_order_ms = out_of_order_ms
+        self.ends = ends
+
+    def partitions(self) -> list[str]:
+        """Return their names."""
+        return list(self.records)
+
+    def open(self, partition: str, resume: Any | None) -> Bounded:
+        """Go on from a place."""
+        return Bounded(
+            self.records[partition],
+            out_of_order_ms=self.out_of_order_ms,
+            place=resume or (0, MIN_MS),
+            ends=self.ends,
+        )
+
+
 class Written(SinkWriter):
     """Notes its calls; raises in one of them."""
 
@@ -140,14 +214,26 @@ class NotedSink(Sink):
 
 
 def a_source_bench(
-    source: Source, *, stages: Any = None, poll_ms: int = 10, **kwargs: Any
+    source: Source,
+    *,
+    stages: Any = None,
+    poll_ms: int = 10,
+    read: int = 4,
+    held: int = 1_000_000,
+    late: SourceLate = "keep",
+    idle_after_ms: int | None = None,
+    **kwargs: Any,
 ) -> Bench:
     """Return a source task at work, which reads 4 records at a time."""
 
     def make(context: TaskContext) -> SourceTask:
-        return SourceTask(context, source, stages or (lambda _: []))
+        return SourceTask(
+            context, source, stages or (lambda _: []), late=late, idle_after_ms=idle_after_ms
+        )
 
-    limits = TaskLimits(batch_records=4, read_batch_records=4, idle_poll_ms=poll_ms)
+    limits = TaskLimits(
+        batch_records=4, read_batch_records=read, idle_poll_ms=poll_ms, held_records_max=held
+    )
     return Bench(make, upstream=0, task_limits=limits, **kwargs).open()
 
 

@@ -21,8 +21,9 @@ from gearpy.task.actor import (
     TaskMessage,
 )
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
+from gearpy.task.keyed import open_on_heap
 from gearpy.task.runner import TaskInfo, TaskRunner
-from gearpy.task.snapshots import TaskState
+from gearpy.task.snapshots import TaskSnapshot, TaskState
 from gearpy.transport.memory import MemoryHub, MemoryTransport
 from gearpy.wire.payload import decode_value, encode_value
 from tests.cluster.build import eventually
@@ -37,7 +38,8 @@ class Events:
 
     said: list[str] = field(default_factory=list)
     errors: list[ErrorCard | None] = field(default_factory=list)
-    snapshots: list[tuple[TaskId, int, bytes]] = field(default_factory=list)
+    snapshots: list[tuple[TaskId, TaskSnapshot]] = field(default_factory=list)
+    committed: list[tuple[TaskId, int]] = field(default_factory=list)
     quarantined: list[tuple[TaskId, bytes, int, ErrorCard]] = field(default_factory=list)
 
     def on_task_started(self, task_id: TaskId) -> None:
@@ -54,9 +56,13 @@ class Events:
         self.said.append("stopped")
         self.errors.append(error)
 
-    def on_task_snapshot(self, task_id: TaskId, epoch: int, data: bytes) -> None:
+    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
         """Keep it."""
-        self.snapshots.append((task_id, epoch, data))
+        self.snapshots.append((task_id, snapshot))
+
+    def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
+        """Keep it."""
+        self.committed.append((task_id, epoch))
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
@@ -119,6 +125,7 @@ class Desk:
             turn_ms=5,
             clock_ms=monotonic_ms,
             wall_ms=monotonic_ms,
+            open_state=open_on_heap,
             on_error="quarantine",
         )
         return TaskActor(
@@ -276,8 +283,8 @@ def test_source_that_is_asked_hands_over_its_snapshots(desk: Desk) -> None:
     desk.tell(CutEpoch(1), CutEpoch(2))
     eventually(lambda: len(desk.events.snapshots) == 2)
 
-    assert [(task, epoch) for task, epoch, _ in desk.events.snapshots] == [(TASK, 1), (TASK, 2)]
-    assert TaskState.decode(desk.events.snapshots[0][2]).task == "kept"
+    assert [(t, each.epoch) for t, each in desk.events.snapshots] == [(TASK, 1), (TASK, 2)]
+    assert TaskState.decode(desk.events.snapshots[0][1].head).task == "kept"
     assert desk.events.said == ["started"]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, InitialAckRequest, Message
 from gearpy.task.api import Sink, SinkWriter
 from gearpy.task.fused import FusedStage, RowOperator
@@ -14,9 +14,7 @@ from gearpy.wire.payload import decode_value, encode_value
 from tests.task.build import TASK, UPSTREAM_SESSION, Bench
 from tests.task.stages import (
     NotedSink,
-    ScriptedSource,
     Written,
-    a_source_bench,
     chained,
     chained_sink,
     mapped,
@@ -76,59 +74,6 @@ def test_snapshot_of_another_chain_is_refused() -> None:
 
     with pytest.raises(OperatorError, match="snapshot has 1 steps, the program has 2"):
         Bench(chained(Keeping("a"), Keeping("b")), epoch=2, resume=bench.snapshot(1)).open()
-
-
-def replayable(**scripts: Any) -> ScriptedSource:
-    """Return a source that can go back."""
-    source = ScriptedSource(**scripts)
-    source.replayable = True
-    return source
-
-
-def test_source_goes_on_with_each_partition_where_it_was() -> None:
-    """One that has finished is not opened again; its progress counts on."""
-    script = {"a": [[("a1", 1)], "end"], "b": [[("b1", 1), ("b2", 2)], "idle", [("b3", 3)], "end"]}
-    source = replayable(**script)
-    bench = a_source_bench(source, poll_ms=1000).run()
-    bench.runner.cut(1)
-    bench.run()
-
-    later = replayable(a=[], b=[[("b3", 3)], "end"])
-    again = a_source_bench(later, epoch=2, resume=bench.snapshot(1)).run()
-
-    assert source.places == {"a": None, "b": None}
-    assert later.places == {"b": 2}
-    assert again.target.values == ["b3"]
-    assert again.target.watermark_ms == MAX_MS
-    assert again.runner.clock().records_in == 4
-    assert again.runner.clock().done == 1 + 1  # The second reader counts from its place.
-
-
-def test_source_that_cannot_go_back_begins_where_it_is() -> None:
-    """It says so by not being replayable."""
-    source = ScriptedSource(a=[[("a1", 1)]])
-    bench = a_source_bench(source, poll_ms=1000).run()
-    bench.runner.cut(1)
-    bench.run()
-
-    later = ScriptedSource(a=[[("a2", 2)], "end"])
-    a_source_bench(later, epoch=2, resume=bench.snapshot(1)).run()
-
-    assert later.places == {"a": None}
-
-
-def test_partition_that_is_gone_is_an_error() -> None:
-    """What it still had would be lost silently. A new one is read from its start."""
-    bench = a_source_bench(replayable(a=[[("a1", 1)]]), poll_ms=1000).run()
-    bench.runner.cut(1)
-    bench.run()
-
-    with pytest.raises(OperatorError, match="at partition 'a', which it does not have any more"):
-        a_source_bench(replayable(b=["end"]), epoch=2, resume=bench.snapshot(1))
-    more = replayable(a=["end"], b=["end"])
-    a_source_bench(more, epoch=2, resume=bench.snapshot(1)).run()
-
-    assert more.places == {"a": 1, "b": None}
 
 
 class Durable(Written):

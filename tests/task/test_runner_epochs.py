@@ -12,7 +12,7 @@ from gearpy.errors import MessageLost, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import AckRequest, Batch, Message
 from gearpy.task.api import FINISHED, Task, TaskContext
-from gearpy.task.snapshots import TaskState
+from gearpy.task.snapshots import TaskResume, TaskSnapshot, TaskState
 from tests.task.build import (
     TARGET,
     Bench,
@@ -65,9 +65,9 @@ class Numbers(Task):
         return self.sent
 
 
-def kept(snapshot: bytes) -> Any:
+def kept(snapshot: TaskResume | TaskSnapshot) -> Any:
     """Return what the user's task has kept."""
-    return TaskState.decode(snapshot).task
+    return TaskState.decode(snapshot.head).task
 
 
 # -- tasks with inputs -----------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_source_ends_the_epoch_where_it_is() -> None:
     bench.runner.cut(1)
     bench.run()
 
-    assert [(epoch, kept(data)) for epoch, data in bench.runner.snapshots] == [(1, 1)]
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1)]
     assert bench.target.epochs == [(1, [1]), (2, [2])]
 
 
@@ -203,7 +203,7 @@ def test_source_ends_an_epoch_while_it_waits() -> None:
     bench.runner.cut(1)
     wake_ms = bench.turn()
 
-    assert [epoch for epoch, _ in bench.runner.snapshots] == [1]
+    assert [each.epoch for each in bench.runner.snapshots] == [1]
     assert wake_ms is not None
     assert wake_ms > 0
 
@@ -255,7 +255,7 @@ def test_blocked_source_ends_the_epoch_when_it_is_free() -> None:
     bench.run()
 
     assert before == []
-    assert [epoch for epoch, _ in bench.runner.snapshots] == [1]
+    assert [each.epoch for each in bench.runner.snapshots] == [1]
     assert bench.target.epochs == [(1, [1] * 10), (2, [])]
 
 
@@ -266,7 +266,7 @@ def test_source_that_was_not_asked_skips_an_epoch() -> None:
     bench.runner.cut(3)
     bench.run()
 
-    assert [epoch for epoch, _ in bench.runner.snapshots] == [3]
+    assert [each.epoch for each in bench.runner.snapshots] == [3]
     assert bench.target.epoch == 4
 
 
@@ -445,7 +445,7 @@ def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
 def test_damaged_snapshot_is_told_clearly() -> None:
     """By the failing start of the task."""
     with pytest.raises(OperatorError, match="ProtocolError: malformed value"):
-        Bench(Echo, resume=b"\xc1").open()
+        Bench(Echo, resume=TaskResume(head=b"\xc1")).open()
 
 
 # -- all of it -------------------------------------------------------------------------------
@@ -507,7 +507,7 @@ def test_each_epoch_goes_out_with_what_was_processed_in_it(
 
     of_epoch = {epoch: sent[0][epoch] + sent[1][epoch] for epoch in range(1, max(epochs) + 1)}
     totals = dict(zip(of_epoch, itertools.accumulate(of_epoch.values()), strict=True))
-    assert {epoch: kept(data) for epoch, data in bench.runner.snapshots} == totals
+    assert {each.epoch: kept(each) for each in bench.runner.snapshots} == totals
     got = dict(bench.target.epochs)
     assert {epoch: len(got.get(epoch, [])) for epoch in of_epoch} == of_epoch
     assert all(max(got.get(epoch) or [0]) <= totals[epoch] for epoch in of_epoch)
@@ -522,3 +522,20 @@ def test_epochs_cost_no_call_of_the_user() -> None:
 
     assert bench.target.values == [1, 2]
     assert isinstance(bench.runner.context, TaskContext)
+
+
+def test_task_hears_of_a_complete_epoch_once() -> None:
+    """Whoever asks again, or late, gets an answer."""
+    told: list[int] = []
+
+    class Told(Task):
+        def on_commit(self, epoch: int) -> None:
+            told.append(epoch)
+
+    bench = Bench(Told).open()
+    for epoch in (1, 1, 3, 2):
+        bench.runner.commit(epoch)
+        bench.run()
+
+    assert told == [1, 3]
+    assert bench.runner.committed == [1, 1, 3, 2]

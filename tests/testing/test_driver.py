@@ -58,7 +58,14 @@ def test_examples_run() -> None:
 
 def test_kit_is_loaded_when_it_is_used() -> None:
     """Names come from where they live."""
-    assert dir(gearpy.testing) == ["FlowDriver", "ManualSource", "Simulation", "TaskDriver"]
+    assert dir(gearpy.testing) == [
+        "EpochFaults",
+        "FlowDriver",
+        "ManualSource",
+        "MemoryTransactions",
+        "Simulation",
+        "TaskDriver",
+    ]
     assert gearpy.testing.TaskDriver is TaskDriver
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         gearpy.testing.Nothing  # noqa: B018

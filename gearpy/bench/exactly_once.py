@@ -1,0 +1,346 @@
+"""Numbered records through state into folders, on a real cluster whose processes are killed.
+
+Every result must be there once, and in its order, whatever was killed or frozen, and when: while
+an epoch is stored, while sinks show what belongs to it, or while a failure before is recovered
+from.
+"""
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import ceil
+from os import scandir
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from gearpy.bench import numbered
+from gearpy.bench.faults import ANY_KIND, FaultKind, Faults, chosen
+from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS, Verdict
+from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+
+__all__ = [
+    "EPOCHS_OFTEN",
+    "ExactlyOnceReport",
+    "Phase",
+    "Signs",
+    "Struck",
+    "run_exactly_once",
+]
+
+#: When a fault comes. "snapshot": an executor has stored the epoch, and the application has not.
+#: "commit": the application has, and not all sinks show it. "recovery": not mended since the last.
+Phase: TypeAlias = Literal["running", "recovery", "snapshot", "commit"]
+
+#: Epochs follow each other quickly, chains and logs are short: much happens to what is stored.
+EPOCHS_OFTEN: Final[Mapping[str, str]] = {
+    "checkpoint.interval-ms": "100",
+    "checkpoint.pace": "fixed",
+    "checkpoint.timeout-ms": "10000",
+    "checkpoint.chain-files-max": "6",
+    "checkpoint.log-segments-max": "16",
+    "application.total-retries": "100000",
+    "application.backoff-base-ms": "10",
+    "application.backoff-max-ms": "200",
+    "appmaster.total-retries": "100000",
+    "appmaster.backoff-base-ms": "10",
+    "appmaster.backoff-max-ms": "200",
+}
+_QUICK: Final = {"cluster.heartbeat-interval-ms": "300", "cluster.heartbeat-timeout-ms": "2000"}
+_PARALLELISM: Final = 4
+_EXECUTORS: Final = 3
+_WORKERS: Final = 3
+_PHASES: Final[tuple[Phase, ...]] = ("running", "recovery", "snapshot", "commit")
+#: Those that harm what takes part in an epoch, at once.
+_IN_EPOCH: Final[Mapping[FaultKind, int]] = {
+    "executor SIGKILL": 6,
+    "app master SIGKILL": 5,
+    "executor SIGSTOP": 3,
+    "app master SIGSTOP": 3,
+    "worker SIGKILL": 1,
+    "worker SIGSTOP": 1,
+    "master SIGKILL": 1,
+}
+_FROZEN_S: Final = (0.2, 4.0)
+_AWAY_S: Final = (0.1, 1.0)
+_HEALTHY_S: Final = 60.0
+_AFTER_S: Final = 5.0
+_PHASE_S: Final = 3.0
+_POLL_S: Final = 0.001
+_LOOK_S: Final = 0.05
+_ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
+_EPOCH: Final = re.compile(r"epoch(\d+)-")
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """A fault: when, what, in which phase, and how long until an epoch was shown again."""
+
+    at_s: float
+    kind: FaultKind
+    phase: Phase
+    recovered_s: float | None = None
+
+
+@dataclass(slots=True)
+class ExactlyOnceReport:
+    """What was done, and what came out."""
+
+    struck: list[Struck] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    status: str = ""
+    seconds: float = 0.0
+    end: int = 0
+    epochs: int = 0
+    restarts: int = 0
+    verdict: Verdict = field(default_factory=Verdict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the application has ended well with the exact answer."""
+        return self.status == "succeeded" and self.verdict.is_exact and not self.problems
+
+    def in_phase(self, phase: Phase) -> int:
+        """Return how many faults came then."""
+        return sum(each.phase == phase for each in self.struck)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report for people: a table of faults, and what was found."""
+        counts = Counter((each.kind, each.phase) for each in self.struck)
+        yield f"{'fault':20}" + "".join(f"{phase:>10}" for phase in _PHASES) + f"{'all':>6}"
+        for kind in ANY_KIND:
+            row = [counts[kind, phase] for phase in _PHASES]
+            yield f"{kind:20}" + "".join(f"{n:10}" for n in row) + f"{sum(row):6}"
+        row = [self.in_phase(phase) for phase in _PHASES]
+        yield f"{'all':20}" + "".join(f"{n:10}" for n in row) + f"{sum(row):6}"
+        took = sorted(each.recovered_s for each in self.struck if each.recovered_s is not None)
+        if took:
+            median_s = took[len(took) // 2]
+            yield f"epochs were shown again after {median_s:.2f} s (median) to {took[-1]:.2f} s"
+        yield (
+            f"{self.end * PARTITIONS} records, {self.epochs} epochs, {self.restarts} restarts "
+            f"since the last app master began, {self.seconds:.0f} s, application {self.status}"
+        )
+        yield str(self.verdict)
+        yield from self.verdict.wrong
+        yield from self.problems
+
+
+class Signs:
+    """What of epochs can be seen from outside: files that are stored, and that sinks show."""
+
+    def __init__(self, checkpoints: Path, results: Path) -> None:
+        self._checkpoints = checkpoints
+        self._records = results / "records"
+
+    def stored(self) -> int:
+        """Return the newest epoch that an executor has stored; 0 if there is none."""
+        return max(
+            (
+                int(found[1])
+                for folder in self._checkpoints.glob("*/app*/epochs/*")
+                for name in _names(folder)
+                if (found := _EPOCH.match(name)) and not name.endswith(".tmp")
+            ),
+            default=0,
+        )
+
+    def log_files(self) -> frozenset[str]:
+        """Return the names of the files of the coordinator log."""
+        folders = self._checkpoints.glob("*/app*/coordinator")
+        return frozenset(name for folder in folders for name in _names(folder))
+
+    def shown(self) -> Counter[int]:
+        """Return how many tasks show each epoch's records."""
+        return Counter(
+            int(name.split("-", 3)[2])  # part-<task>-<epoch>-...
+            for name in _names(self._records)
+            if name.endswith(".jsonl")
+        )
+
+    def newest_shown(self) -> int:
+        """Return the newest epoch of which something is shown; 0 if there is none."""
+        return max(self.shown(), default=0)
+
+    def end_after(self, records: float) -> int:
+        """Return an end of the stream: so many records of a partition after what is shown."""
+        newest = self.newest_shown()
+        number = max(
+            int(text.rpartition('"n":')[2].rstrip("}"))
+            for path in self._records.glob(f"part-*-{newest:010d}-*.jsonl")
+            for text in path.read_text(encoding="utf-8").splitlines()
+        )
+        return ceil((number + records) / LOOK_EVERY) * LOOK_EVERY
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(FileNotFoundError), scandir(folder) as entries:
+        return [each.name for each in entries]
+    return []
+
+
+def run_exactly_once(
+    folder: Path,
+    *,
+    seed: int,
+    faults: int,
+    rate: float = 2000.0,
+    settings: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ExactlyOnceReport:
+    """Run it all: the stream goes on until so many faults were survived, and then ends.
+
+    Args:
+        folder: an empty one.
+        seed: decides the faults.
+        faults: how many.
+        rate: records per second.
+        settings: keys of the configuration, besides those for many epochs.
+        say: told of each fault.
+    """
+    results = folder / "results"
+    results.mkdir()
+    report = ExactlyOnceReport()
+    chosen_settings = {**EPOCHS_OFTEN, **_QUICK, **(settings or {})}
+    cluster = ProcessCluster(folder, workers=_WORKERS, slots=16, settings=chosen_settings)
+    with cluster:
+        program = Path(numbered.__file__)
+        app_id = cluster.submit(program, str(results), str(rate), executors=_EXECUTORS)
+        run = _Run(cluster, app_id, results, rng=random.Random(seed), report=report, say=say)
+        try:
+            run.strike_all(faults)
+        finally:
+            run.faults.mend_all()
+        run.end_stream(rate)
+    report.verdict = numbered.check(results, report.end)
+    return report
+
+
+class _Run:
+    """Chooses faults, waits for the moment of each, and for what follows."""
+
+    def __init__(
+        self,
+        cluster: ProcessCluster,
+        app_id: AppId,
+        results: Path,
+        *,
+        rng: random.Random,
+        report: ExactlyOnceReport,
+        say: Callable[[str], None],
+    ) -> None:
+        self.faults = Faults(cluster, rng, frozen_s=_FROZEN_S, away_s=_AWAY_S)
+        self._cluster = cluster
+        self._app_id = app_id
+        self._results = results
+        self._signs = Signs(cluster.folder / "checkpoints", results)
+        self._rng = rng
+        self._report = report
+        self._say = say
+        self._began_s = self._struck_s = time.monotonic()
+
+    def strike_all(self, faults: int) -> None:
+        """Strike so often; stop when there is no recovery."""
+        healthy = self._wait_healthy()
+        phases: list[Phase] = ["running"]  # The first one interrupts no recovery.
+        while len(self._report.struck) < faults and healthy:
+            phases = phases or self._rng.sample(_PHASES * 5, 20)
+            phase = phases.pop()
+            if phase == "recovery":
+                self.faults.pause(self._rng.uniform(0.02, 0.3))
+            else:
+                healthy = self._wait_healthy()
+                self._note_recovery()
+            if healthy:
+                self._strike(phase)
+        self._wait_healthy()
+        self._note_recovery()
+
+    def _strike(self, phase: Phase) -> None:
+        """Strike in a phase, or a little later; note in which one it was."""
+        kind = chosen(_IN_EPOCH if phase in {"snapshot", "commit"} else ANY_KIND, self._rng)
+        if phase == "running":
+            self.faults.pause(self._rng.uniform(0, 0.3))
+        elif phase != "recovery":
+            phase = self._strike_in_epoch(kind, phase)
+            self._note(kind, phase)
+            return
+        if self.faults.strike(kind):
+            self._note(kind, phase)
+
+    def _note(self, kind: FaultKind, phase: Phase) -> None:
+        self._struck_s = time.monotonic()
+        at_s = self._struck_s - self._began_s
+        self._report.struck.append(Struck(at_s, kind, phase))
+        self._say(f"{len(self._report.struck):4} {at_s:7.2f} s: {kind} ({phase})")
+
+    def _strike_in_epoch(self, kind: FaultKind, phase: Phase) -> Phase:
+        """Strike when an epoch is at a phase; return at which it is right after that."""
+        signs, before = self._signs, self._signs.stored()
+        self._poll(lambda: signs.stored() > before)
+        epoch, log = signs.stored(), signs.log_files()
+        if phase == "commit":
+            self._poll(lambda: signs.log_files() != log)
+        self.faults.strike(kind)
+        if signs.log_files() == log:
+            return "snapshot"
+        return "commit" if signs.shown()[epoch] < _PARALLELISM else "running"
+
+    def _poll(self, holds: Callable[[], bool]) -> None:
+        until_s = time.monotonic() + _PHASE_S
+        while not holds() and time.monotonic() < until_s:
+            time.sleep(_POLL_S)
+
+    def _wait_healthy(self) -> bool:
+        """Wait until an epoch is shown that has not been stored yet; False if none ever is."""
+        signs = self._signs
+        before = max(signs.stored(), signs.newest_shown())
+        until_s = time.monotonic() + _HEALTHY_S
+        while signs.newest_shown() <= before:
+            if time.monotonic() > until_s:
+                self._report.problems.append(f"no epoch after {before} for {_HEALTHY_S} s")
+                return False
+            self.faults.pause(_LOOK_S)
+        return True
+
+    def _note_recovery(self) -> None:
+        if self._report.struck and self._report.struck[-1].recovered_s is None:
+            took_s = time.monotonic() - self._struck_s
+            self._report.struck[-1] = replace(self._report.struck[-1], recovered_s=took_s)
+
+    def end_stream(self, rate: float) -> None:
+        """Let the stream end some seconds from now; wait for the end of the application."""
+        report = self._report
+        report.end = self._signs.end_after(rate / PARTITIONS * _AFTER_S)
+        numbered.set_end(self._results, report.end)
+        until_s = time.monotonic() + _HEALTHY_S
+        while self._summary_status() not in _ENDED and time.monotonic() < until_s:
+            self.faults.pause(_LOOK_S)
+        report.epochs = self._signs.newest_shown()
+        report.seconds = time.monotonic() - self._began_s
+        self._check_slots()
+
+    def _check_slots(self) -> None:
+        """See that nothing of the cluster is taken any more: what leaks slots stalls it one day."""
+        until_s = time.monotonic() + _PHASE_S
+        taken: dict[int, int] = {}
+        while time.monotonic() < until_s:
+            with suppress(GearpyError):
+                workers = self._cluster.client.workers()
+                taken = {each.worker_id: each.slots - each.free_slots for each in workers}
+                if not any(taken.values()):
+                    return
+            self.faults.pause(_LOOK_S)
+        self._report.problems.append(f"slots that are still taken, by worker: {taken}")
+
+    def _summary_status(self) -> str:
+        with suppress(GearpyError):
+            summary = self._cluster.client.application(self._app_id)
+            self._report.status = summary.status
+            self._report.restarts = summary.progress.restarts
+        return self._report.status

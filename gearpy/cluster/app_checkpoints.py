@@ -1,0 +1,232 @@
+"""What an app master keeps of its application's epochs: the coordinator log, and the files."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gearpy.core.coordinator_log import (
+    EPOCH,
+    ChangelogPartitionManager,
+    CheckpointManager,
+    ConfigView,
+    DagVersion,
+    DagVersions,
+    EpochManifests,
+)
+from gearpy.core.dag import Dag
+from gearpy.core.epochs import Manifest
+from gearpy.errors import ConfigError, LogBroken
+from gearpy.ids import TaskId
+from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.coordinator_log import CoordinatorLog, read_log
+
+__all__ = ["AppCheckpoints", "FoundEpochs", "prefix_of"]
+
+_log = logging.getLogger(__name__)
+_SOURCE: Final = "app master"
+
+
+def prefix_of(launch: LaunchExecutor) -> str:
+    """Return below which name of the checkpoint store everything of an application is."""
+    return launch.checkpoints or f"app{launch.app_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEpochs:
+    """What a launch of an app master goes on from; nothing at the very first."""
+
+    manifests: tuple[Manifest, ...] = ()
+    overrides: tuple[TaskOffsets, ...] = ()
+
+
+class AppCheckpoints:
+    """Opens the coordinator log of an application, adds its epochs, deletes its files.
+
+    Runs on: the app master's thread. Restart: a relaunched app master opens the log again, and
+    this one appends no more: `LogSuperseded`.
+
+    Args:
+        checkpoints: the store.
+        prefix: below which name everything of the application is.
+        launch: of the app master.
+        segments_max: of the log.
+        has_changelog: each task has a partition of the changelog.
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        *,
+        prefix: str,
+        launch: int,
+        segments_max: int,
+        has_changelog: bool,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.prefix = prefix
+        self._checkpoints = checkpoints
+        self._launch = launch
+        self._segments_max = segments_max
+        self._has_changelog = has_changelog
+        self._wall_ms = wall_ms
+        self._partitions: dict[TaskId, int] = {}
+        self._log: CoordinatorLog | None = None
+        self._retired: list[tuple[int, int]] = []  # Regions and epochs that the log still has.
+        self._surplus: list[SnapshotFile] = []  # To be deleted when it has them no more.
+
+    def open(self, dag: Dag, config: Mapping[str, str], *, resume_from: str) -> FoundEpochs:
+        """Open the log, note graph and configuration, return the epochs that are there.
+
+        Args:
+            dag: what will run.
+            config: what was set for the application.
+            resume_from: ``prefix@epoch`` of another application whose epoch is the first one of
+                this one, if it has none of its own; without a number, the newest.
+
+        Raises:
+            LogSuperseded: a later launch has opened it.
+            LogDamaged: a file of the log is not as it was stored.
+            LogBroken: the store cannot be used.
+            ConfigError: there is no such epoch to go on from, or it is of another program.
+        """
+        log = self._log = CoordinatorLog(
+            self._checkpoints,
+            self.prefix,
+            launch=self._launch,
+            source=_SOURCE,
+            wall_ms=self._wall_ms,
+            segments_max=self._segments_max,
+        )
+        version = DagVersion(dag.version, dag.structural_hash(), tuple(dag.description))
+        log.append([*ConfigView(log.state).write(config), *DagVersions(log.state).write(version)])
+        if resume_from and not EpochManifests(log.state).regions():
+            self._adopt(log, resume_from, version)
+        if self._has_changelog:
+            partitions = ChangelogPartitionManager(log.state)
+            log.append(partitions.assign(dag.tasks()))
+            self._partitions = partitions.read()
+        return self._found(log, dag)
+
+    def with_partitions(self, launch: LaunchTasks) -> LaunchTasks:
+        """Return what executors are told, with the partition of each task in the changelog."""
+        tasks = tuple(
+            replace(each, partition=self._partitions.get(each.task_id)) for each in launch.tasks
+        )
+        return replace(launch, tasks=tasks)
+
+    def store(self, manifest: Manifest) -> None:
+        """Add a complete epoch; called again for one, it settles whether that is there.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may or may not be there; call it again.
+        """
+        log = self._opened
+        view = EpochManifests(log.state)
+        if any(each.epoch == manifest.epoch for each in view.manifests(manifest.region)):
+            log.append([])
+        else:
+            log.append(view.messages_for(manifest, manifest.offsets))
+
+    def forget(self, region: int, epochs: Iterable[int]) -> None:
+        """Let epochs leave the log that are never gone back to; see `store` for errors."""
+        view = EpochManifests(self._opened.state)
+        self._opened.append(drop for each in epochs for drop in view.drop_messages(region, each))
+
+    def retire(self, region: int, epochs: Iterable[int]) -> None:
+        """Let epochs leave the log that newer ones take the place of, now or with the next.
+
+        Until then no file is deleted: what the log names is there.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        self._retired += [(region, each) for each in epochs]
+        view = EpochManifests(self._opened.state)
+        try:
+            self._opened.append(
+                drop for each in self._retired for drop in view.drop_messages(*each)
+            )
+        except LogBroken as error:
+            _log.warning("epochs stay in the log: %s", error)
+            return
+        self._retired.clear()
+        files, self._surplus = self._surplus, []
+        self.drop(files)
+
+    def drop(self, files: Iterable[SnapshotFile]) -> None:
+        """Delete files that nobody needs; what cannot be deleted stays, and is logged."""
+        if self._retired:
+            self._surplus += files
+            return
+        for file in files:
+            try:
+                self._checkpoints.drop(file.location)
+            except OSError as error:
+                _log.warning("snapshot %s stays: %s", file.location, error)
+
+    def drop_all(self) -> None:
+        """Delete everything of the application."""
+        try:
+            self._checkpoints.drop_all(self.prefix)
+        except OSError as error:
+            _log.warning("checkpoints of %s stay: %s", self.prefix, error)
+
+    def stored_ms(self, region: int, epoch: int) -> int:
+        """Return when an epoch was added, as wall time; 0 if it is not there."""
+        found = self._opened.state.find(EPOCH, f"{region}/{epoch}")
+        return found.timestamp_ms if found else 0
+
+    def owns(self, location: str) -> bool:
+        """Tell whether a file is of this application, and not of one that it went on from."""
+        return location.startswith(f"{self.prefix}/")
+
+    @property
+    def _opened(self) -> CoordinatorLog:
+        assert self._log is not None, "open() comes first"
+        return self._log
+
+    def _adopt(self, log: CoordinatorLog, resume_from: str, version: DagVersion) -> None:
+        prefix, _, epoch = resume_from.partition("@")
+        other = read_log(self._checkpoints, prefix).state
+        known = DagVersions(other).read()
+        if known and known[-1].structural_hash != version.structural_hash:
+            raise ConfigError(
+                f"checkpoint {resume_from} is of another program: its graph was "
+                f"{'; '.join(known[-1].description)}; now it is {'; '.join(version.description)}"
+            )
+        view = EpochManifests(other)
+        adopted = [_chosen(view.manifests(region), epoch, resume_from) for region in view.regions()]
+        if not adopted:
+            raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
+        mine, places = EpochManifests(log.state), CheckpointManager(log.state)
+        drafts = [each for manifest in adopted for each in mine.messages_for(manifest, ())]
+        for manifest in adopted:
+            tasks = [task for file in manifest.snapshots for task in file.tasks]
+            overrides = CheckpointManager(other).overrides(tasks, epoch=manifest.epoch)
+            drafts += [places.override(each, epoch=manifest.epoch) for each in overrides]
+        log.append(drafts)
+
+    def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
+        view, places = EpochManifests(log.state), CheckpointManager(log.state)
+        manifests = [each for region in view.regions() for each in view.manifests(region)]
+        newest = {each.region: each for each in manifests}
+        epochs = dict.fromkeys(dag.tasks(), 0)  # Of regions without any: from the beginning.
+        for manifest in newest.values():
+            epochs |= {task: manifest.epoch for file in manifest.snapshots for task in file.tasks}
+        overrides = [
+            each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
+        ]
+        return FoundEpochs(manifests=tuple(manifests), overrides=tuple(overrides))
+
+
+def _chosen(manifests: Sequence[Manifest], epoch: str, resume_from: str) -> Manifest:
+    found = [each for each in manifests if epoch in {"", str(each.epoch)}]
+    if not found:
+        there = ", ".join(str(each.epoch) for each in manifests)
+        raise ConfigError(f"checkpoint {resume_from} is not there; complete epochs are {there}")
+    return found[-1]

@@ -1,0 +1,116 @@
+"""The workers of a master: where they are, what runs there, and what they are told to end."""
+
+from collections.abc import Mapping
+
+from gearpy.cluster.master_contacts import MasterContacts
+from gearpy.cluster.master_store import MasterStore
+from gearpy.core.app_masters import AppMasters, KeeperAction, Times
+from gearpy.core.master_commands import AddWorker
+from gearpy.core.scheduling import SlotScheduler
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, WorkerId
+from gearpy.messages.cluster import (
+    RegisterWorker,
+    RunningExecutor,
+    ShutdownExecutor,
+    WorkerRegistered,
+)
+
+__all__ = ["MasterWorkers"]
+
+
+class MasterWorkers:
+    """Knows the workers that have registered, until they are lost.
+
+    What it returns is to be done by the master, in order.
+
+    Runs on: the master's turns.
+    """
+
+    def __init__(
+        self,
+        store: MasterStore,
+        app_masters: AppMasters,
+        scheduler: SlotScheduler,
+        contacts: MasterContacts,
+    ) -> None:
+        self._store = store
+        self._app_masters = app_masters
+        self._scheduler = scheduler
+        self._contacts = contacts
+        self._paths: dict[WorkerId, ActorPath] = {}
+
+    @property
+    def paths(self) -> Mapping[WorkerId, ActorPath]:
+        """Where each of them is; changes with them."""
+        return self._paths
+
+    def at(self, path: ActorPath) -> list[WorkerId]:
+        """Return which of them are there."""
+        return [worker_id for worker_id, where in self._paths.items() if where == path]
+
+    def register(
+        self, message: RegisterWorker, *, master: ActorPath, now: Times
+    ) -> list[KeeperAction]:
+        """Take a worker, perhaps once more, and answer it before all else."""
+        known = self.at(message.worker)
+        if known and message.worker_id is None:  # It had no answer yet.
+            worker_id = known[0]
+            self._scheduler.on_worker(worker_id, total=message.slots, free=message.slots)
+        else:
+            worker_id = self._take(message)
+        self._contacts.watch(message.worker)
+        answer = WorkerRegistered(worker_id=worker_id, master=master)
+        if not self._contacts.tell(message.worker, answer):
+            return self.on_lost(worker_id, now)
+        return self._compare(message, worker_id, now) if message.worker_id is not None else []
+
+    def on_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
+        """Forget a worker, with its slots."""
+        self._paths.pop(worker_id, None)
+        self._scheduler.on_worker_lost(worker_id)
+        return self._app_masters.on_worker_lost(worker_id, now)
+
+    def stop_executor(
+        self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
+    ) -> None:
+        """Have a worker end an executor, if the worker is there."""
+        if worker_id in self._paths:
+            message = ShutdownExecutor(
+                app_id=executor.app_id,
+                executor_id=executor.executor_id,
+                launch=executor.launch,
+                reason=reason,
+                kill=kill,
+            )
+            self._contacts.tell(self._paths[worker_id], message)
+
+    def _take(self, message: RegisterWorker) -> WorkerId:
+        worker_id = message.worker_id
+        if worker_id is None or not self._store.state.is_given(worker_id):
+            # An id that was never given is of another master's log, and so are its executors.
+            (worker_id,) = self._store.commit(AddWorker())
+        old = self._paths.get(worker_id)
+        if old is not None and old != message.worker:
+            self._contacts.unwatch(old)
+        self._paths[worker_id] = message.worker
+        slots = [each.slots for each in message.running]
+        self._scheduler.on_worker_again(worker_id, total=message.slots, running=slots)
+        return worker_id
+
+    def _compare(
+        self, message: RegisterWorker, worker_id: WorkerId, now: Times
+    ) -> list[KeeperAction]:
+        """Compare what a worker runs with what it should run."""
+        is_stranger = message.worker_id != worker_id
+        for each in message.running:
+            if is_stranger or not self._is_wanted(each):
+                reason = f"application {each.app_id} has ended, or runs elsewhere"
+                self.stop_executor(worker_id, each, reason=reason, kill=True)
+        if is_stranger:
+            return []
+        return self._app_masters.on_worker_again(worker_id, message.running, now)
+
+    def _is_wanted(self, running: RunningExecutor) -> bool:
+        if running.executor_id == MASTER_EXECUTOR:
+            return self._app_masters.is_current(running.app_id, running.launch)
+        return self._store.state.is_living(running.app_id)

@@ -1,0 +1,76 @@
+"""Below which names of a checkpoint store the applications of a cluster keep what they store.
+
+Several clusters may share a store: each has an id of its own, and numbers its applications.
+"""
+
+import re
+import string
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["CLUSTER_ID_CHARS", "ResumePoint", "new_cluster_id", "prefix_of"]
+
+#: 36 ** 8 ids: a thousand clusters on one store meet with a chance of one in five million.
+CLUSTER_ID_CHARS: Final = 8
+
+_ALPHABET: Final = string.ascii_lowercase + string.digits
+_SHOWN_CHARS_MAX: Final = 100
+_TEXT: Final = re.compile(
+    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?", re.ASCII
+)
+
+
+def new_cluster_id(rng: "Random") -> str:
+    """Return an id for a cluster that has none."""
+    return "".join(rng.choices(_ALPHABET, k=CLUSTER_ID_CHARS))
+
+
+def prefix_of(cluster_id: str, app_id: AppId) -> str:
+    """Return the name below which everything of an application is."""
+    return f"{cluster_id}/app{app_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePoint:
+    """What an application begins with: an epoch of another one; without a number, the newest.
+
+    The other one may be of another cluster, that uses or has used the same store.
+
+    Invariant: `parse` of `str` gives the same.
+    """
+
+    cluster_id: str
+    app_id: AppId
+    epoch: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what ``cluster/appN@EPOCH`` means; the epoch may be left out behind the ``@``.
+
+        Raises:
+            ConfigError: the text is none.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise ConfigError(
+                f"{text[:_SHOWN_CHARS_MAX]!r} is no place to resume from: name a cluster, an "
+                "application and an epoch, as in k3f9a1c2/app3@7, or k3f9a1c2/app3@ for its newest"
+            )
+        cluster_id, app_id, epoch = found.groups()
+        return cls(
+            cluster_id=cluster_id, app_id=AppId(int(app_id)), epoch=int(epoch) if epoch else None
+        )
+
+    @property
+    def prefix(self) -> str:
+        """The name below which everything of the other application is."""
+        return prefix_of(self.cluster_id, self.app_id)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}"

@@ -1,0 +1,307 @@
+"""The keyed state of a task: `TaskContext.state`."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from gearpy.core.times import Duration
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.state.api import CellStore, Section, StateDelta
+from gearpy.state.bulk import BulkState
+from gearpy.state.cells import Tag, is_collection
+from gearpy.state.coders import MSGPACK, CoderLike, coder_named
+from gearpy.state.declared import Declared
+from gearpy.state.delta import joined
+from gearpy.state.entries import ListState, MapState, SetState
+from gearpy.state.expiry import ClockName
+from gearpy.state.handle import Binding
+from gearpy.state.keys import decode_key, encode_key
+from gearpy.state.place import Place, StateClock, namespace_of, part_of
+from gearpy.state.timers import DOMAINS, KeyTimers, timers_tag
+from gearpy.state.values import CombiningState, ReducingState, ValueState
+
+__all__ = ["KeyedState"]
+
+_State = TypeVar("_State", bound=Any)
+
+
+class KeyedState:
+    """What a task keeps for each key, and its timers; it comes back after a restart.
+
+    States are declared once, by a tag, and then used for every key: they are always those of
+    ``key`` and ``namespace``. At first these are `NO_KEY`, which is the task itself, and None. In
+    a stream that is grouped by key the key is set before each record is given to the task.
+
+    Restoring reads what was kept under the same tag, kind and coder; time to live may be added and
+    changed, but not left out.
+
+    Runs on: the task's thread.
+
+    Example:
+        >>> from gearpy.state.open import heap_state
+        >>> state = heap_state()
+        >>> visits = state.value("visits", coder="int", default=0)
+        >>> pages = state.map("pages", coder="int", ttl="1h")
+        >>> for user, page in [("ada", "home"), ("bob", "home"), ("ada", "cart")]:
+        ...     state.key = user
+        ...     visits.set(visits.get() + 1)
+        ...     pages[page] = pages.get(page, 0) + 1
+        >>> state.key = "ada"
+        >>> visits.get(), list(pages.items())
+        (2, [('cart', 1), ('home', 1)])
+        >>> list(state.keys("visits"))
+        ['ada', 'bob']
+        >>> state.clear()
+        >>> list(state.keys("visits"))
+        ['bob']
+    """
+
+    def __init__(
+        self, store: CellStore, *, now_ms: Callable[[], int], watermark_ms: int = MIN_MS
+    ) -> None:
+        clock = StateClock(now_ms, watermark_ms)
+        self._set_up(Declared(store, clock), ())
+
+    def _set_up(self, declared: Declared, path: tuple[str, ...]) -> None:
+        self._declared = declared
+        self._path = path
+        self._clock = declared.clock
+        self._place = Place(declared.store)
+        self._scopes: dict[str, KeyedState] = {}
+        self._states: dict[str, Any] = {}
+        self._timers: KeyTimers | None = None
+
+    # -- where it is -------------------------------------------------------------------------
+
+    @property
+    def key(self) -> Any:
+        """The current key, in its plainest form: a tuple where a NamedTuple was set, for example.
+
+        Setting it sets that of all scopes of this state as well.
+        """
+        return decode_key(self._place.key)
+
+    @key.setter
+    def key(self, key: Any) -> None:
+        self._place.key = encode_key(key)
+        if self._scopes:
+            self._move(self._place.key, self._place.part)
+
+    @property
+    def namespace(self) -> Any:
+        """The current namespace, such as a window; anything that can be a key, None for none.
+
+        Setting it sets that of all scopes of this state as well.
+        """
+        return namespace_of(self._place.part)
+
+    @namespace.setter
+    def namespace(self, namespace: Any) -> None:
+        self._move(self._place.key, part_of(namespace))
+
+    def _move(self, key: bytes, part: bytes) -> None:
+        self._place.key, self._place.part = key, part
+        for scope in self._scopes.values():
+            scope._move(key, part)  # noqa: SLF001 -- the same class
+
+    @property
+    def time_ms(self) -> int:
+        """Event time of the record that the task is at; what is written expires from then on.
+
+        `MIN_MS` where there is none: then the watermark counts.
+        """
+        return self._clock.time_ms
+
+    @time_ms.setter
+    def time_ms(self, time_ms: int) -> None:
+        self._clock.time_ms = time_ms
+
+    def scope(self, name: str) -> "KeyedState":
+        """Return state in the same store with tags and timers of its own.
+
+        For parts of a task that do not know each other's tags. The same name gives the same scope.
+        Its key can be set by itself; it does not change that of this state.
+        """
+        if name not in self._scopes:
+            Tag((*self._path, name), "value", MSGPACK.name).encode()  # Refuses what is no name.
+            scope = object.__new__(KeyedState)
+            scope._set_up(self._declared, (*self._path, name))
+            scope._move(self._place.key, self._place.part)
+            self._scopes[name] = scope
+        return self._scopes[name]
+
+    # -- states ------------------------------------------------------------------------------
+
+    def value(
+        self,
+        tag: str,
+        *,
+        coder: CoderLike = "msgpack",
+        default: Any = None,
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> ValueState[Any]:
+        """Declare one value for each key.
+
+        Args:
+            tag: names the state in this scope, in checkpoints too.
+            coder: how values are stored.
+            default: what a key without a value has.
+            ttl: a value that was written so long ago is no longer there.
+            clock: whether ``ttl`` counts event time, from the record that wrote the value to the
+                watermark, or wall time ("processing").
+
+        Raises:
+            ConfigError: the tag is that of another state, here or in the checkpoint.
+        """
+        return self._known(ValueState(self._bind(tag, "value", coder, ttl, clock), default))
+
+    def list(
+        self,
+        tag: str,
+        *,
+        coder: CoderLike = "msgpack",
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> ListState[Any]:
+        """Declare values of each key in the order in which they come; see `value`."""
+        return self._known(ListState(self._bind(tag, "list", coder, ttl, clock)))
+
+    bag = list  # noqa: A003 -- the method above, under Gearpump's name
+
+    def set(
+        self, tag: str, *, ttl: Duration | None = None, clock: ClockName = "event"
+    ) -> SetState[Any]:
+        """Declare different values of each key; see `value`."""
+        return self._known(SetState(self._bind(tag, "set", MSGPACK.name, ttl, clock)))
+
+    def map(
+        self,
+        tag: str,
+        *,
+        coder: CoderLike = "msgpack",
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> MapState[Any, Any]:
+        """Declare a dict for each key; the coder is that of its values. See `value`."""
+        return self._known(MapState(self._bind(tag, "map", coder, ttl, clock)))
+
+    def reducing(
+        self,
+        tag: str,
+        function: Callable[[Any, Any], Any],
+        *,
+        coder: CoderLike = "msgpack",
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> ReducingState[Any]:
+        """Declare values of each key folded by ``function(kept, value)``; see `value`."""
+        binding = self._bind(tag, "reducing", coder, ttl, clock)
+        return self._known(ReducingState(binding, function))
+
+    def combining(
+        self,
+        tag: str,
+        *,
+        create: Callable[[], Any],
+        add: Callable[[Any, Any], Any],
+        result: Callable[[Any], Any] | None = None,
+        merge: Callable[[Any, Any], Any] | None = None,
+        coder: CoderLike = "msgpack",
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> CombiningState[Any, Any]:
+        """Declare values of each key gathered in an accumulator; see `value`, `CombiningState`."""
+        binding = self._bind(tag, "combining", coder, ttl, clock)
+        return self._known(
+            CombiningState(binding, create=create, add=add, result=result, merge=merge)
+        )
+
+    def bulk(self, tag: str, *, operator: str, is_keyed: bool = True) -> BulkState:
+        """Declare pairs that the caller keeps by itself, in its own dicts. For gearpy's own stages.
+
+        Args:
+            tag: names them in this scope; given once.
+            operator: whom to blame for what cannot be stored.
+            is_keyed: records come to the task by the keys of the pairs.
+        """
+        self._declared.begin()
+        return self._declared.bulks.declare((*self._path, tag), operator, is_keyed=is_keyed)
+
+    def _bind(
+        self, name: str, kind: str, coder: CoderLike, ttl: Duration | None, clock: ClockName
+    ) -> Binding:
+        if name.startswith("#"):
+            raise ConfigError(f"a state cannot have the name {name!r}: '#' begins those of gearpy")
+        used = coder_named(coder)
+        tag = Tag((*self._path, name), kind, used.name, expires=ttl is not None)
+        return Binding(tag, self._place, used, self._declared.declare(tag, ttl, clock))
+
+    def _known(self, state: _State) -> _State:
+        self._states[state.binding.tag.path[-1]] = state
+        return state
+
+    @property
+    def timers(self) -> KeyTimers:
+        """Timers of the current key and namespace."""
+        if self._timers is None:
+            self._timers = self._made_timers()
+        return self._timers
+
+    # -- all of a key, all keys ----------------------------------------------------------------
+
+    def keys(self, tag: str) -> Iterator[Any]:
+        """Yield all keys that have something under a tag in the current namespace.
+
+        In a fixed order. State may be changed meanwhile; whether keys that this adds or takes away
+        are among them is not said.
+
+        Raises:
+            ConfigError: no such state was declared.
+        """
+        if tag not in self._states:
+            raise ConfigError(f"no state {tag!r} was declared here: declare it in on_start")
+        return (decode_key(key) for key in self._states[tag].keys_here() if key)
+
+    def clear(self) -> None:
+        """Forget all that is kept for the current key in the current namespace, timers as well."""
+        store, place = self._declared.store, self._place
+        self._declared.begin()
+        for tag in self._declared.below(self._path):
+            table = tag.encode() + place.part
+            clear = store.clear_entries if is_collection(table) else store.delete
+            clear(table, place.key)
+
+    def _made_timers(self) -> KeyTimers:
+        self._declared.begin()
+        for domain in DOMAINS:
+            self._declared.add(timers_tag(self._path, domain))
+        return KeyTimers(self._place, self._clock, path=self._path, move=self._move)
+
+    # -- for the runner ------------------------------------------------------------------------
+
+    def load(self, section: Section) -> None:
+        """Take what a checkpoint holds, oldest sections first; only before the first use.
+
+        Raises:
+            ProtocolError: it is no section.
+        """
+        assert not self._declared.has_begun, "state is loaded before it is declared"
+        rest = self._declared.bulks.load(section)
+        if rest is not None:
+            self._declared.store.load(rest)
+
+    def snapshot(self) -> StateDelta | None:
+        """Hand over what has changed since the last call; None if nothing has."""
+        self._declared.sweep()
+        return joined([self._declared.store.snapshot(), *self._declared.bulks.snapshot()])
+
+    def advance(self, watermark_ms: int) -> None:
+        """Let event time go on: what has expired by then is gone. After `KeyTimers.due_event`."""
+        self._clock.advance(watermark_ms)
+        self._clock.time_ms = MIN_MS
+        self._declared.sweep()
+
+    def close(self) -> None:
+        """Release memory and files. Does nothing when called again."""
+        self._declared.store.close()

@@ -1,0 +1,77 @@
+"""Opens the keyed state of a task. Start here, apart from the states themselves."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gearpy.core.stable_hash import KEY_GROUPS
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.state.api import CellStore
+from gearpy.state.heap import HeapStore
+from gearpy.state.keyed import KeyedState
+
+__all__ = ["StateSettings", "groups_of", "heap_state", "open_state"]
+
+_GIB: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSettings:
+    """Where tasks keep state; what `config.daemons.StateConfig` says."""
+
+    backend: Literal["heap", "disk"] = "heap"
+    folder: str = ""  #: Of the database files; a ~ is the user's home.
+    disk_max_bytes: int = 64 * _GIB
+
+
+def open_state(
+    settings: StateSettings,
+    name: str,
+    now_ms: Callable[[], int],
+    watermark_ms: Callable[[], int],
+) -> KeyedState:
+    """Return the state of a task, empty. Opens no file before there is something for it.
+
+    Args:
+        settings: where to keep it.
+        name: of the task; with the disk backend a folder of this name, which may have several
+            parts, is deleted and made anew.
+        now_ms: wall time in ms since the epoch.
+        watermark_ms: how far event time has come; asked now, then `KeyedState.advance` tells it.
+
+    Raises:
+        ConfigError: the name leads out of the folder, or the folder is not named.
+    """
+    return KeyedState(_store(settings, name), now_ms=now_ms, watermark_ms=watermark_ms())
+
+
+def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
+    """Return empty state in memory, for tests and examples."""
+    return KeyedState(HeapStore(), now_ms=now_ms or _wall_ms, watermark_ms=watermark_ms)
+
+
+def groups_of(task_index: int, parallelism: int, key_groups: int = KEY_GROUPS) -> range:
+    """Return the key groups of a task: the inverse of `core.stable_hash.task_of_group`.
+
+    Example:
+        >>> groups_of(1, 3, key_groups=10)
+        range(4, 7)
+    """
+    first, end = (-(-index * key_groups // parallelism) for index in (task_index, task_index + 1))
+    return range(first, end)
+
+
+def _store(settings: StateSettings, name: str) -> CellStore:
+    if settings.backend == "heap":
+        return HeapStore()
+    if not settings.folder:
+        raise ConfigError("state on disk needs a folder: set state.folder")
+    from gearpy.state.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
+
+    return DiskStore(folder_of(settings.folder, name), settings.disk_max_bytes)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,319 @@
+"""The changelog: keyed state once more, by task, in case that files of epochs get lost.
+
+Each task has a partition, and each epoch in which its keyed state has changed adds a segment with
+the changes. A manifest lists the segments of its epoch, as it lists the files: so what an attempt
+has stored that is over counts for nobody. When segments become many, some are merged into one that
+has each cell once. Samza: the changelog stream of a store, which is log-compacted by key.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain as chained
+from tempfile import SpooledTemporaryFile
+from typing import Final
+
+from gearpy.errors import SnapshotDamaged
+from gearpy.ids import TaskId
+from gearpy.messages.app import SnapshotFile
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.snapshot_files import (
+    SnapshotChain,
+    TaskPart,
+    rebased_chunks,
+    snapshot_chunks,
+)
+
+__all__ = [
+    "Changelog",
+    "NextSegment",
+    "Rebuilt",
+    "RecordedDelta",
+    "chain_of",
+    "changelog_of",
+    "kept_segments",
+    "rebuilt",
+    "store_segment",
+]
+
+_log = logging.getLogger(__name__)
+
+#: Heads are in the files of epochs only: they change with every epoch, and there is just one.
+_NO_HEAD: Final = b""
+#: Changes of one task and epoch that stay in memory until they are stored twice.
+_SPOOL_BYTES: Final = 8 << 20
+
+
+def chain_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
+    """Return the files of epochs among all that a manifest lists."""
+    return tuple(file for file in files if file.partition is None)
+
+
+def changelog_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
+    """Return the segments of the changelog among all files that a manifest lists."""
+    return tuple(file for file in files if file.partition is not None)
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSegment:
+    """What is to be stored of one task.
+
+    Attributes:
+        name: what it will be called.
+        kept: segments before it that it goes on from.
+        merged: segments behind these that it takes the place of.
+        begins: it is the first one, and holds what the files of epochs have of the task, too.
+    """
+
+    task: TaskId
+    partition: int
+    name: str
+    kept: tuple[SnapshotFile, ...] = ()
+    merged: tuple[SnapshotFile, ...] = ()
+    begins: bool = False
+
+
+class Changelog:
+    """Says which segments to store of the tasks of one attempt in one executor.
+
+    Invariant: the segments of a task are all of its keyed state, or there are none. So each task
+    has one from its first epoch on, be it empty.
+
+    Args:
+        partitions: of each task.
+        prefix: of the names of segments.
+        suffix: of these names; no other executor and attempt has both.
+        files: the segments that the tasks have gone on from, the oldest first.
+        segments_max: of a task; when there are so many, some are merged.
+    """
+
+    def __init__(
+        self,
+        *,
+        partitions: Mapping[TaskId, int],
+        prefix: str,
+        suffix: str,
+        files: Iterable[SnapshotFile],
+        segments_max: int,
+    ) -> None:
+        self._partitions = dict(sorted(partitions.items()))
+        self._prefix = prefix
+        self._suffix = suffix
+        self._segments_max = segments_max
+        self._segments: dict[TaskId, tuple[SnapshotFile, ...]] = {}
+        for file in changelog_of(files):
+            for task in partitions.keys() & set(file.tasks):
+                self._segments[task] = (*self._segments.get(task, ()), file)
+
+    @property
+    def files(self) -> tuple[SnapshotFile, ...]:
+        """All segments, by task, of each task the oldest first."""
+        return tuple(chained.from_iterable(self._segments[each] for each in sorted(self._segments)))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the keyed state of all tasks is in it."""
+        return self._segments.keys() == self._partitions.keys()
+
+    def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
+        """Return what to store for an epoch in which keyed state of these tasks has changed."""
+        return tuple(
+            self._next(epoch, task)
+            for task in self._partitions
+            if task in changed or task not in self._segments
+        )
+
+    def on_stored(self, segments: Mapping[TaskId, tuple[SnapshotFile, ...]]) -> None:
+        """Note which segments tasks have now that those for an epoch are stored."""
+        self._segments |= segments
+
+    def _next(self, epoch: int, task: TaskId) -> NextSegment:
+        partition, before = self._partitions[task], self._segments.get(task, ())
+        kept = kept_segments([file.size_bytes for file in before], self._segments_max)
+        return NextSegment(
+            task=task,
+            partition=partition,
+            name=f"{self._prefix}/partition-{partition}/epoch{epoch}-{self._suffix}",
+            kept=before[:kept],
+            merged=before[kept:],
+            begins=not before,
+        )
+
+
+def kept_segments(sizes: Sequence[int], segments_max: int) -> int:
+    """Return how many of the oldest segments stay as they are; the next one merges the others.
+
+    Half of what is allowed may stay, but none that is as small as what is merged behind it: so a
+    large segment is seldom merged for the sake of small ones.
+    """
+    kept, merged = len(sizes), 0
+    if kept < segments_max:
+        return kept
+    while kept and (kept > segments_max / 2 or merged >= sizes[kept - 1]):
+        kept -= 1
+        merged += sizes[kept]
+    return kept
+
+
+class RecordedDelta:
+    """Changes that are made into bytes once, and read again from there as often as one wants.
+
+    A reading that stops in the middle does not count. Close it, as it may keep a file open.
+
+    Args:
+        delta: what makes the changes, as in `TaskPart`.
+    """
+
+    def __init__(self, delta: Callable[[], Iterable[tuple[int, bytes]]]) -> None:
+        self._delta = delta
+        self._sizes: list[tuple[int, int]] = []
+        self._is_recorded = False
+        self._file = SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - see `close`
+        self.close = self._file.close
+
+    def __call__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the changes; the one reading must be over before the next begins."""
+        self._file.seek(0)
+        return self._again() if self._is_recorded else self._first()
+
+    def _first(self) -> Iterator[tuple[int, bytes]]:
+        self._sizes.clear()
+        for group, body in self._delta():
+            self._sizes.append((group, len(body)))
+            self._file.write(body)
+            yield group, body
+        self._is_recorded = True
+
+    def _again(self) -> Iterator[tuple[int, bytes]]:
+        return ((group, self._file.read(size)) for group, size in self._sizes)
+
+
+def store_segment(
+    checkpoints: Checkpoints,
+    segment: NextSegment,
+    part: TaskPart,
+    *,
+    chain: Sequence[SnapshotFile],
+) -> tuple[SnapshotFile, ...]:
+    """Store a segment; return all that the task has then.
+
+    Args:
+        checkpoints: where to.
+        segment: which one.
+        part: the changes. They are asked for again if a segment turns out to be damaged: then the
+            changelog of the task begins anew.
+        chain: the files of the epoch before, which hold the same state.
+
+    Raises:
+        SnapshotDamaged: what it is to be made of is damaged in both.
+        ConfigError: the task holds too much in one piece.
+        OSError: it could not be stored.
+    """
+    part = replace(part, head=_NO_HEAD)
+    if segment.begins:
+        return (_stored(checkpoints, segment, _from_chain(checkpoints, part, chain)),)
+    try:
+        chunks = (
+            rebased_chunks(checkpoints, segment.merged, [part], keeps_deleted=bool(segment.kept))
+            if segment.merged
+            else snapshot_chunks([part])
+        )
+        return (*segment.kept, _stored(checkpoints, segment, chunks))
+    except SnapshotDamaged as damage:
+        _log.warning("the changelog of task %s begins anew: %s", segment.task, damage)
+        return (_stored(checkpoints, segment, _from_chain(checkpoints, part, chain)),)
+
+
+def _from_chain(
+    checkpoints: Checkpoints, part: TaskPart, chain: Sequence[SnapshotFile]
+) -> Iterator[bytes]:
+    return rebased_chunks(checkpoints, _only([part.task], chain), [part])
+
+
+def _stored(
+    checkpoints: Checkpoints, segment: NextSegment, chunks: Iterable[bytes]
+) -> SnapshotFile:
+    stored = checkpoints.save(segment.name, chunks)
+    return SnapshotFile(
+        location=stored.location,
+        sha256=stored.sha256,
+        size_bytes=stored.size_bytes,
+        tasks=(segment.task,),
+        partition=segment.partition,
+    )
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """What tasks go on from: ``heads`` of the newest files of epochs, ``state`` of ``segments``."""
+
+    heads: SnapshotChain
+    state: SnapshotChain
+    segments: tuple[SnapshotFile, ...]
+
+
+def rebuilt(
+    checkpoints: Checkpoints,
+    files: Sequence[SnapshotFile],
+    tasks: Collection[TaskId],
+    damage: SnapshotDamaged,
+) -> Rebuilt:
+    """Return what tasks go on from if a file of their epoch is damaged or missing.
+
+    Args:
+        checkpoints: where the files are.
+        files: all that the manifest lists, in its order.
+        tasks: those that are wanted.
+        damage: which file it is.
+
+    Raises:
+        SnapshotDamaged: the changelog does not help: it lacks a task, one of its segments is
+            damaged, too, or the newest file with a head is. Of two damaged files it names the
+            newer one, as fewer of the older epochs need that.
+        OSError: a file cannot be read.
+    """
+    chain, segments = chain_of(files), _only(tasks, changelog_of(files))
+    known = {task for file in chain for task in file.tasks} & set(tasks)
+    if lacking := sorted(known - {task for file in segments for task in file.tasks}):
+        reason = f"{damage.reason}; the changelog lacks task {lacking[0]}"
+        raise SnapshotDamaged(location=damage.location, reason=reason)
+    heads = SnapshotChain(checkpoints, _newest(chain, known))
+    try:
+        return Rebuilt(
+            heads=heads, state=SnapshotChain(checkpoints, segments), segments=tuple(segments)
+        )
+    except SnapshotDamaged as also:
+        heads.close()
+        places = [file.location for file in files]
+        newer = max(damage, also, key=lambda each: places.index(each.location))
+        reason = f"{damage}; nor can it be rebuilt from the changelog: {also}"
+        raise SnapshotDamaged(location=newer.location, reason=reason) from also
+    except OSError:
+        heads.close()
+        raise
+
+
+def _only(tasks: Collection[TaskId], files: Iterable[SnapshotFile]) -> list[SnapshotFile]:
+    """Return the files that these tasks are in, listed with these only."""
+    wanted = set(tasks)
+    return [
+        replace(file, tasks=tuple(sorted(own)))
+        for file in files
+        if (own := wanted & set(file.tasks))
+    ]
+
+
+def _newest(chain: Sequence[SnapshotFile], tasks: Collection[TaskId]) -> list[SnapshotFile]:
+    """Return for each task the newest file that has it, listed with such tasks only."""
+    newest = {task: file for file in chain for task in file.tasks if task in tasks}
+    return [
+        replace(file, tasks=own)
+        for file in chain
+        if (own := tuple(sorted(task for task, at in newest.items() if at is file)))
+    ]

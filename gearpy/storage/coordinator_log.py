@@ -1,0 +1,241 @@
+"""The coordinator log of an application, in a checkpoint store below the application's names."""
+
+import getpass
+import logging
+import platform
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeVar
+
+from gearpy.core import coordinator_segments as segments
+from gearpy.core.coordinator_codec import check_draft, decode_segment
+from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState, MessageDraft
+from gearpy.core.coordinator_segments import (
+    Drop,
+    ListNames,
+    Load,
+    LogContents,
+    LogWriter,
+    Save,
+    Step,
+    Steps,
+)
+from gearpy.errors import GearpyError, LogBroken
+from gearpy.storage.checkpoints import Checkpoints
+
+__all__ = ["CoordinatorLog", "FileReport", "log_folder", "newest_launch", "read_log", "survey_log"]
+
+_log = logging.getLogger(__name__)
+_FOLDER: Final = "coordinator"
+_NONCE_BYTES: Final = 4
+_T = TypeVar("_T")
+
+
+def log_folder(prefix: str) -> str:
+    """Return where the log of an application is; ``prefix`` is `LaunchExecutor.checkpoints`."""
+    return f"{prefix}/{_FOLDER}"
+
+
+class CoordinatorLog:
+    """Reads all of a log, and appends to it until a later launch opens it.
+
+    Opening is appending: whoever opens it makes sure that earlier launches append no more. See
+    `coordinator_segments` for the protocol. Samza: `CoordinatorStreamSystemConsumer`, whose
+    `bootstrap` comes with opening, and `CoordinatorStreamSystemProducer`.
+
+    Runs on: one thread at a time. Restart: whoever opens it again finds all that was appended.
+
+    Args:
+        checkpoints: the store; it must show to every process at once what any has saved.
+        prefix: below which name of the store everything of the application is.
+        launch: of the app master; None: only to read.
+        source: what appends, such as ``app master``.
+        wall_ms: the clock for timestamps.
+        segments_max: after so many appends the log is compacted.
+        host: of this process; default: this machine's name.
+        username: default: the user of this process.
+        nonce: eight hexadecimal digits that no other opening at the same time has.
+
+    Raises:
+        LogSuperseded: a later launch has opened it.
+        LogDamaged: a file is missing, or is not as it was stored.
+        LogBroken: the store cannot be used.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        prefix: str,
+        *,
+        launch: int | None,
+        source: str,
+        wall_ms: Callable[[], int],
+        segments_max: int = 64,
+        host: str | None = None,
+        username: str | None = None,
+        nonce: str = "",
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._folder = log_folder(prefix)
+        self._source = source
+        self._wall_ms = wall_ms
+        self._host = platform.node() if host is None else host
+        self._username = _user() if username is None else username
+        self._writer: LogWriter | None = None
+        self._state = CoordinatorState()
+        if launch is None:
+            self._state = read_log(checkpoints, prefix).state
+            return
+        self._writer = LogWriter(
+            log=self._folder,
+            launch=launch,
+            nonce=nonce or secrets.token_hex(_NONCE_BYTES),
+            segments_max=segments_max,
+        )
+        _run(self._writer.open(), checkpoints, self._folder)
+        _log.info("coordinator log %s opened by %s", self._folder, self._writer.opening)
+
+    @property
+    def state(self) -> CoordinatorState:
+        """What the log says, with all that was appended here."""
+        return self._state if self._writer is None else self._writer.state
+
+    def append(self, drafts: Iterable[MessageDraft]) -> None:
+        """Add messages, all or none; they are in every later bootstrap when this returns.
+
+        After `LogBroken` nobody knows whether they will be. The next append, also one of nothing,
+        settles it: it stores them first.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log. Whether these messages are in it is
+                for that one to see; nothing more will be appended here.
+            LogBroken: the store cannot be used.
+            ConfigError: a message has values that cannot be stored; nothing was appended.
+        """
+        assert self._writer is not None, "the log was opened only to read"
+        messages = self._stamped(drafts)
+        _run(self._writer.append(messages), self._checkpoints, self._folder)
+
+    def _stamped(self, drafts: Iterable[MessageDraft]) -> list[CoordinatorMessage]:
+        drafts, now_ms = list(drafts), self._wall_ms()
+        for each in drafts:
+            check_draft(each)
+        return [
+            CoordinatorMessage(
+                type=each.type,
+                key=each.key,
+                values=each.values,
+                host=self._host,
+                username=self._username,
+                source=self._source,
+                timestamp_ms=now_ms,
+            )
+            for each in drafts
+        ]
+
+
+def read_log(checkpoints: Checkpoints, prefix: str) -> LogContents:
+    """Return all that counts in the log of an application; empty if it has none.
+
+    While a launch opens the log, what an earlier one could not append any more may be in it.
+
+    Raises:
+        LogDamaged: a file is missing, or is not as it was stored.
+        LogBroken: the store cannot be used.
+    """
+    folder = log_folder(prefix)
+    return _run(segments.read_log(folder), checkpoints, folder)
+
+
+def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
+    """Return the launch that a tool opens the log with; 0 if nobody ever has.
+
+    Raises:
+        LogBroken: the store cannot be used.
+    """
+    folder = log_folder(prefix)
+    with _store_errors(folder):
+        return segments.newest_launch(_names(checkpoints, folder))
+
+
+class FileReport(NamedTuple):
+    """What a file of a log holds, or why it cannot be read.
+
+    ``counts`` is None when that cannot be told, as a file is missing.
+    """
+
+    name: str
+    messages: Sequence[CoordinatorMessage]
+    problem: str
+    counts: bool | None
+
+
+def survey_log(checkpoints: Checkpoints, prefix: str) -> list[FileReport]:
+    """Return what can be read of a log, file by file in order, also of a damaged one.
+
+    Raises:
+        LogBroken: the store cannot be used.
+    """
+    folder = log_folder(prefix)
+    with _store_errors(folder):
+        names = _names(checkpoints, folder)
+        try:
+            counting = {each.name for each in segments.files_that_count(names, log=folder)}
+        except GearpyError:
+            counting = None
+        return [
+            _report(checkpoints, folder, each.name, counting)
+            for each in segments.files_of(names)
+            if each.kind != "open"
+        ]
+
+
+def _report(
+    checkpoints: Checkpoints, folder: str, name: str, counting: set[str] | None
+) -> FileReport:
+    counts = None if counting is None else name in counting
+    try:
+        data = checkpoints.load(f"{folder}/{name}")
+        return FileReport(name, decode_segment(data, name=name, log=folder), "", counts)
+    except GearpyError as error:
+        return FileReport(name, (), str(error), counts)
+
+
+def _run(steps: Steps[_T], checkpoints: Checkpoints, folder: str) -> _T:
+    with _store_errors(folder):
+        return segments.run_steps(steps, lambda step: _do(step, checkpoints, folder))
+
+
+def _do(step: Step, checkpoints: Checkpoints, folder: str) -> object:
+    match step:
+        case Save(name, data):
+            checkpoints.save(f"{folder}/{name}", [data])
+        case ListNames():
+            return _names(checkpoints, folder)
+        case Load(name):
+            return checkpoints.load(f"{folder}/{name}")
+        case Drop(name):
+            checkpoints.drop(f"{folder}/{name}")
+    return None
+
+
+def _names(checkpoints: Checkpoints, folder: str) -> list[str]:
+    return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
+
+
+@contextmanager
+def _store_errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LogBroken(
+            f"coordinator log {folder}: {error}; what was appended last may or may not be in it"
+        ) from error
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

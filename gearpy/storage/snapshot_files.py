@@ -1,0 +1,327 @@
+"""What tasks of one executor were at the end of an epoch, or what has changed, as files.
+
+A file holds for each task a head, which is all that is not keyed state, and the cells of keyed
+state that have changed since the file before. Files make a chain, the oldest first: of what two
+of them say about a task or a cell, the later one counts. Now and then a chain is rewritten as one
+file. `snapshot_format` has the bytes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from tempfile import SpooledTemporaryFile
+from threading import Lock
+from types import TracebackType
+from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias
+from weakref import finalize
+
+import msgspec
+
+from gearpy.errors import SnapshotDamaged
+from gearpy.ids import TaskId
+from gearpy.messages.app import SnapshotFile
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.snapshot_format import (
+    HEAD,
+    PORTION_BYTES,
+    STATE,
+    FileSection,
+    Place,
+    check_tasks,
+    file_of,
+    is_at,
+    verified,
+)
+
+__all__ = [
+    "Cells",
+    "SnapshotChain",
+    "TaskPart",
+    "TaskSize",
+    "rebased_chunks",
+    "snapshot_chunks",
+]
+
+#: Keyed state of one key group.
+Cells: TypeAlias = dict[bytes, bytes]
+#: What has changed, in portions: key groups, and maps of cells as `state.api.Section` has them.
+_Delta: TypeAlias = Callable[[], Iterable[tuple[int, bytes]]]
+#: Where a body is from, and the body.
+_Body: TypeAlias = tuple[str, bytes]
+
+#: Files of a chain that are open at a time.
+_OPEN_MAX: Final = 32
+#: Changes of one task that stay in memory while a chain is rewritten; more go to a file.
+_SPOOL_BYTES: Final = 8 << 20
+#: Cells that are written at once: each step of a rewriting is soon over.
+_CELLS_MAX: Final = 8192
+
+_CELLS: Final = msgspec.msgpack.Decoder(dict[bytes, bytes | None])
+_ENCODER: Final = msgspec.msgpack.Encoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPart:
+    """What is to be stored of one task; each of the ``deltas``, oldest first, is called once."""
+
+    task: TaskId
+    head: bytes
+    deltas: Sequence[_Delta] = ()
+
+
+class TaskSize(NamedTuple):
+    """How much a chain holds of a task, with what later files have made void."""
+
+    head_bytes: int
+    state_bytes: int
+    sections: int
+
+
+def snapshot_chunks(parts: Iterable[TaskPart]) -> Iterator[bytes]:
+    """Yield a file with what is to be stored of tasks, in portions for `Checkpoints.save`.
+
+    Raises:
+        ConfigError: a task holds too much in one piece.
+    """
+    return file_of(section for part in parts for section in _sections_of(part))
+
+
+def _sections_of(part: TaskPart) -> Iterator[FileSection]:
+    yield FileSection(HEAD, part.task, 0, part.head)
+    for delta in part.deltas:
+        for group, body in delta():
+            yield FileSection(STATE, part.task, group, body)
+
+
+class SnapshotChain:
+    """Reads the files of an epoch, all of which were verified when this was made.
+
+    A file counts for the tasks that it is listed with, though it may hold others; it may be listed
+    several times. What is read later must still be what was verified. Close it, as it keeps files
+    open.
+
+    Runs on: any thread, in several at a time.
+
+    Args:
+        checkpoints: where the files are.
+        files: the oldest first.
+
+    Raises:
+        SnapshotDamaged: one of them is missing, or not what was stored.
+        OSError: one of them cannot be read.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> None:
+        self._files = _OpenFiles(checkpoints)
+        self.close = finalize(self, self._files.close)  #: May be called again.
+        self._heads: dict[TaskId, Place] = {}
+        self._state: dict[TaskId, list[Place]] = {}  # As they are read.
+        self._groups: dict[TaskId, dict[int, list[Place]]] = {}  # The same, by key group.
+        try:
+            for file in files:
+                places = self._files.verified(file)
+                self._add(place for place in places if place.task in file.tasks)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, places: Iterable[Place]) -> None:
+        for place in places:
+            if place.kind == HEAD:
+                self._heads[place.task] = place
+                continue
+            self._state.setdefault(place.task, []).append(place)
+            groups = self._groups.setdefault(place.task, {})
+            groups.setdefault(place.group, []).append(place)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def tasks(self) -> frozenset[TaskId]:
+        """All tasks of which there is something."""
+        return frozenset(self._heads)
+
+    def head(self, task: TaskId) -> bytes:
+        """Return the head of a task, from the newest file that has it.
+
+        Raises:
+            SnapshotDamaged: it has changed since it was verified.
+        """
+        return self._files.read(self._heads[task])
+
+    def sections(self, task: TaskId) -> Iterator[tuple[int, bytes]]:
+        """Yield key groups and their cells, the oldest first, as `state.api.Section` has them.
+
+        Raises:
+            SnapshotDamaged: one has changed since it was verified.
+        """
+        return ((place.group, self._files.read(place)) for place in self._state.get(task, ()))
+
+    def groups(self, task: TaskId) -> list[int]:
+        """Return the key groups of a task of which something is known, in their order."""
+        return sorted(self._groups.get(task, ()))
+
+    def cells(self, task: TaskId, group: int) -> Cells:
+        """Return the cells that a task has in a key group in the end.
+
+        Raises:
+            SnapshotDamaged: they have changed since they were verified, or are no cells.
+        """
+        return _living(_merged(self.bodies(task, group)))
+
+    def bodies(self, task: TaskId, group: int) -> Iterator[tuple[str, bytes]]:
+        """Yield what is known of a key group, the oldest first, with the file that it is from.
+
+        Raises:
+            SnapshotDamaged: one has changed since it was verified.
+        """
+        places = self._groups.get(task, {}).get(group, ())
+        return ((place.location, self._files.read(place)) for place in places)
+
+    def size(self, task: TaskId) -> TaskSize:
+        """Return how much there is of a task."""
+        sizes = [place.size for place in self._state.get(task, ())]
+        return TaskSize(self._heads[task].size, sum(sizes), len(sizes))
+
+
+class _OpenFiles:
+    """Keeps files open between reads: opening one may cost a request to a far machine."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+        self._lock = Lock()
+        self._files: dict[str, BinaryIO] = {}  # The one that was opened first is closed first.
+        self._verified: dict[tuple[str, str], list[Place]] = {}
+
+    def verified(self, file: SnapshotFile) -> list[Place]:
+        key = (file.location, file.sha256)
+        with self._lock:
+            if key not in self._verified:
+                self._verified[key] = verified(self._file(file.location), file)
+        check_tasks(self._verified[key], file)
+        return self._verified[key]
+
+    def read(self, place: Place) -> bytes:
+        with self._lock:
+            file = self._file(place.location)
+            file.seek(place.offset)
+            body = file.read(place.size)
+        if not is_at(place, body):
+            reason = f"byte {place.offset}: it has changed since it was verified"
+            raise SnapshotDamaged(location=place.location, reason=reason)
+        return body
+
+    def _file(self, location: str) -> BinaryIO:
+        if location not in self._files:
+            if len(self._files) == _OPEN_MAX:
+                self._files.pop(next(iter(self._files))).close()
+            self._files[location] = self._checkpoints.open(location)
+        return self._files[location]
+
+    def close(self) -> None:
+        with self._lock:
+            while self._files:
+                self._files.popitem()[1].close()
+
+
+# -- rewriting -------------------------------------------------------------------------------
+
+
+def rebased_chunks(
+    checkpoints: Checkpoints,
+    files: Sequence[SnapshotFile],
+    parts: Sequence[TaskPart],
+    *,
+    keeps_deleted: bool = False,
+) -> Iterator[bytes]:
+    """Yield one file that stands for a chain and for what is to be stored behind it.
+
+    The cells of one key group at a time are in memory. With ``keeps_deleted`` the chain may be the
+    later part of a longer one: what was deleted stays so, as an older file may have it.
+
+    Raises:
+        SnapshotDamaged: one of the files is missing, or not what was stored.
+        ConfigError: a task holds too much in one piece.
+        OSError: a file cannot be read, or the changes cannot be put aside.
+    """
+    newest = {part.task: part for part in parts}
+    with SnapshotChain(checkpoints, files) as before:
+        yield from file_of(_rebased(before, newest, keeps_deleted=keeps_deleted))
+
+
+def _rebased(
+    before: SnapshotChain, parts: Mapping[TaskId, TaskPart], *, keeps_deleted: bool
+) -> Iterator[FileSection]:
+    for task in sorted(before.tasks | parts.keys()):
+        part = parts[task] if task in parts else TaskPart(task=task, head=before.head(task))
+        yield FileSection(HEAD, task, 0, part.head)
+        with _put_aside(part) as (groups, changes):
+            for group in sorted({*before.groups(task), *groups}):
+                cells = _merged(before.bodies(task, group), changes(group))
+                for body in _portions(cells, keeps_deleted=keeps_deleted):
+                    yield FileSection(STATE, task, group, body)
+
+
+@contextmanager
+def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], Iterator[_Body]]]]:
+    """Give the key groups in which a task has changed, and what yields the changes of each.
+
+    The changes may be large, come in any order, and can be read only once.
+    """
+    places: dict[int, list[tuple[int, int]]] = {}
+    with SpooledTemporaryFile(max_size=_SPOOL_BYTES) as file:
+        for delta in part.deltas:
+            for group, body in delta():
+                places.setdefault(group, []).append((file.tell(), len(body)))
+                file.write(body)
+
+        def bodies(group: int) -> Iterator[_Body]:
+            for offset, size in places.get(group, ()):
+                file.seek(offset)
+                yield f"changes of task {part.task}", file.read(size)
+
+        yield places.keys(), bodies
+
+
+def _merged(*sources: Iterable[_Body]) -> dict[bytes, bytes | None]:
+    """Return what is known of cells in the end; None is a cell that was deleted."""
+    cells: dict[bytes, bytes | None] = {}
+    for location, body in chain.from_iterable(sources):
+        try:
+            cells |= _CELLS.decode(body)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise SnapshotDamaged(location=location, reason=f"no cells: {error}") from error
+    return cells
+
+
+def _living(cells: Mapping[bytes, bytes | None]) -> Cells:
+    return {cell: value for cell, value in cells.items() if value is not None}
+
+
+def _portions(cells: dict[bytes, bytes | None], *, keeps_deleted: bool) -> Iterator[bytes]:
+    """Take all cells away, and yield them as bodies of sections."""
+    while cells:  # Freeing a million of them at once would take its time, too.
+        taken = [cells.popitem() for _ in range(min(len(cells), _CELLS_MAX))]
+        portion = {cell: value for cell, value in taken if keeps_deleted or value is not None}
+        if portion:
+            yield from _bodies(portion)
+
+
+def _bodies(cells: Mapping[bytes, bytes | None]) -> Iterator[bytes]:
+    size = sum(map(len, cells)) + sum(map(len, filter(None, cells.values())))
+    if size <= PORTION_BYTES or len(cells) == 1:
+        yield _ENCODER.encode(cells)
+        return
+    left = iter(cells.items())  # Halves, as cells may differ much in size.
+    yield from _bodies(dict(islice(left, len(cells) // 2)))
+    yield from _bodies(dict(left))

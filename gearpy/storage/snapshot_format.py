@@ -1,0 +1,252 @@
+"""The bytes of a snapshot file: sections with checksums, and how it is seen that all are there.
+
+A file is a header and then sections: for each task a head, which is all that is not keyed state,
+and after it cells of its key groups; the last section says how many there were. So a file that was
+cut off at any byte is not taken for a whole one. See `snapshot_files` for what it means.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from struct import Struct
+from typing import BinaryIO, Final, NamedTuple
+from zlib import crc32
+
+from gearpy.errors import ConfigError, SnapshotDamaged
+from gearpy.ids import TaskId
+from gearpy.messages.app import SnapshotFile
+
+__all__ = [
+    "FORMAT_VERSION",
+    "HEAD",
+    "PORTION_BYTES",
+    "SECTION_BYTES_MAX",
+    "STATE",
+    "FileSection",
+    "Place",
+    "check_tasks",
+    "file_of",
+    "is_at",
+    "verified",
+]
+
+#: Raised when files can no longer be read by an older gearpy.
+FORMAT_VERSION: Final = 1
+#: What one section may hold; more in one piece is refused before it is stored.
+SECTION_BYTES_MAX: Final = 1 << 30
+#: What is hashed, read or written at once: worth a step, and soon over.
+PORTION_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 1 << 19
+
+#: Kinds of sections.
+HEAD: Final = 1
+STATE: Final = 2
+_END: Final = 3
+
+_MAGIC: Final = b"gearpart"
+_HEADER: Final = Struct(">8sHI")  # Magic, version, checksum of these.
+_LABEL: Final = Struct(">BQII")  # Kind, task, key group, bytes of the body.
+_SECTION: Final = Struct(">BQIII")  # The same, and the checksum of label and body.
+_CHECKSUM: Final = Struct(">I")
+_TOTALS: Final = Struct(">QQ")  # Sections before the end, and bytes before it.
+
+
+class FileSection(NamedTuple):
+    """A part of a file."""
+
+    kind: int
+    task: TaskId
+    group: int
+    body: bytes
+
+
+class Place(NamedTuple):
+    """Where the body of a section is that was verified."""
+
+    location: str
+    offset: int
+    kind: int
+    task: TaskId
+    group: int
+    size: int
+    checksum: int
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def file_of(sections: Iterable[FileSection]) -> Iterator[bytes]:
+    """Yield a file with these sections, in portions.
+
+    Raises:
+        ConfigError: one of them is too large.
+    """
+    return _gathered(_pieces(sections))
+
+
+def _pieces(sections: Iterable[FileSection]) -> Iterator[bytes]:
+    plain = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0)[: -_CHECKSUM.size]
+    yield plain + _CHECKSUM.pack(crc32(plain))
+    heads, count, offset = set[TaskId](), 0, _HEADER.size
+    for section in sections:
+        _check_size(section)
+        assert (section.kind == HEAD) != (section.task in heads), f"heads of task {section.task}"
+        heads.add(section.task)
+        yield _header_of(section)
+        yield section.body
+        count, offset = count + 1, offset + _SECTION.size + len(section.body)
+    end = _end_of(count, offset)
+    yield _header_of(end) + end.body
+
+
+def _check_size(section: FileSection) -> None:
+    if len(section.body) > SECTION_BYTES_MAX:
+        raise ConfigError(
+            f"task {section.task} holds {len(section.body)} bytes in one piece, at most "
+            f"{SECTION_BYTES_MAX} can be stored: keep them in keyed state, under several keys"
+        )
+
+
+def _header_of(section: FileSection) -> bytes:
+    label = _LABEL.pack(section.kind, section.task.packed(), section.group, len(section.body))
+    return label + _CHECKSUM.pack(crc32(section.body, crc32(label)))
+
+
+def _end_of(count: int, offset: int) -> FileSection:
+    return FileSection(_END, TaskId(0, 0), 0, _TOTALS.pack(count, offset))
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same bytes, small pieces together: each is to be worth a write."""
+    small = bytearray()
+    for piece in pieces:
+        is_large = len(piece) >= _SMALL_BYTES
+        if not is_large:
+            small += piece
+        if small and (is_large or len(small) >= _SMALL_BYTES):
+            yield bytes(small)
+            small.clear()
+        if is_large:
+            yield piece
+    if small:
+        yield bytes(small)
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def verified(file: BinaryIO, wanted: SnapshotFile) -> list[Place]:
+    """Return where the sections of a file are, when every byte of it is as it was stored.
+
+    Raises:
+        SnapshotDamaged: the file is another one, of another version, or not whole.
+        OSError: it cannot be read.
+    """
+    source = _Input(file, wanted.location)
+    if wanted.size_bytes and source.size != wanted.size_bytes:
+        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
+        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
+    _check_header(source)
+    places = [*_places(source, wanted.location)]
+    if source.sha256() != wanted.sha256:
+        raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
+    return places
+
+
+def check_tasks(places: Iterable[Place], wanted: SnapshotFile) -> None:
+    """Refuse a file that lacks a task that it is listed with: that one would begin from nothing.
+
+    Raises:
+        SnapshotDamaged: it does.
+    """
+    missing = {*wanted.tasks} - {place.task for place in places}
+    if missing:
+        reason = f"there is no task {min(missing)}"
+        raise SnapshotDamaged(location=wanted.location, reason=reason)
+
+
+def is_at(place: Place, body: bytes) -> bool:
+    """Tell whether a body that was read again is the one that was verified."""
+    label = _LABEL.pack(place.kind, place.task.packed(), place.group, len(body))
+    return len(body) == place.size and crc32(body, crc32(label)) == place.checksum
+
+
+class _Input:
+    """A file that is read once from its beginning to its end, and hashed on the way."""
+
+    def __init__(self, file: BinaryIO, location: str) -> None:
+        self._file = file
+        self._location = location
+        self._digest = sha256()
+        self.size = file.seek(0, 2)
+        self.at = file.seek(0)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes, so many as can well be in memory."""
+        data = self._file.read(size)
+        if len(data) != size:
+            raise self.damage("the file ends too early")
+        self._digest.update(data)
+        self.at += size
+        return data
+
+    def checksum(self, size: int, start: int) -> int:
+        """Return the checksum of the next bytes, however many, and keep none of them."""
+        while size:
+            portion = self.take(min(size, PORTION_BYTES))
+            start = crc32(portion, start)
+            size -= len(portion)
+        return start
+
+    def has_ended(self) -> bool:
+        """Tell whether there is nothing more, also of what came since it was opened."""
+        return self.at == self.size and not self._file.read(1)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of what was read so far."""
+        return self._digest.hexdigest()
+
+    def damage(self, reason: str, *, at: int | None = None) -> SnapshotDamaged:
+        """Return the error to raise."""
+        where = self.at if at is None else at
+        return SnapshotDamaged(location=self._location, reason=f"byte {where}: {reason}")
+
+
+def _check_header(source: _Input) -> None:
+    header = source.take(_HEADER.size)
+    magic, version, checksum = _HEADER.unpack(header)
+    if magic != _MAGIC:
+        raise source.damage("the file does not begin as it must", at=0)
+    if checksum != crc32(header[: -_CHECKSUM.size]):
+        raise source.damage("the checksum of the header does not match", at=0)
+    if version != FORMAT_VERSION:
+        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
+        raise source.damage(reason, at=0)
+
+
+def _places(source: _Input, location: str) -> Iterator[Place]:
+    """Yield the sections, up to an end that agrees with them."""
+    heads, count = set[TaskId](), 0
+    while (place := _place(source, location)).kind != _END:
+        if (place.kind == HEAD) == (place.task in heads):
+            raise source.damage(f"task {place.task} has no head, or two", at=place.offset)
+        heads.add(place.task)
+        count += 1
+        yield place
+    end = _end_of(count, place.offset - _SECTION.size)
+    if not is_at(place, end.body) or not source.has_ended():
+        raise source.damage(f"the end is not that of {count} sections", at=place.offset)
+
+
+def _place(source: _Input, location: str) -> Place:
+    """Return the next section, whose checksum is right."""
+    at = source.at
+    header = source.take(_SECTION.size)
+    kind, task, group, size, checksum = _SECTION.unpack(header)
+    if kind not in {HEAD, STATE, _END}:
+        raise source.damage(f"a section of unknown kind {kind}", at=at)
+    if size > min(SECTION_BYTES_MAX, source.size - source.at):
+        raise source.damage(f"a section of {size} bytes does not fit", at=at)
+    place = Place(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
+    if source.checksum(size, crc32(header[: _LABEL.size])) != checksum:
+        raise source.damage("the checksum of a section does not match", at=at)
+    return place

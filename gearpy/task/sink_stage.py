@@ -1,0 +1,108 @@
+"""The end of a chain: records go to a sink's writer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS
+from gearpy.messages.data import Batch
+from gearpy.task.api import Sink, TaskContext, TransactionalWriter
+from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.output import Columns
+
+__all__ = ["SinkStage"]
+
+_EPOCH: Final = "epoch"  # Keys of snapshots.
+_PREPARED: Final = "prepared"
+
+
+class SinkStage:
+    """Hands records to a sink's writer; the end of a chain.
+
+    A writer that raises on one record alone has not taken it. On several, nobody knows which one
+    it was, so that is a failure; unless the writer is `atomic`: then they are tried one by one.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
+        self.name = name
+        self._counters = context.counters
+        self._rejects = context.rejects
+        self._context = context
+        self._prepared: dict[int, Any] = {}  # Of epochs that are not known to be complete.
+        with self._blamed():
+            self._writer = sink.open(context.task_id.task_index, context.parallelism)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Write the records."""
+        try:
+            self._writer.write_batch(Batch(values, timestamps))
+            self._counters.records_out += len(values)
+        except USER_ERRORS as error:
+            self._reject(error, values, timestamps)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Tell the writer."""
+        with self._blamed():
+            self._writer.on_watermark(watermark_ms)
+        return iter(())
+
+    def snapshot(self) -> Any:
+        """Let the writer make durable what it has."""
+        with self._blamed():
+            if not isinstance(self._writer, TransactionalWriter):
+                return self._writer.snapshot()
+            epoch = self._context.epoch
+            prepared = self._writer.prepare(epoch)
+            if prepared is not None:
+                self._prepared[epoch] = prepared
+            return {_EPOCH: epoch, _PREPARED: dict(self._prepared)}
+
+    def commit(self, epoch: int) -> None:
+        """Let the writer show what belongs to complete epochs."""
+        with self._blamed():
+            for each in sorted(each for each in self._prepared if each <= epoch):
+                assert isinstance(self._writer, TransactionalWriter)
+                self._writer.commit(each, self._prepared[each])
+                del self._prepared[each]
+
+    def restore(self, state: Any) -> None:
+        """Let the writer go on from there, or begin afresh."""
+        with self._blamed():
+            if isinstance(self._writer, TransactionalWriter):
+                kept = state or {_EPOCH: 0, _PREPARED: {}}
+                self._writer.recover(
+                    dict(sorted(kept[_PREPARED].items())),
+                    epoch=kept[_EPOCH],
+                    run=self._context.run,
+                    incarnation=self._context.incarnation,
+                )
+            else:
+                self._writer.restore(state)
+
+    def close(self, *, completed: bool) -> None:
+        """Close the writer."""
+        with self._blamed():
+            self._writer.close(completed=completed)
+
+    def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
+        if len(values) == 1:
+            record, time = values[0], timestamps[0]
+            blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+            self._rejects.take(record, time, blamed, place=self.place)
+        elif self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError):
+            for value, time in zip(values, timestamps, strict=True):
+                self.process([value], [time])
+        else:
+            raise operator_error(self.name, error) from error
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except USER_ERRORS as error:
+            raise operator_error(self.name, error) from error

@@ -1,0 +1,203 @@
+"""One partition of a source as its task reads it: late records, the cut by event time, silence.
+
+Gives portions of records; after `begin_cut` only what is older than the cut. The rest is held and
+given again behind the cut. Calls neither clock nor network but through its reader.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.data import Batch
+from gearpy.task.api import SourceReader
+from gearpy.task.counters import TaskCounters
+from gearpy.task.late import LateRecords, Portion
+from gearpy.wire.payload import decode_batch, encode_batch
+
+__all__ = ["SourcePartition"]
+
+
+class SourcePartition:
+    """Reads one partition.
+
+    Every record is given once, in the order of the partition; by a cut those of its epoch come
+    before those that are held, and both keep their order. Where the cut lies is told by the
+    records alone: behind the first one with which the partition promises the time of the cut,
+    nothing belongs to the epoch, whatever its time.
+
+    Invariant: no record given is older than `promised_ms` was before, late ones excepted.
+
+    Args:
+        name: of the partition.
+        reader: where its records come from.
+        source: description of the source, for errors.
+        late: judges its records.
+        counters: of the task.
+        idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reader: SourceReader,
+        *,
+        source: str,
+        late: LateRecords,
+        counters: TaskCounters,
+        idle_after_ms: int | None = None,
+    ) -> None:
+        self.name = name
+        self.reader = reader
+        self._source = source
+        self._late = late
+        self._counters = counters
+        self._idle_after_ms = idle_after_ms
+        self._quiet_since_ms: int | None = None  # First asked in vain since it gave.
+        self._is_quiet = False
+        self._cut_ms: int | None = None
+        self.held_records = 0  #: Records behind the cut that were read.
+        self._held: list[Portion] = []
+        self._backlog: deque[Portion] = deque()  # Read, and to be given before all else.
+
+    def read(self, max_records: int, now_ms: int) -> Portion | None:
+        """Return the records to send now; None if the partition has none at present.
+
+        A portion may be empty, when all that was read is held or has been dropped.
+        """
+        portion = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
+        if portion is None or self._cut_ms is None:
+            return portion
+        return self._split(portion, self._cut_ms)
+
+    def begin_cut(self, cut_time_ms: int) -> None:
+        """Hold back what does not belong before this time; another cut is given up."""
+        self.end_cut()
+        self._cut_ms = cut_time_ms
+
+    def end_cut(self) -> None:
+        """Give what was held, then go on."""
+        self._backlog.extendleft(reversed(self._held))
+        self._held = []
+        self.held_records = 0
+        self._cut_ms = None
+
+    def has_promised(self, time_ms: int) -> bool:
+        """Whether nothing older will come, late records excepted; also where nothing will."""
+        return self.promised_ms >= time_ms or (self.reader.finished and not self._backlog)
+
+    @property
+    def promised_ms(self) -> int:
+        """No record that `read` will give is older; or than the cut, if there is one."""
+        return self._backlog[0].before_ms if self._backlog else self.reader.watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to give, so that nobody need wait for it."""
+        return not self._backlog and (self.reader.idle or self._is_quiet)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything was given."""
+        return self.reader.finished and not self._backlog and not self._held
+
+    def snapshot(self) -> list[Any]:
+        """Return what was read and not given, as plain data; empty if there is nothing.
+
+        Raises:
+            OperatorError: a record is none.
+        """
+        return [self._encoded(portion) for portion in (*self._held, *self._backlog)]
+
+    def restore(self, kept: Iterable[Any]) -> None:
+        """Go on from what `snapshot` returned."""
+        bound_ms = self.reader.out_of_order_ms
+        for count, body, before_ms, after_ms in kept:
+            batch = decode_batch(body, count)
+            self._backlog.append(
+                Portion(batch.values, batch.timestamps, before_ms, after_ms, bound_ms)
+            )
+
+    def close(self) -> None:
+        """Close the reader."""
+        self.reader.close()
+
+    def _read(self, max_records: int, now_ms: int) -> Portion | None:
+        if self.reader.finished:
+            return None
+        before_ms = self.reader.watermark_ms
+        batch = self.reader.read_batch(max_records)
+        if batch is None or not batch.values:
+            self._note_silence(now_ms)
+            return None
+        self._quiet_since_ms, self._is_quiet = None, False
+        self._check(batch)
+        counters = self._counters
+        counters.records_in += len(batch)
+        counters.newest_ms = max(counters.newest_ms, max(batch.timestamps))
+        return self._late.judge(
+            Portion(
+                batch.values,
+                batch.timestamps,
+                before_ms,
+                self.reader.watermark_ms,
+                self.reader.out_of_order_ms,
+            )
+        )
+
+    def _check(self, batch: Batch) -> None:
+        values, times = len(batch.values), len(batch.timestamps)
+        if values != times:
+            raise ConfigError(f"source {self._source} gave {values} values but {times} timestamps")
+
+    def _note_silence(self, now_ms: int) -> None:
+        """Count as idle after a while. Only what was asked and gave nothing is silent."""
+        if self._idle_after_ms is None:
+            return
+        if self._quiet_since_ms is None:
+            self._quiet_since_ms = now_ms
+        self._is_quiet = now_ms - self._quiet_since_ms >= self._idle_after_ms
+
+    def _split(self, portion: Portion, cut_ms: int) -> Portion:
+        """Return what belongs before the cut; hold the rest."""
+        times = portion.timestamps
+        until = self._reaches(portion, cut_ms)
+        if until == len(times) and max(times, default=cut_ms - 1) < cut_ms:
+            return portion
+        going = [at for at in range(until) if times[at] < cut_ms]
+        gone = set(going)
+        held = [at for at in range(len(times)) if at not in gone]
+        if held:
+            before_ms = portion.promised()[held[0]]
+            self._held.append(replace(_picked(portion, held), before_ms=before_ms))
+            self.held_records += len(held)
+        return _picked(portion, going)
+
+    def _reaches(self, portion: Portion, cut_ms: int) -> int:
+        """Return how many records stand before the promise has come to the cut."""
+        if portion.before_ms >= cut_ms:
+            return 0
+        if portion.after_ms < cut_ms or portion.out_of_order_ms is None:
+            return len(portion)
+        return bisect_left(portion.promised(), cut_ms)
+
+    def _encoded(self, portion: Portion) -> list[Any]:
+        try:
+            body = b"".join(encode_batch(portion.values, portion.timestamps))
+        except ConfigError as error:
+            raise OperatorError(
+                operator=self._source,
+                cause=f"records that wait for the end of an epoch cannot be stored: {error}",
+            ) from error
+        return [len(portion), body, portion.before_ms, portion.after_ms]
+
+
+def _picked(portion: Portion, places: list[int]) -> Portion:
+    values, times = portion.values, portion.timestamps
+    return replace(
+        portion,
+        values=[values[at] for at in places],
+        timestamps=[times[at] for at in places],
+    )

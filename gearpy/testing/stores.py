@@ -1,0 +1,111 @@
+"""A checkpoint store in virtual time: it fails at times, is slow, and has damaged files."""
+
+from collections.abc import Iterable
+from typing import BinaryIO, Final
+
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
+from gearpy.testing.world import World
+
+__all__ = ["FaultyCheckpoints"]
+
+#: Of what is asked for while the store fails, so much does not work.
+_FAILING: Final = 0.7
+#: Of what fails so much was done, and only the answer is lost.
+_DONE_ALL_THE_SAME: Final = 0.3
+_SLOW_MS_MAX: Final = 400
+
+
+class FaultyCheckpoints:
+    """`Checkpoints` in memory that outlive every process; sound until something is done to them.
+
+    Implements `Checkpoints`.
+    """
+
+    def __init__(self, world: World, stored: Checkpoints | None = None) -> None:
+        self._world = world
+        self.stored: Checkpoints = MemoryCheckpoints() if stored is None else stored
+        """What is there, for who looks from outside."""
+        self._fails_until_ms = self._slow_until_ms = 0
+        self._failing_part = ""
+        self.failures = 0  #: How often something did not work.
+
+    # -- what is done to it ----------------------------------------------------------------
+
+    def fail(self, duration_ms: int, *, part: str = "") -> None:
+        """Do not do most of what is asked for, for a time; or where a name has this part."""
+        self._failing_part = part
+        self._fails_until_ms = self._world.now_ms + duration_ms
+
+    def be_slow(self, duration_ms: int) -> None:
+        """Take long to save and load, for a time; see `wait_ms`."""
+        self._slow_until_ms = self._world.now_ms + duration_ms
+
+    def damage(self, location: str, duration_ms: int) -> None:
+        """Change a byte of what is stored; after a time it is as it was, if it is there still."""
+        whole = self.stored.load(location)
+        at = self._world.rng.randrange(len(whole))
+        damaged = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
+        self.stored.save(location, [damaged])
+
+        def heal() -> None:
+            is_there = location in self.stored.names("")
+            if is_there and self.stored.load(location) == damaged:
+                self.stored.save(location, [whole])
+
+        self._world.later(duration_ms, heal)
+
+    # -- what others see -------------------------------------------------------------------
+
+    def wait_ms(self) -> int:
+        """Return how long who saves or loads is kept waiting now."""
+        if self._world.now_ms >= self._slow_until_ms:
+            return 0
+        return self._world.rng.randrange(_SLOW_MS_MAX)
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        """See `Checkpoints`. What fails may be there afterwards, as with stores on a network."""
+        data = b"".join(chunks)
+        if self._is_failing(name):
+            if self._world.rng.random() < _DONE_ALL_THE_SAME:
+                self.stored.save(name, [data])
+            raise self._failure("save", name)
+        return self.stored.save(name, [data])
+
+    def open(self, location: str) -> BinaryIO:
+        """See `Checkpoints`."""
+        if self._is_failing(location):
+            raise self._failure("open", location)
+        return self.stored.open(location)
+
+    def load(self, location: str, sha256: str = "") -> bytes:
+        """See `Checkpoints`."""
+        if self._is_failing(location):
+            raise self._failure("load", location)
+        return self.stored.load(location, sha256)
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Checkpoints`."""
+        if self._is_failing(prefix):
+            raise self._failure("list", prefix)
+        return self.stored.names(prefix)
+
+    def drop(self, location: str) -> None:
+        """See `Checkpoints`."""
+        if self._is_failing(location):
+            raise self._failure("drop", location)
+        self.stored.drop(location)
+
+    def drop_all(self, prefix: str) -> None:
+        """See `Checkpoints`."""
+        if self._is_failing(prefix):
+            raise self._failure("drop", prefix)
+        self.stored.drop_all(prefix)
+
+    def _is_failing(self, name: str) -> bool:
+        world = self._world
+        is_meant = world.now_ms < self._fails_until_ms and self._failing_part in name
+        return is_meant and world.rng.random() < _FAILING
+
+    def _failure(self, what: str, name: str) -> OSError:
+        self.failures += 1
+        return OSError(f"the store fails: cannot {what} {name}")

@@ -1,0 +1,139 @@
+"""A transactional sink in memory, whose content outlives every crash."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from gearpy.messages.data import Batch
+from gearpy.task.api import Sink, SinkWriter, TransactionalWriter
+
+__all__ = ["MemoryTransactions"]
+
+
+@dataclass(slots=True)
+class _Part:
+    """What one task of one run has written."""
+
+    prepared: dict[int, tuple[int, list[Any]]] = field(default_factory=dict)  # By transaction.
+    shown: dict[int, list[Any]] = field(default_factory=dict)  # By epoch.
+    incarnation: int = 0  # Of the task that has begun last.
+
+
+class MemoryTransactions(Sink):
+    """Shows records when their epoch is complete, as a database would.
+
+    For simulations: all tasks write into this object, and also those that were given up and do not
+    know it. What it shows is what a reader sees at that moment.
+
+    Attributes:
+        retracted: records that were shown and have vanished. Right only after going back to an
+            older epoch than the newest complete one, as that was damaged.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from gearpy.testing import MemoryTransactions, Simulation
+        >>> app, sink = gp.StreamApp("numbers"), MemoryTransactions()
+        >>> app.read(gp.collection(range(9))).write(sink)
+        >>> _ = Simulation(app, seed=3, cut_every_ms=5, crash_at_ms=[12, 30]).run()
+        >>> sorted(sink.values)
+        [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+
+    transactional = True
+
+    def __init__(self, name: str = "memory transactions") -> None:
+        self.retracted: list[Any] = []
+        self._name = name
+        self._transactions = count(1)
+        self._parts: dict[tuple[str, int], _Part] = {}
+
+    @property
+    def description(self) -> str:
+        """The name; two sinks of one application must have different ones."""
+        return self._name
+
+    @property
+    def values(self) -> list[Any]:
+        """All that is shown, in the order of tasks and epochs."""
+        return [
+            value
+            for _, part in sorted(self._parts.items())
+            for _, values in sorted(part.shown.items())
+            for value in values
+        ]
+
+    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+        """Open the writer of one task."""
+        return _Writer(self, task_index)
+
+    def recover(
+        self,
+        run: str,
+        task_index: int,
+        prepared: Mapping[int, Any],
+        *,
+        epoch: int,
+        incarnation: int,
+    ) -> None:
+        """Show what is prepared up to an epoch, and let vanish what is of later ones.
+
+        Raises:
+            LookupError: the task has begun later elsewhere; who asks was given up.
+        """
+        part = self._parts.setdefault((run, task_index), _Part())
+        if incarnation <= part.incarnation:
+            raise LookupError(f"incarnation {incarnation} after {part.incarnation}")
+        part.incarnation = incarnation
+        for each, transaction in prepared.items():
+            self.show(run, task_index, each, transaction)
+        for each in [each for each in part.shown if each > epoch]:
+            self.retracted += part.shown.pop(each)
+        part.prepared = {
+            transaction: kept for transaction, kept in part.prepared.items() if kept[0] <= epoch
+        }
+
+    def prepare(self, run: str, task_index: int, epoch: int, values: list[Any]) -> int:
+        """Make records durable; return what they are shown by."""
+        transaction = next(self._transactions)
+        self._parts[run, task_index].prepared[transaction] = (epoch, values)
+        return transaction
+
+    def show(self, run: str, task_index: int, epoch: int, transaction: int) -> None:
+        """Show what was prepared; the same again if it is shown.
+
+        Raises:
+            LookupError: it has vanished; who asks was given up, and has prepared it for nothing.
+        """
+        part = self._parts[run, task_index]
+        if transaction not in part.prepared:
+            raise LookupError(f"epoch {epoch}: what was prepared as {transaction} is not there")
+        part.shown[epoch] = part.prepared[transaction][1]
+
+
+class _Writer(TransactionalWriter):
+    """Writes for one task."""
+
+    def __init__(self, sink: MemoryTransactions, task_index: int) -> None:
+        self._sink = sink
+        self._task_index = task_index
+        self._run = ""
+        self._values: list[Any] = []
+
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        self._run = run
+        self._sink.recover(run, self._task_index, prepared, epoch=epoch, incarnation=incarnation)
+
+    def write_batch(self, batch: Batch) -> None:
+        self._values += batch.values
+
+    def prepare(self, epoch: int) -> Any:
+        values, self._values = self._values, []
+        if not values:
+            return None
+        return self._sink.prepare(self._run, self._task_index, epoch, values)
+
+    def commit(self, epoch: int, prepared: Any) -> None:
+        self._sink.show(self._run, self._task_index, epoch, prepared)

@@ -1,0 +1,26 @@
+"""Checkpoint stores with applications in them that others can go on from."""
+
+from pathlib import Path
+
+from gearpy.core.coordinator_log import EpochManifests
+from gearpy.core.epochs import Manifest
+from gearpy.storage.checkpoints import Checkpoints, CheckpointStore
+from gearpy.storage.coordinator_log import CoordinatorLog
+
+__all__ = ["a_store", "add_application"]
+
+
+def a_store(folder: Path, *prefixes: str) -> CheckpointStore:
+    """Return a store where applications have epochs 6 and 7."""
+    store = CheckpointStore(folder)
+    for prefix in prefixes:
+        add_application(store, prefix, 6, 7)
+    return store
+
+
+def add_application(checkpoints: Checkpoints, prefix: str, *epochs: int) -> None:
+    """Store epochs as an app master does."""
+    log = CoordinatorLog(checkpoints, prefix, launch=1, source="test", wall_ms=lambda: 0)
+    for epoch in epochs:
+        manifest = Manifest(region=0, epoch=epoch, attempt=1, clock_ms=0, snapshots=())
+        log.append(EpochManifests(log.state).messages_for(manifest, ()))

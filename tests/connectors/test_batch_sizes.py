@@ -1,0 +1,166 @@
+"""What is late, and where a cut by event time lies, is in the records: not in how they are read."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.connectors.files import files
+from gearpy.connectors.generator import generate
+from gearpy.connectors.memory import collection
+from gearpy.messages.data import Message
+from gearpy.task.api import Source
+from gearpy.task.counters import TaskCounters
+from gearpy.task.late import LateRecords, SourceLate
+from gearpy.task.snapshots import decode_state, encode_state
+from gearpy.task.source_partition import SourcePartition
+
+#: Out of order, by more than the bound here and there.
+TIMES = [number * 17 % 50 + number for number in range(60)]
+LINES = [str(time_ms) for time_ms in TIMES]
+BOUND_MS = 12
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a text file."""
+    folder = tmp_path_factory.mktemp("sizes")
+    (folder / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
+    return folder
+
+
+#: Those that promise by the newest event time, less a bound.
+BOUNDED: dict[str, Callable[[Path], Source]] = {
+    "files": lambda folder: files(folder / "lines.txt", timestamp=int, out_of_order="12ms"),
+    "follow": lambda folder: files(
+        folder / "lines.txt", timestamp=int, out_of_order="12ms", follow=True
+    ),
+    "collection": lambda _: collection(LINES, timestamp=int, out_of_order="12ms"),
+    "messages": lambda _: collection(
+        [Message(line, int(line)) for line in LINES], out_of_order="12ms"
+    ),
+    "generator": lambda _: generate(lambda: iter(LINES), timestamp=int, out_of_order="12ms"),
+}
+#: Those that have no order of their own.
+UNBOUNDED: dict[str, Callable[[Path], Source]] = {
+    "files": lambda folder: files(folder / "lines.txt"),
+    "follow": lambda folder: files(folder / "lines.txt", follow=True),
+    "generator": lambda _: generate(count, limit=60),
+}
+
+
+def a_partition(source: Source, late: SourceLate, resume: Any = None) -> SourcePartition:
+    """Return the one partition of a source."""
+    (name,) = source.partitions()
+    counters = TaskCounters()
+    return SourcePartition(
+        name,
+        source.open(name, resume),
+        source=source.description,
+        late=LateRecords(late, counters),
+        counters=counters,
+    )
+
+
+def restarted(partition: SourcePartition, source: Source, late: SourceLate) -> SourcePartition:
+    """Return the partition as it is after a restart at the end of an epoch."""
+    encoded = encode_state("test", partition.reader.snapshot())
+    assert isinstance(encoded, bytes)
+    again = a_partition(source, late, decode_state(encoded))
+    again.restore(partition.snapshot())
+    again.reader.finished = partition.reader.finished
+    partition.close()
+    return again
+
+
+def epochs_of(
+    source: Source, late: SourceLate, cuts: list[int], sizes: list[int], *, restarts: bool = False
+) -> list[list[tuple[Any, int]]]:
+    """Return the records of each epoch; what is behind the last cut comes last."""
+    partition, turn = a_partition(source, late), 0
+    epochs = list[list[tuple[Any, int]]]()
+    for cut_ms in [*sorted(cuts), None]:
+        epochs.append([])
+        if cut_ms is not None:
+            partition.begin_cut(cut_ms)
+        while cut_ms is None or not partition.has_promised(cut_ms):
+            portion = partition.read(sizes[turn % len(sizes)], 0)
+            turn += 1
+            if portion is None:
+                break
+            epochs[-1] += zip(portion.values, portion.timestamps, strict=True)
+        if restarts:
+            partition = restarted(partition, source, late)
+        partition.end_cut()
+    partition.close()
+    return epochs
+
+
+@settings(max_examples=40)
+@given(
+    cuts=st.lists(st.integers(1, 120), max_size=4),
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    late=st.sampled_from(["keep", "drop", "restamp", "side"]),
+    restarts=st.booleans(),
+)
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_epochs_do_not_depend_on_how_many_are_read_at_a_time(
+    folder: Path, *, name: str, cuts: list[int], sizes: list[int], late: Any, restarts: bool
+) -> None:
+    """Property: each epoch is what it is when the records are read one by one."""
+    source = BOUNDED[name](folder)
+
+    one_by_one = epochs_of(source, late, cuts, [1])
+
+    assert epochs_of(source, late, cuts, sizes, restarts=restarts) == one_by_one
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_late_records_are_those_behind_the_bound(folder: Path, name: str) -> None:
+    """Each is judged by the ones before it."""
+    (found,) = epochs_of(BOUNDED[name](folder), "drop", [], [60])
+
+    newest, expected = 0, []
+    for time_ms in TIMES:
+        if time_ms >= newest - BOUND_MS:
+            expected.append((str(time_ms), time_ms))
+        newest = max(newest, time_ms)
+    assert found == expected
+    assert len(found) < len(TIMES)
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_a_reader_tells_its_bound(folder: Path, name: str) -> None:
+    """Also after a restart."""
+    source = BOUNDED[name](folder)
+    (partition,) = source.partitions()
+    reader = source.open(partition, None)
+    reader.read_batch(7)
+
+    again = source.open(partition, reader.snapshot())
+
+    assert (reader.out_of_order_ms, again.out_of_order_ms) == (BOUND_MS, BOUND_MS)
+    reader.close()
+    again.close()
+
+
+@pytest.mark.parametrize("name", sorted(UNBOUNDED))
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_without_times_of_their_own_no_record_is_late(folder: Path, name: str, size: int) -> None:
+    """The time of the file or of the clock never falls; there is no bound to tell."""
+    source = UNBOUNDED[name](folder)
+    partition = a_partition(source, "drop")
+
+    total, promised_ms = 0, partition.promised_ms
+    while (portion := partition.read(size, 0)) is not None:
+        assert min(portion.timestamps) >= promised_ms
+        promised_ms = partition.promised_ms
+        total += len(portion)
+
+    assert partition.reader.out_of_order_ms is None
+    assert total == len(TIMES)
+    partition.close()

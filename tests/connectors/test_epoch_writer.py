@@ -1,0 +1,378 @@
+"""A store that is written an epoch at a time, and a database that does it."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from gearpy.connectors.epoch_writer import EpochOwner, EpochRecords, EpochWriter
+from gearpy.errors import GearpyError, OperatorError
+from gearpy.messages.data import Batch
+from gearpy.task.api import Sink
+from gearpy.task.snapshots import decode_state, encode_state
+
+TABLES = """
+create table if not exists owner (
+    run text, sink text, task integer, incarnation integer, epoch integer,
+    primary key (run, sink, task));
+create table if not exists result (
+    run text, sink text, task integer, epoch integer, place integer, value,
+    primary key (run, sink, task, epoch, place));
+"""
+
+
+class SqliteSink(Sink):
+    """A table of results."""
+
+    transactional = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, task_index: int, parallelism: int) -> "SqliteWriter":
+        """Return the writer of one task."""
+        return SqliteWriter(self.path, task_index)
+
+
+class SqliteWriter(EpochWriter):
+    """Writes records, and which epoch they belong to, in one transaction."""
+
+    epoch_records_max = 1000
+
+    def __init__(self, path: Path, task_index: int) -> None:
+        super().__init__("sqlite", task_index)
+        self.database = sqlite3.connect(path, isolation_level=None)
+        self.database.executescript(TABLES)
+
+    def row_of(self, record: Any) -> int:
+        """Whole numbers only."""
+        return int(record)
+
+    def take_over(self, owner: EpochOwner, epoch: int) -> None:
+        """See `EpochWriter`."""
+        run, sink, task, incarnation = owner
+        with self.transaction() as run_sql:
+            noted, last = self.noted(owner)
+            if noted > incarnation:
+                raise GearpyError(f"task {task} has a later owner")
+            run_sql(
+                "insert or replace into owner values (?, ?, ?, ?, ?)",
+                (run, sink, task, incarnation, min(last, epoch)),
+            )
+            run_sql(
+                "delete from result where run = ? and sink = ? and task = ? and epoch > ?",
+                (run, sink, task, epoch),
+            )
+
+    def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch) -> None:
+        """See `EpochWriter`."""
+        run, sink, task, incarnation = owner
+        with self.transaction() as run_sql:
+            noted, last = self.noted(owner)
+            if noted != incarnation:
+                raise GearpyError(f"task {task} has another owner")
+            if epoch <= last:
+                return
+            for place, value in enumerate(batch.values):
+                run_sql(
+                    "insert into result values (?, ?, ?, ?, ?, ?)",
+                    (run, sink, task, epoch, place, value),
+                )
+            run_sql(
+                "update owner set epoch = ? where run = ? and sink = ? and task = ?",
+                (epoch, run, sink, task),
+            )
+
+    def close(self, *, completed: bool) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def noted(self, owner: EpochOwner) -> tuple[int, int]:
+        """Return incarnation and epoch that the database knows."""
+        found = self.database.execute(
+            "select incarnation, epoch from owner where run = ? and sink = ? and task = ?",
+            owner[:3],
+        ).fetchone()
+        return found or (0, 0)
+
+    def transaction(self) -> "Transaction":
+        """Return what commits, or rolls back if it is left by an exception."""
+        return Transaction(self.database)
+
+
+class Transaction:
+    """One transaction, which takes the lock of the database when it begins."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self.database = database
+
+    def __enter__(self) -> Any:
+        self.database.execute("begin immediate")
+        return self.database.execute
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.database.execute("commit" if kind is None else "rollback")
+
+
+class Manifest(NamedTuple):
+    """A complete epoch: what it has brought so far, and what may not be written yet."""
+
+    epoch: int
+    records: list[int]
+    prepared: dict[int, EpochRecords | None]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where the database is."""
+    return tmp_path / "results.db"
+
+
+def seen(path: Path) -> list[int]:
+    """Return what a reader sees, in order."""
+    database = sqlite3.connect(path)
+    rows = database.execute(
+        "select value from result order by run, sink, task, epoch, place"
+    ).fetchall()
+    database.close()
+    return [value for (value,) in rows]
+
+
+def opened(
+    path: Path,
+    prepared: Mapping[int, EpochRecords | None] | None = None,
+    epoch: int = 0,
+    *,
+    run: str = "r",
+    incarnation: int = 1,
+) -> SqliteWriter:
+    """Return a writer as a task has it."""
+    writer = SqliteSink(path).open(0, 1)
+    writer.recover(prepared or {}, epoch=epoch, run=run, incarnation=incarnation)
+    return writer
+
+
+def batch(*values: Any) -> Batch:
+    """Return some records."""
+    return Batch(list(values), [0] * len(values))
+
+
+def test_records_are_written_when_their_epoch_is_complete(path: Path) -> None:
+    """In order; records of the next epoch wait."""
+    writer = opened(path)
+    writer.write_batch(batch(1, 2))
+    prepared = writer.prepare(1)
+    writer.write_batch(batch(3))
+    before = seen(path)
+
+    writer.commit(1, prepared)
+    writer.commit(1, prepared)
+    writer.close(completed=False)
+
+    assert (before, seen(path)) == ([], [1, 2])
+
+
+def test_an_epoch_without_records_is_not_written(path: Path) -> None:
+    """Most epochs of a quiet stream."""
+    writer = opened(path)
+
+    prepared = writer.prepare(1)
+    writer.commit(1, prepared)
+    writer.close(completed=True)
+
+    assert (prepared, seen(path)) == (None, [])
+
+
+def test_what_was_prepared_travels_through_a_checkpoint(path: Path) -> None:
+    """The next incarnation writes it, on whatever machine, with the event times."""
+    writer = opened(path)
+    writer.write_batch(Batch([1, 2], [10, 20]))
+    encoded = encode_state("sqlite", writer.prepare(1))
+    writer.close(completed=False)
+
+    assert isinstance(encoded, bytes)
+    prepared = decode_state(encoded)
+    opened(path, {1: prepared}, epoch=1, incarnation=2).close(completed=True)
+
+    assert prepared == {"run": "r", "values": [1, 2], "timestamps": [10, 20]}
+    assert seen(path) == [1, 2]
+
+
+def test_a_record_is_refused_when_it_comes(path: Path) -> None:
+    """Later nobody could deal with it; nothing of its batch is kept."""
+    writer = opened(path)
+
+    with pytest.raises(OperatorError, match="invalid literal") as caught:
+        writer.write_batch(batch(1, "x"))
+    prepared = writer.prepare(1)
+    writer.close(completed=False)
+
+    assert writer.atomic
+    assert (caught.value.operator, caught.value.record, prepared) == ("sqlite", "'x'", None)
+
+
+def test_an_epoch_has_a_limit(path: Path) -> None:
+    """Memory is not for a day's records."""
+    writer = opened(path)
+    writer.write_batch(batch(*range(1000)))
+
+    with pytest.raises(GearpyError, match="more than 1000 records in one epoch: shorten"):
+        writer.write_batch(batch(1))
+    writer.close(completed=False)
+
+
+def test_going_back_takes_back_what_was_written(path: Path) -> None:
+    """Epochs after the one that the run goes on from come again."""
+    writer = opened(path)
+    for epoch in (1, 2):
+        writer.write_batch(batch(epoch))
+        writer.commit(epoch, writer.prepare(epoch))
+    writer.close(completed=False)
+
+    again = opened(path, epoch=1, incarnation=2)
+    before = seen(path)
+    again.write_batch(batch(3))
+    again.commit(2, again.prepare(2))
+    again.close(completed=False)
+
+    assert (before, seen(path)) == ([1], [1, 3])
+
+
+def test_a_run_may_go_on_from_a_checkpoint_of_another(path: Path) -> None:
+    """What the other one had prepared is written once, whoever comes first, and stays."""
+    writer = opened(path)
+    prepared = {}
+    for epoch in (1, 2, 3):
+        writer.write_batch(batch(epoch))
+        prepared[epoch] = writer.prepare(epoch)
+    writer.commit(1, prepared[1])
+    del prepared[3]
+
+    other = opened(path, prepared, 2, run="s")
+    before = seen(path)
+    other.write_batch(batch(30))
+    other.commit(3, other.prepare(3))
+    with pytest.raises(GearpyError, match="another owner"):
+        writer.commit(2, prepared[2])
+    for each in (writer, other):
+        each.close(completed=False)
+
+    assert (before, seen(path)) == ([1, 2], [1, 2, 30])
+
+
+def test_a_zombie_writes_nothing(path: Path) -> None:
+    """Neither what it was told to write nor as the new owner."""
+    zombie = opened(path)
+    zombie.write_batch(batch(1))
+    prepared = zombie.prepare(1)
+    successor = opened(path, incarnation=2)
+
+    with pytest.raises(GearpyError, match="another owner"):
+        zombie.commit(1, prepared)
+    with pytest.raises(GearpyError, match="a later owner"):
+        zombie.recover({1: prepared}, epoch=1, run="r", incarnation=1)
+    for writer in (zombie, successor):
+        writer.close(completed=False)
+
+    assert seen(path) == []
+
+
+def test_a_zombie_that_begins_late_takes_nothing_over(path: Path) -> None:
+    """It was frozen before it began, and its process has opened the store after its successor."""
+    successor = opened(path, incarnation=2)
+    successor.write_batch(batch(1))
+
+    with pytest.raises(GearpyError, match="a later owner"):
+        opened(path, incarnation=1)
+    successor.commit(1, successor.prepare(1))
+    successor.close(completed=False)
+
+    assert seen(path) == [1]
+
+
+def test_a_run_that_another_has_gone_on_from_is_over(path: Path) -> None:
+    """However often it was started: what follows comes again from the other, and from a third."""
+    first = opened(path, incarnation=1000)
+    first.write_batch(batch(1))
+    prepared = {1: first.prepare(1)}
+    for run in ("s", "t"):
+        opened(path, prepared, 1, run=run, incarnation=1).close(completed=False)
+
+    with pytest.raises(GearpyError, match="a later owner"):
+        opened(path, prepared, 1, incarnation=1001)
+    first.close(completed=False)
+
+    assert seen(path) == [1]
+
+
+class World:
+    """Attempts of one task, one after the other; those before go on as zombies."""
+
+    def __init__(self, path: Path, rng: Random) -> None:
+        self.path = path
+        self.rng = rng
+        self.complete: list[Manifest] = [Manifest(0, [], {})]
+        self.zombies: list[tuple[SqliteWriter, dict[int, EpochRecords | None]]] = []
+        self.count = 0
+        self.incarnation = 0
+
+    def attempt(self) -> None:
+        """Go on from the newest complete epoch, or, if that is damaged, from the one before."""
+        if self.rng.random() < 0.3 and len(self.complete) > 1:
+            self.complete.pop()
+        epoch, records, prepared = self.complete[-1]
+        self.incarnation += 1
+        writer = opened(self.path, prepared, epoch, incarnation=self.incarnation)
+        assert seen(self.path) == records
+        waiting: dict[int, EpochRecords | None] = {}
+        for number in range(epoch + 1, epoch + self.rng.randint(1, 4)):
+            records = records + self.write(writer)
+            waiting[number] = writer.prepare(number)
+            if self.rng.random() < 0.7:
+                self.complete.append(Manifest(number, records, dict(waiting)))
+                self.commit(writer, waiting)
+            self.disturb()
+        self.zombies.append((writer, waiting))
+
+    def write(self, writer: SqliteWriter) -> list[int]:
+        """Let a few records come, or none."""
+        new = list(range(self.count, self.count + self.rng.randint(0, 3)))
+        self.count += len(new)
+        writer.write_batch(batch(*new))
+        return new
+
+    def commit(self, writer: SqliteWriter, waiting: dict[int, EpochRecords | None]) -> None:
+        """Write all that is complete, twice; or crash before."""
+        if self.rng.random() < 0.7:
+            for epoch, prepared in waiting.items():
+                writer.commit(epoch, prepared)
+                writer.commit(epoch, prepared)
+            waiting.clear()
+            assert seen(self.path) == self.complete[-1].records
+
+    def disturb(self) -> None:
+        """Let all zombies write what they were told to."""
+        for zombie, told in self.zombies:
+            for epoch, prepared in told.items():
+                with pytest.raises(GearpyError) if prepared else nullcontext():
+                    zombie.commit(epoch, prepared)
+
+    def close(self) -> None:
+        """Let all databases be closed."""
+        for zombie, _ in self.zombies:
+            zombie.close(completed=False)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_table_has_each_record_once(path: Path, seed: int) -> None:
+    """Crashes before and after each step, damage of the newest epoch, zombies that go on."""
+    world = World(path, Random(seed))
+
+    for _ in range(12):
+        world.attempt()
+
+    world.close()

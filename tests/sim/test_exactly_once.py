@@ -1,0 +1,213 @@
+"""Whatever fails, state and sinks come to what plain Python makes of the records; for many seeds.
+
+See `gearpy.bench.simulate` for more of them, and `test_planted_bugs` for what this would find.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from gearpy.bench.simulate import run_task_seed
+from gearpy.bench.simulated_app import BRANCHES, SimulatedApp
+from gearpy.core.epoch_cut import EpochCut
+from gearpy.errors import OperatorError
+from gearpy.messages.data import Batch
+from gearpy.state.keyed import KeyedState
+from gearpy.state.open import heap_state
+from gearpy.task.api import TransactionalWriter
+from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+
+EVERYTHING = EpochFaults(
+    store_ms=20,
+    commit_ms=20,
+    given_up=0.2,
+    commits_lost=0.3,
+    commits_repeated=0.3,
+    damaged=0.5,
+)
+
+
+def a_run(
+    seed: int, *branches: str, cut: EpochCut = "position", faults: EpochFaults = EVERYTHING
+) -> tuple[SimulatedApp, Simulation]:
+    """Run branches of the application to the end, with three crashes."""
+    rng = Random(seed)
+    app = SimulatedApp(rng.randrange(100, 300), branches, parallelism=3, by_bound=True)
+    crashes = [rng.randrange(100, 700) for _ in range(3)]
+    simulation = Simulation(
+        app.build(), seed=seed, cut_every_ms=12, cut=cut, crash_at_ms=crashes, faults=faults
+    )
+    return app, simulation.run()
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_tasks_are_right_whatever_fails(block: int) -> None:
+    """Each result is shown once, and what was shown stays, unless epochs were damaged."""
+    for seed in range(block * 15, block * 15 + 15):
+        result = run_task_seed(seed)
+
+        assert not result.problem, result
+
+
+@pytest.mark.parametrize("branch", list(BRANCHES))
+def test_every_kind_of_state_survives_every_fault(branch: str) -> None:
+    """Keyed state, timers, windows, and state that holds no record back; by both kinds of cut."""
+    fallbacks = given_up = by_event_time = crashes = 0
+    for seed in range(8):
+        if seed % 2:  # It takes longer, as sources must come to the event time first.
+            patient = replace(EVERYTHING, given_up=0.02)
+            app, simulation = a_run(seed, branch, cut="event-time", faults=patient)
+        else:
+            app, simulation = a_run(seed, branch)
+
+        assert not app.problem(), f"seed {seed}"
+        assert simulation.fallbacks or not app.retracted, f"seed {seed}"
+        crashes, fallbacks = crashes + simulation.crashes, fallbacks + simulation.fallbacks
+        given_up += simulation.epochs.given_up
+        by_event_time += simulation.epochs.by_event_time
+    assert crashes > 12, "the test has crashes"
+    assert min(fallbacks, given_up, by_event_time) > 0, "and everything else"
+
+
+def kept_for_words(simulation: Simulation) -> Counter[str]:
+    """Return what the last epoch has of the number of each word."""
+    kept = Counter[str]()
+    for resume in simulation.resumes.values():
+        state = heap_state()
+        for section in resume.sections:
+            state.load(section)
+        kept.update(numbers_in(state))
+    return kept
+
+
+def numbers_in(state: KeyedState) -> dict[str, int]:
+    """Return what `map_with_state` has kept."""
+    scope = state.scope("map_with_state")
+    numbers = scope.value("kept")
+    found = {}
+    for key in list(scope.keys("kept")):
+        scope.key = key
+        found[key] = numbers.get()
+    return found
+
+
+def test_state_of_each_key_is_that_of_its_records() -> None:
+    """What a later run would go on from counts each record once, too."""
+    for seed in range(8):
+        app, simulation = a_run(seed, "numbered")
+
+        expected = Counter(word for (word, _), _ in app.numbered())
+        assert kept_for_words(simulation) == expected, f"seed {seed}"
+
+
+def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:
+    """Readers then never see a record that vanishes, at no moment of the run."""
+    for seed in range(12):
+        rng = Random(seed)
+        app = SimulatedApp(150, list(BRANCHES))
+        faults = EpochFaults(store_ms=20, commit_ms=30, given_up=0.2, commits_lost=0.4)
+        simulation = Simulation(app.build(), seed=seed, cut_every_ms=8, faults=faults)
+        shown = Counter[str]()
+        while not simulation.is_finished:
+            simulation.step()
+            if rng.random() < 0.01:
+                now = Counter(repr(v) for sink in app.sinks.values() for v in sink.values)
+                assert shown <= now, f"seed {seed}"
+                shown = now
+            if rng.random() < 0.001:
+                simulation.crash()
+        simulation.run()
+
+        assert not app.problem(), f"seed {seed}"
+
+
+def test_same_seed_gives_the_same_run_with_all_faults() -> None:
+    """Otherwise a seed would be of no use."""
+    assert [run_task_seed(seed) for seed in range(5)] == [run_task_seed(seed) for seed in range(5)]
+
+
+# -- the sink itself ---------------------------------------------------------------------------
+
+
+def a_writer(
+    sink: MemoryTransactions, *, epoch: int = 0, incarnation: int = 1, **prepared: int
+) -> TransactionalWriter:
+    """Return the writer of a task that goes on from an epoch; ``e2=5``: 5 was prepared for 2."""
+    writer = sink.open(0, 1)
+    assert isinstance(writer, TransactionalWriter)
+    places = {int(each[1:]): place for each, place in prepared.items()}
+    writer.recover(places, epoch=epoch, run="run", incarnation=incarnation)
+    return writer
+
+
+def test_sink_shows_what_is_committed_only() -> None:
+    """And the same again when it is committed twice."""
+    sink = MemoryTransactions()
+    writer = a_writer(sink)
+    writer.write_batch(Batch(["a"], [0]))
+    prepared = writer.prepare(1)
+    writer.write_batch(Batch(["b"], [0]))
+
+    before = list(sink.values)
+    writer.commit(1, prepared)
+    writer.commit(1, prepared)
+
+    assert (before, sink.values) == ([], ["a"])
+    assert a_writer(sink, epoch=1, incarnation=2).prepare(2) is None
+
+
+def test_sink_goes_on_from_an_epoch_and_forgets_later_ones() -> None:
+    """What is prepared for it is shown; what was shown for later ones vanishes, which is noted."""
+    sink = MemoryTransactions()
+    writer = a_writer(sink)
+    places = []
+    for epoch, value in enumerate("abc", start=1):
+        writer.write_batch(Batch([value], [0]))
+        places.append(writer.prepare(epoch))
+    writer.commit(3, places[2])
+
+    a_writer(sink, epoch=2, incarnation=2, e1=places[0], e2=places[1])
+
+    assert (sink.values, sink.retracted) == (["a", "b"], ["c"])
+
+
+def test_writer_that_was_given_up_shows_nothing() -> None:
+    """It does not know that another goes on from before what it has prepared."""
+    sink = MemoryTransactions()
+    zombie = a_writer(sink)
+    zombie.write_batch(Batch(["a"], [0]))
+    prepared = zombie.prepare(1)
+    a_writer(sink, incarnation=2)
+
+    with pytest.raises(LookupError, match="epoch 1"):
+        zombie.commit(1, prepared)
+
+    assert sink.values == []
+
+
+def test_task_that_was_given_up_before_it_began_takes_nothing_back() -> None:
+    """Else it would let vanish what its successor has shown."""
+    sink = MemoryTransactions()
+    writer = a_writer(sink, incarnation=2)
+    writer.write_batch(Batch(["a"], [0]))
+    writer.commit(1, writer.prepare(1))
+
+    with pytest.raises(LookupError, match="incarnation 1 after 2"):
+        a_writer(sink, incarnation=1)
+
+    assert sink.values == ["a"]
+
+
+def test_simulation_raises_what_a_sink_raises() -> None:
+    """A commit that finds nothing is no matter to be passed over."""
+
+    class Lossy(MemoryTransactions):
+        def prepare(self, run: str, task_index: int, epoch: int, values: list[object]) -> int:
+            return super().prepare(run, task_index, epoch, values) + 1000
+
+    app = SimulatedApp(50, ["windows"], sinks={"windows": Lossy("windows")})
+
+    with pytest.raises(OperatorError, match="is not there"):
+        Simulation(app.build(), cut_every_ms=10).run()

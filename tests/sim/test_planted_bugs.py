@@ -1,0 +1,168 @@
+"""Tests of the simulator: of each class of bug one is planted, and some seed must find it.
+
+A simulator that finds nothing may be blind. The bugs are put into the product by `monkeypatch`,
+for one test each; the product has no switch for them. The same seeds find nothing without them,
+see `test_cluster` and `test_exactly_once`. A bug that is not found any more means that a fault
+is missing or too rare: repair the simulator, and do not raise the number of seeds.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gearpy.bench.simulate import SeedResult, run_seed, run_task_seed
+from gearpy.core.alignment import LinkAlignment
+from gearpy.core.decisions import Command, StoreManifest
+from gearpy.core.deployment import Send
+from gearpy.core.flow import ReceiverCounts, Verdict
+from gearpy.core.region_epochs import RegionEpochs
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.app import CommitEpoch, EpochStored
+from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
+from gearpy.storage.disk import TEMPORARY, MemoryDisk
+from gearpy.task import inlet
+from gearpy.testing import stores
+from gearpy.testing.cluster import ClusterSimulation, Process
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Let nobody format what goes wrong by the thousand."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def first_found(run: Callable[[int], SeedResult], *, seeds: int) -> SeedResult:
+    """Return the first seed that went wrong."""
+    for seed in range(seeds):
+        if (result := run(seed)).problem:
+            return result
+    raise AssertionError(f"none of {seeds} seeds has found it")
+
+
+def never_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: no link waits for others that have not ended the epoch."""
+    never = partial(LinkAlignment, is_holding_back=False)
+    monkeypatch.setattr(inlet, "LinkAlignment", never)
+
+
+def test_tasks_without_alignment_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots then hold records of the next epoch, which come again after a restart."""
+    never_hold_back(monkeypatch)
+
+    result = first_found(run_task_seed, seeds=100)
+
+    assert "too much" in result.problem or "missing" in result.problem, result
+
+
+def test_a_cluster_without_alignment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, with all roles around the tasks."""
+    never_hold_back(monkeypatch)
+
+    result = first_found(run_seed, seeds=200)
+
+    assert "too " in result.problem or "missing" in result.problem, result
+
+
+def test_a_commit_before_the_manifest_is_stored_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads a sink has then seen records of an epoch that a relaunched app master knows not."""
+    on_stored = RegionEpochs.on_stored
+
+    def and_commit(self: RegionEpochs, message: EpochStored, now_ms: int) -> list[Command]:
+        commands = on_stored(self, message, now_ms)
+        early: list[Command] = [
+            Send(
+                executor_id=executor_id,
+                message=CommitEpoch(version=0, attempt=message.attempt, epoch=message.epoch),
+            )
+            for command in commands
+            if isinstance(command, StoreManifest)
+            for executor_id in self._executors
+        ]
+        return early + commands
+
+    monkeypatch.setattr(RegionEpochs, "on_stored", and_commit)
+
+    result = first_found(run_seed, seeds=400)
+
+    assert "vanished" in result.problem, result
+
+
+class ForgetfulCheckpoints(MemoryCheckpoints):
+    """Says that it has saved what only the next save makes durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ""
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        """Remember which one may be lost."""
+        self.last = name
+        return super().save(name, chunks)
+
+
+def test_a_store_that_answers_before_it_has_synced_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A crash then takes the last save along: a snapshot, or what the coordinator log was told."""
+    kill = ClusterSimulation.kill
+
+    def and_lose(self: ClusterSimulation, process: Process) -> None:
+        stored = self.checkpoints.stored
+        if process.is_alive and isinstance(stored, ForgetfulCheckpoints) and stored.last:
+            stored.drop(stored.last)
+        kill(self, process)
+
+    monkeypatch.setattr(stores, "MemoryCheckpoints", ForgetfulCheckpoints)
+    monkeypatch.setattr(ClusterSimulation, "kill", and_lose)
+
+    result = first_found(run_seed, seeds=300)
+
+    assert result.problem
+
+
+def test_a_master_log_that_is_not_synced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master that is killed then forgets applications that it has accepted."""
+    sync = MemoryDisk.sync
+
+    def sync_new_files(self: MemoryDisk, name: str) -> None:
+        if name.endswith(TEMPORARY):
+            sync(self, name)
+
+    monkeypatch.setattr(MemoryDisk, "sync", sync_new_files)
+
+    result = first_found(run_seed, seeds=300)
+
+    assert any("master killed" in fault for fault in result.faults), result
+
+
+def test_data_of_stale_sessions_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task has sent before a restart then counts beside what its successor sends.
+
+    Epochs alone would show it, as none of an older attempt comes twice: that a link has gone back
+    is a failure by itself, and the restart that follows repairs it. So this is unplugged as well.
+    """
+    on_data, take = ReceiverCounts.on_data, LinkAlignment.take
+
+    def accept(self: ReceiverCounts, source: TaskId, session: SessionId, seq: int) -> Verdict:
+        verdict = on_data(self, source, session, seq)
+        return "accept" if verdict == "stale" else verdict
+
+    def go_back(
+        self: LinkAlignment[Any], link: TaskId, message: Any, epoch: int | None
+    ) -> Sequence[Any]:
+        newest = self._newest.get(link)
+        if epoch is not None and newest is not None:
+            epoch = max(epoch, newest)
+        return take(self, link, message, epoch)
+
+    monkeypatch.setattr(ReceiverCounts, "on_data", accept)
+    monkeypatch.setattr(LinkAlignment, "take", go_back)
+
+    result = first_found(run_seed, seeds=300)
+
+    assert "too " in result.problem or "missing" in result.problem, result

@@ -1,0 +1,73 @@
+"""State of both backends, clocks that tests set, and what a checkpoint does with changes."""
+
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from gearpy.ids import MIN_MS
+from gearpy.state.api import CellStore, Section, StateDelta
+from gearpy.state.cells import Tag, namespace_part
+from gearpy.state.disk import DiskStore
+from gearpy.state.heap import HeapStore
+from gearpy.state.keyed import KeyedState
+
+Backend: TypeAlias = Literal["heap", "disk"]
+BACKENDS: Final[tuple[Backend, ...]] = ("heap", "disk")
+MAX_BYTES: Final = 256 << 20
+
+_folders: Final = count()
+
+
+class WallClock:
+    """Wall time that a test sets."""
+
+    def __init__(self, now_ms: int = 0) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self.now_ms
+
+
+def a_store(backend: Backend, folder: Path, max_bytes: int = MAX_BYTES) -> CellStore:
+    """Return an empty store."""
+    if backend == "heap":
+        return HeapStore()
+    # It moves a few cells at a time, so that reads meet changes that are half moved.
+    return DiskStore(folder / str(next(_folders)), max_bytes, slice_writes=2)
+
+
+def a_state(
+    store: CellStore | None = None,
+    *,
+    sections: Iterable[Section] = (),
+    clock: WallClock | None = None,
+    watermark_ms: int = MIN_MS,
+) -> KeyedState:
+    """Return the state of a task that goes on from these sections."""
+    state = KeyedState(store or HeapStore(), now_ms=clock or WallClock(), watermark_ms=watermark_ms)
+    for section in sections:
+        state.load(section)
+    return state
+
+
+def changes_of(state: KeyedState) -> list[Section]:
+    """Return what has changed, stored at once."""
+    return stored(state.snapshot())
+
+
+def stored(delta: StateDelta | None) -> list[Section]:
+    """Return what a delta holds, and release it."""
+    if delta is None:
+        return []
+    sections = list(delta.sections())
+    delta.release()
+    return sections
+
+
+def a_table(
+    name: str = "total", kind: str = "value", namespace: bytes = b"", *, expires: bool = False
+) -> bytes:
+    """Return the name of a table."""
+    return Tag((name,), kind, "msgpack", expires).encode() + namespace_part(namespace)

@@ -1,0 +1,244 @@
+"""Checkpoints at URLs: what file systems and object stores do that folders do not.
+
+What all stores have in common is in `test_checkpoints`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import pytest
+from fsspec import register_implementation  # type: ignore[import-untyped]
+from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
+
+from gearpy.errors import SnapshotDamaged
+from gearpy.storage.url_checkpoints import UrlCheckpoints
+
+NAME = "app3/epochs/epoch7-executor1"
+
+
+class LibraryError(Exception):
+    """What a library of an object store raises; no `OSError`."""
+
+
+class _Store(MemoryFileSystem):  # type: ignore[misc]
+    """A store of its own for each test."""
+
+    cachable = False
+    behaviour = ""
+    calls: ClassVar[list[str]]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        type(self).calls = []
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        plain = path.replace("behaving://", "memory://")
+        return super()._strip_protocol(plain)  # type: ignore[no-any-return]
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        self.calls.append("mv")
+        if self.behaviour == "fails in silence":
+            return
+        if self.behaviour == "never replaces" and self.exists(path2):
+            raise FileExistsError(path2)
+        super().mv(path1, path2, **options)
+
+    def put_file(self, lpath: str, rpath: str, **options: Any) -> None:
+        self.calls.append("put")
+        super().put_file(lpath, rpath, **options)
+
+    def info(self, path: str, **options: Any) -> Any:
+        if self.behaviour == "is out of reach":
+            raise LibraryError("connection refused")
+        return super().info(path, **options)
+
+    def modified(self, path: str) -> datetime:
+        if self.behaviour == "knows no times":
+            raise NotImplementedError
+        return super().modified(path)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def behaving() -> type[_Store]:
+    """Return a kind of store whose behaviour a test sets."""
+
+    class Behaving(_Store):
+        store: ClassVar[dict[str, Any]] = {}
+        pseudo_dirs: ClassVar[list[str]] = [""]
+
+    register_implementation("behaving", Behaving, clobber=True)
+    return Behaving
+
+
+def test_a_file_system_moves_what_is_complete(behaving: type[_Store]) -> None:
+    """Nobody sees a part of it under its name, also when the writer dies."""
+    store = UrlCheckpoints("behaving://x")
+
+    store.save(NAME, seen_while_saved(store))
+
+    assert behaving.calls == ["mv"]
+    assert store.names("") == [NAME]
+
+
+def test_an_object_store_is_given_what_is_complete(behaving: type[_Store]) -> None:
+    """There, moving would copy; and nothing else is put."""
+    store = UrlCheckpoints("behaving://x", puts_whole=True)
+
+    store.save(NAME, seen_while_saved(store))
+
+    assert behaving.calls == ["put"]
+    assert [*behaving.store] == [f"/x/{NAME}"]
+
+
+def seen_while_saved(store: UrlCheckpoints) -> Iterator[bytes]:
+    """Yield chunks; between them, nothing is there."""
+    yield b"first"
+    assert store.names("") == []
+    with pytest.raises(SnapshotDamaged):
+        store.open(NAME)
+    yield b"second"
+
+
+@pytest.mark.parametrize("protocol", ["s3", ("gs", "gcs"), ("abfs", "az")])
+def test_object_stores_are_known_by_their_protocol(
+    behaving: type[_Store], protocol: str | tuple[str, ...]
+) -> None:
+    """As fsspec's classes name it, in one word or several."""
+    behaving.protocol = protocol
+
+    UrlCheckpoints("behaving://x").save(NAME, [b"x"])
+
+    assert behaving.calls == ["put"]
+
+
+def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) -> None:
+    """As HDFS does."""
+    behaving.behaviour = "never replaces"
+    store = UrlCheckpoints("behaving://x")
+
+    for data in (b"one", b"two"):
+        assert store.load(*store.save(NAME, [data])[:2]) == data
+    assert store.names("") == [NAME]
+
+
+def test_a_move_that_fails_in_silence_is_found(behaving: type[_Store]) -> None:
+    """An epoch must not count as stored then."""
+    store = UrlCheckpoints("behaving://x")
+    behaving.behaviour = "fails in silence"
+
+    with pytest.raises(OSError, match="epoch7"):
+        store.save(NAME, [b"state"])
+
+
+@pytest.mark.parametrize("puts_whole", [True, False])
+def test_what_was_cut_short_is_found(
+    behaving: type[_Store], monkeypatch: pytest.MonkeyPatch, *, puts_whole: bool
+) -> None:
+    """A disk that is full on the other side, and nobody says so."""
+
+    def info(store: _Store, path: str, **_: Any) -> Any:
+        return {**MemoryFileSystem.info(store, path), "size": 2}
+
+    store = UrlCheckpoints("behaving://x", puts_whole=puts_whole)
+    monkeypatch.setattr(behaving, "info", info)
+
+    with pytest.raises(OSError, match="stored with 5 bytes"):
+        store.save(NAME, [b"state"])
+
+
+def test_a_store_out_of_reach_is_no_damage(behaving: type[_Store]) -> None:
+    """Else a restart would go back to an older epoch, or to the beginning."""
+    store = UrlCheckpoints("behaving://x")
+    store.save(NAME, [b"state"])
+    behaving.behaviour = "is out of reach"
+
+    for call in (store.open, store.load):
+        with pytest.raises(OSError, match="LibraryError: connection refused"):
+            call(NAME)
+
+
+def test_a_read_that_fails_half_way_is_no_damage(
+    behaving: type[_Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, once the file is open."""
+
+    def lose(*_: Any, **__: Any) -> bytes:
+        raise LibraryError("connection lost")
+
+    store = UrlCheckpoints("behaving://x")
+    store.save(NAME, [b"state"])
+    monkeypatch.setattr(behaving, "cat_file", lose)
+
+    with store.open(NAME) as file, pytest.raises(OSError, match="LibraryError: connection lost"):
+        file.read(1)
+
+
+def test_our_own_bugs_keep_their_name(behaving: type[_Store]) -> None:
+    """What makes the chunks is not the store; whoever reads the log must not look for it there."""
+
+    def failing() -> Iterator[bytes]:
+        yield b"x"
+        raise KeyError("a bug")
+
+    for puts_whole in (True, False):
+        with pytest.raises(KeyError, match="a bug"):
+            UrlCheckpoints("behaving://x", puts_whole=puts_whole).save(NAME, failing())
+    assert not behaving.store
+
+
+def test_leftovers_of_unknown_age_stay(behaving: type[_Store]) -> None:
+    """They may belong to a process that still writes."""
+    leftover = f"/x/app3/.{uuid4().hex}.tmp"
+    MemoryFileSystem.pipe_file(behaving(), leftover, b"half")
+    behaving.behaviour = "knows no times"
+
+    assert UrlCheckpoints("behaving://x").names("") == []
+    assert leftover in behaving.store
+
+
+def test_old_leftovers_are_removed(behaving: type[_Store]) -> None:
+    """A crash in the middle of a save leaves one."""
+    old, young = (f"/x/app3/.{each}.tmp" for each in ("old", "young"))
+    for path in (old, young):
+        MemoryFileSystem.pipe_file(behaving(), path, b"half")
+    behaving.store[old].modified = datetime(2000, 1, 1, tzinfo=UTC)
+
+    UrlCheckpoints("behaving://x")
+
+    assert [*behaving.store] == [young]
+
+
+def test_a_large_file_is_read_in_few_requests(
+    behaving: type[_Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs a round trip to another machine."""
+    requests = []
+
+    def cat_file(store: _Store, path: str, **wanted: int) -> Any:
+        requests.append(wanted)
+        return MemoryFileSystem.cat_file(store, path, **wanted)
+
+    data = bytes(range(256)) * (40 << 10)
+    store = UrlCheckpoints("behaving://x")
+    store.save(NAME, [data])
+    monkeypatch.setattr(behaving, "cat_file", cat_file)
+
+    with store.open(NAME) as file:
+        read = b"".join(iter(lambda: file.read(1000), b""))
+
+    assert read == data
+    assert len(requests) == 3
+
+
+def test_a_path_within_the_store_is_no_name(tmp_path: Path) -> None:
+    """Files of others beside ours are not ours."""
+    store = UrlCheckpoints(f"file://{tmp_path}")
+    store.save(NAME, [b"x"])
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "lost+found" / "a b").write_bytes(b"x")
+
+    assert store.names("") == [NAME]

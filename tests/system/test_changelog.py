@@ -1,0 +1,67 @@
+"""State that is there again although files of epochs were deleted by hand."""
+
+import os
+import signal
+from pathlib import Path
+
+from gearpy.bench import numbered
+from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
+from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.cluster.checkpoint_changes import stored_prefixes
+from gearpy.cluster.checkpoint_tool import StoredEpochs, verify
+from gearpy.core.coordinator_log import ChangelogPartitionManager
+from gearpy.storage.checkpoints import CheckpointStore
+from tests.system.cluster_build import eventually
+
+RATE = 4000.0
+#: Time between two epochs: nothing is stored between a look at the files and the kill.
+SETTINGS = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000", "checkpoint.changelog": "on"}
+_EXECUTORS = 2
+
+
+def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
+    """Executors rebuild the state of the same epoch from the changelog, and say so.
+
+    No epoch is lost, and no result: the numbers that records get by key go on where they were.
+    """
+    results = tmp_path / "results"
+    results.mkdir()
+    with ProcessCluster(tmp_path, workers=1, slots=32, settings=SETTINGS) as cluster:
+        signs = Signs(tmp_path / "checkpoints", results)
+        program = Path(numbered.__file__)
+        app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
+        eventually(lambda: signs.newest_shown() >= 3)
+        before = signs.newest_shown()
+        epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
+
+        deleted = _delete_older_files(tmp_path / "checkpoints")
+        os.kill(cluster.launched("executor")[0], signal.SIGKILL)
+
+        eventually(lambda: signs.newest_shown() > epoch + 1)
+        numbered.set_end(results, end := signs.end_after(RATE))
+        eventually(lambda: cluster.client.application(app_id).status == "succeeded")
+
+    verdict = numbered.check(results, end)
+    assert verdict.is_exact, [str(verdict), *verdict.wrong]
+    logs = "".join(path.read_text() for path in (tmp_path / "logs").rglob("*.log"))
+    assert logs.count("keyed state is rebuilt from") >= _EXECUTORS
+    assert any(name in logs for name in deleted)
+    assert "falls back" not in logs
+
+
+def _delete_older_files(folder: Path) -> list[str]:
+    """Delete all files of the newest epoch but those with the heads; return their names."""
+    checkpoints = CheckpointStore(folder)
+    (prefix,) = stored_prefixes(checkpoints)
+    stored = StoredEpochs(checkpoints, prefix)
+    (manifest,) = stored.find()
+    assert ChangelogPartitionManager(stored.state).read().keys() == {
+        task for file in manifest.changelog for task in file.tasks
+    }
+    newest = {task: file for file in manifest.chain for task in file.tasks}
+    older = [file for file in manifest.chain if file not in newest.values()]
+    for file in older:
+        checkpoints.drop(file.location)
+    (verdict,) = [each for each in verify(stored) if each.epoch == manifest.epoch]
+    assert (len(verdict.damage), verdict.is_usable) == (len(older), True)
+    return [file.location for file in older]

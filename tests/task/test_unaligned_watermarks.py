@@ -1,0 +1,95 @@
+"""How far event time is at the end of an epoch, where a task does not wait for links behind."""
+
+from collections.abc import Iterator
+
+from gearpy.core.monoids import SumGroup
+from gearpy.core.window_state import Window, WindowState
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.api import Task
+from gearpy.task.persistent import PersistentTask, ValueSerializer
+from gearpy.task.snapshots import TaskState
+from tests.task.build import Bench
+
+
+class Totals(PersistentTask[WindowState[int]]):
+    """Adds numbers up in windows of 10 ms."""
+
+    def persistent_state(self) -> WindowState[int]:
+        """Return a window."""
+        return WindowState(SumGroup(), ValueSerializer(), Window(10, 10))
+
+    def process_message(self, state: WindowState[int], message: Message) -> None:
+        """Add."""
+        state.update(message.timestamp, message.value)
+
+    def process_watermark(self, state: WindowState[int], watermark_ms: int) -> Iterator[Message]:
+        """Tell what each window has come to."""
+        for window, total in state.closing(watermark_ms):
+            yield Message(total, window.end_ms - 1)
+
+
+def test_promise_of_a_later_epoch_counts_when_that_begins() -> None:
+    """Else what is read again after a restart would be late, and its window gone."""
+    bench = Bench(Totals, upstream=2).open()
+    bench.send(Message(1, 5), source=0, watermark_ms=0)
+    bench.send(Message(2, 5), source=0, epoch=2, watermark_ms=50)
+    bench.send(Message(4, 5), source=1, watermark_ms=20)
+    bench.run()
+    before = bench.target.watermark_ms
+    bench.send(source=1, epoch=2, watermark_ms=20)
+    bench.run()
+
+    again = Bench(Totals, upstream=2, epoch=2, resume=bench.snapshot(1)).open()
+    again.send(Message(2, 5), source=0, epoch=2, watermark_ms=50)
+    again.send(source=1, epoch=2, watermark_ms=20)
+    again.run()
+
+    assert before <= 0
+    assert TaskState.decode(bench.snapshot(1).head).watermark_ms == 0
+    assert bench.target.epochs == [(2, [7])]
+    assert again.target.epochs == [(2, [7])]
+
+
+def test_link_that_has_ended_ahead_ends_no_window() -> None:
+    """Its last records belong to an epoch that has not begun."""
+    bench = Bench(Totals, upstream=2).open()
+    bench.send(Message(1, 5), source=0, epoch=2, watermark_ms=MAX_MS)
+    bench.send(Message(4, 5), source=1, watermark_ms=MAX_MS)
+    bench.run()
+    before = (bench.target.values, bench.target.watermark_ms)
+    bench.send(source=1, epoch=2, watermark_ms=MAX_MS)
+    bench.run()
+
+    assert before == ([], MIN_MS)
+    assert (bench.target.values, bench.target.watermark_ms) == ([5], MAX_MS)
+
+
+def test_link_that_is_idle_ahead_holds_clocks_until_then() -> None:
+    """It may give again in the epoch that is open."""
+    bench = Bench(Totals, upstream=2).open()
+    bench.send(source=0, watermark_ms=0)
+    bench.send(source=0, epoch=2, watermark_ms=0, idle=True)
+    bench.send(source=1, watermark_ms=20)
+    bench.run()
+    before = bench.target.watermark_ms
+    bench.send(source=1, epoch=2, watermark_ms=20)
+    bench.run()
+    bench.pass_time(10)
+    bench.run()
+
+    assert before <= 0
+    assert bench.target.watermark_ms == 20
+
+
+def test_task_knows_its_epoch_when_it_starts() -> None:
+    """The first one after a restart is not 1."""
+    seen = []
+
+    class Starting(Task):
+        def on_start(self, start_time_ms: int) -> None:
+            seen.append(self.context.epoch)
+
+    Bench(Starting, epoch=5).open()
+
+    assert seen == [5]
