@@ -127,7 +127,7 @@ class AppCheckpoints:
         """
         log = self._opened
         view = EpochManifests(log.state)
-        if any(each.epoch == manifest.epoch for each in view.manifests(manifest.region)):
+        if view.has(manifest.region, manifest.epoch):
             log.append([])
         else:
             log.append(view.messages_for(manifest, manifest.offsets))

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
+from gearpy.storage.disk import sync_folder
+
 __all__ = ["PENDING_FOLDER", "Folder", "OsFolder", "Part", "PartNames", "run_in_names"]
 
 #: Spark, Hive and Arrow pass over folders whose name begins with an underscore.
@@ -107,8 +109,8 @@ class OsFolder:
         self._path.mkdir(exist_ok=True)
         self._pending.mkdir(exist_ok=True)
         with suppress(PermissionError):  # Who may not list the one above has not made this one.
-            _sync_folder(self._path.parent)
-        _sync_folder(self._path)
+            sync_folder(self._path.parent)
+        sync_folder(self._path)
 
     def pending(self) -> list[str]:
         """See `Folder`."""
@@ -160,11 +162,11 @@ class OsFolder:
 
     def sync_pending(self) -> None:
         """See `Folder`."""
-        _sync_folder(self._pending)
+        sync_folder(self._pending)
 
     def sync_shown(self) -> None:
         """See `Folder`."""
-        _sync_folder(self._path)
+        sync_folder(self._path)
 
 
 class Part(NamedTuple):
@@ -252,11 +254,3 @@ def _files_in(folder: Path) -> list[str]:
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         return [each.name for each in entries if each.is_file()]
     return []
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final, SupportsIndex, TypeAlias, TypedDict
 
 from gearpy.connectors.stamps import each
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.disk import sync_folder
 from gearpy.task.api import Batch, Sink, SinkWriter
 
 __all__ = ["FileSink", "FileWriter", "LinesOf", "WrittenPlace", "json_lines", "text_lines"]
@@ -131,7 +132,7 @@ class FileWriter(SinkWriter):
         if size != self._durable:
             os.fsync(self._opened.fileno())
             if self._durable < 0:
-                _sync_folder(self._path.resolve().parent)
+                sync_folder(self._path.resolve().parent)
             self._durable = size
         return {"size": size}
 
@@ -193,14 +194,6 @@ def _is_regular(path: Path) -> bool:
 
 def _is_special(mode: int) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISDIR(mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def text_lines(operator: str, values: Sequence[Any]) -> bytes:

@@ -159,10 +159,15 @@ class EpochManifests:
             MessageDraft(EPOCH, _epoch_key(manifest.region, manifest.epoch), values),
         ]
 
+    def has(self, region: int, epoch: int) -> bool:
+        """Tell whether an epoch is complete, without looking at what it needs."""
+        return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
+
     def drop_messages(self, region: int, epoch: int) -> list[MessageDraft]:
         """Return what to append when an epoch is not to be gone back to any more."""
-        key = _epoch_key(region, epoch)
-        return [delete_message(EPOCH, key)] if self._state.find(EPOCH, key) else []
+        if not self.has(region, epoch):
+            return []
+        return [delete_message(EPOCH, _epoch_key(region, epoch))]
 
     def _manifest(self, message: CoordinatorMessage) -> Manifest:
         data = message.understood().get("manifest")

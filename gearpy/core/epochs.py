@@ -22,9 +22,7 @@ __all__ = [
     "EpochCoordinator",
     "Manifest",
     "decode_manifest",
-    "decode_snapshots",
     "encode_manifest",
-    "encode_snapshots",
     "merged",
 ]
 
@@ -85,31 +83,6 @@ def decode_manifest(data: bytes) -> Manifest:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(f"malformed manifest of an epoch: {error}") from error
-
-
-_SNAPSHOTS: Final = msgspec.msgpack.Decoder(tuple[int, dict[int, bytes]])
-_SNAPSHOTS_VERSION: Final = 1
-
-
-def encode_snapshots(snapshots: Mapping[TaskId, bytes]) -> bytes:
-    """Return what one executor stores for an epoch: the snapshot of each of its tasks."""
-    packed = {task.packed(): snapshots[task] for task in sorted(snapshots)}
-    return msgspec.msgpack.encode((_SNAPSHOTS_VERSION, packed))
-
-
-def decode_snapshots(data: bytes) -> dict[TaskId, bytes]:
-    """Return what `encode_snapshots` was given.
-
-    Raises:
-        ProtocolError: it is something else, or of another version of gearpy.
-    """
-    try:
-        version, packed = _SNAPSHOTS.decode(data)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"malformed snapshots: {error}") from error
-    if version != _SNAPSHOTS_VERSION:
-        raise ProtocolError(f"snapshots of version {version}, expected {_SNAPSHOTS_VERSION}")
-    return {TaskId.unpack(task): snapshot for task, snapshot in packed.items()}
 
 
 class Cut(NamedTuple):

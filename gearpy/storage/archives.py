@@ -23,6 +23,7 @@ from typing import IO, BinaryIO, Final
 
 from gearpy.config.daemons import ArtifactConfig
 from gearpy.errors import ConfigError
+from gearpy.storage.disk import sync_folder
 
 __all__ = ["SUFFIXES", "ArtifactLimits", "check_filename", "unpack"]
 
@@ -190,11 +191,7 @@ def _make_folders(folder: Path, target: Path) -> None:
 
 def _sync_folders(folder: Path) -> None:
     for root, _, _ in os.walk(folder):
-        number = os.open(root, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+        sync_folder(Path(root))
 
 
 # -- what an archive says of itself ----------------------------------------------------------

@@ -18,6 +18,7 @@ from gearpy.messages.client import (
     UploadArtifact,
 )
 from gearpy.messages.cluster import Refused
+from gearpy.storage.disk import sync_folder
 
 __all__ = [
     "ARTIFACT_QUESTIONS",
@@ -191,7 +192,7 @@ class ArtifactStore:
         with upload.path.open("ab") as file:
             os.fsync(file.fileno())
         upload.path.rename(self._path(sha256))
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
         self._sound.add(sha256)
         self._end(sha256, upload)
 
@@ -273,12 +274,3 @@ class ArtifactDesk:
 
 def _unknown(sha256: str) -> ConfigError:
     return ConfigError(f"the master has no artifact {sha256[:12]}: submit the program again")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new name in a folder is on disk."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -17,7 +17,7 @@ from gearpy.errors import ConfigError
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["TEMPORARY", "Disk", "FolderDisk", "MemoryDisk", "replace"]
+__all__ = ["TEMPORARY", "Disk", "FolderDisk", "MemoryDisk", "replace", "sync_folder"]
 
 #: Ends the name of a file that is not complete yet.
 TEMPORARY: Final = ".tmp"
@@ -114,7 +114,7 @@ class FolderDisk:
         self._make(folder.parent)
         with suppress(FileExistsError):
             folder.mkdir(mode=_FOLDER_MODE)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
     def lock(self) -> None:
         """See `Disk`."""
@@ -174,7 +174,7 @@ class FolderDisk:
 
     def sync_names(self) -> None:
         """See `Disk`."""
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
 
     def _handle(self, name: str) -> int:
         # One handle from the write to the sync: a new one might not hear of an error before it.
@@ -190,7 +190,8 @@ class FolderDisk:
             os.close(handle)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

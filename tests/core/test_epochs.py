@@ -14,9 +14,7 @@ from gearpy.core.epochs import (
     EpochCoordinator,
     Manifest,
     decode_manifest,
-    decode_snapshots,
     encode_manifest,
-    encode_snapshots,
     merged,
 )
 from gearpy.errors import ProtocolError
@@ -360,30 +358,6 @@ def test_other_bytes_are_no_manifest(data: bytes) -> None:
     """The text says what they were taken for."""
     with pytest.raises(ProtocolError, match="malformed manifest"):
         decode_manifest(data)
-
-
-def test_snapshots_come_back_from_bytes() -> None:
-    """In any order, also none."""
-    snapshots = {TaskId(1, 2): b"x", TaskId(0, 1): b""}
-
-    assert decode_snapshots(encode_snapshots(snapshots)) == snapshots
-    assert decode_snapshots(encode_snapshots({})) == {}
-
-
-def test_snapshots_of_another_version_are_refused() -> None:
-    """With both versions in the text."""
-    data = encode_snapshots({})
-    assert data[1] == 1
-
-    with pytest.raises(ProtocolError, match="snapshots of version 2, expected 1"):
-        decode_snapshots(data[:1] + b"\x02" + data[2:])
-
-
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x93\x01\x80\x80"])
-def test_other_bytes_are_no_snapshots(data: bytes) -> None:
-    """The text says what they were taken for."""
-    with pytest.raises(ProtocolError, match="malformed snapshots"):
-        decode_snapshots(data)
 
 
 def test_segments_of_the_changelog_stand_beside_the_files() -> None:
