@@ -29,6 +29,7 @@ __all__ = ["FAULTS", "SeedResult", "run_seed", "run_seeds", "run_task_seed"]
 
 _FAULTS_MAX: Final = 12
 _WITHIN_MS: Final = 300_000
+_FREE_WITHIN_MS: Final = 60_000
 _DAMAGED: Final = "file damaged"
 _CUTS: Final[tuple[EpochCut, ...]] = ("position", "position", "event-time")
 
@@ -231,7 +232,11 @@ def run_seed(seed: int) -> SeedResult:
     result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
     result.restarts = summary.progress.restarts if summary is not None else 0
     may_retract = any(fault.endswith(_DAMAGED) for fault in result.faults)
-    result.problem = _end_problem(summary) or _answer_problem(app, may_retract=may_retract)
+    result.problem = (
+        _end_problem(summary)
+        or _answer_problem(app, may_retract=may_retract)
+        or _slots_problem(cluster)
+    )
     return result
 
 
@@ -253,6 +258,12 @@ def _end_problem(summary: ApplicationSummary | None) -> str:
     if summary.status != "succeeded":
         return f"{summary.status}: {summary.cause.cause if summary.cause else ''}"
     return ""
+
+
+def _slots_problem(cluster: ClusterSimulation) -> str:
+    """See that nothing is taken any more: what leaks slots stalls a cluster one day."""
+    taken = cluster.run_until_free(within_ms=_FREE_WITHIN_MS)
+    return f"slots that are still taken, by worker: {taken}" if taken else ""
 
 
 def _answer_problem(app: SimulatedApp, *, may_retract: bool) -> str:

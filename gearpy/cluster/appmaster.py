@@ -63,7 +63,7 @@ from gearpy.messages.cluster import (
     RegisterAppMaster,
     RequestResource,
     ResourceAllocated,
-    ResourceUpdate,
+    ReturnResource,
     ShutdownExecutor,
     ValueStored,
 )
@@ -364,14 +364,19 @@ class AppMasterActor(Actor[_Message]):
                 self._tell_master(
                     RequestResource(
                         app_id=self._app_id,
+                        launch=self._launch.launch,
                         slots=command.slots,
                         executors=command.executors,
-                        launch=self._launch.launch,
                     )
                 )
             case Release():
                 self._tell_master(
-                    ResourceUpdate(worker_id=command.worker_id, released_slots=command.slots)
+                    ReturnResource(
+                        app_id=self._app_id,
+                        launch=self._launch.launch,
+                        worker_id=command.worker_id,
+                        slots=command.slots,
+                    )
                 )
             case Launch():
                 self._launch_executor(command)

@@ -42,7 +42,8 @@ from gearpy.core.master_commands import (
 from gearpy.core.registry import TERMINAL
 from gearpy.core.restart import RestartPolicy
 from gearpy.core.scheduling import Priority, ResourceRequest, SlotScheduler
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId, address_of
+from gearpy.core.slots import Grant, SlotLedger
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.messages.client import (
     QuarantinedList,
     ReplayQuarantined,
@@ -68,6 +69,7 @@ from gearpy.messages.cluster import (
     RequestResource,
     ResourceAllocated,
     ResourceUpdate,
+    ReturnResource,
     RunningExecutor,
     ShutdownAccepted,
     ShutdownApplication,
@@ -94,8 +96,9 @@ class _Tick:
 _Request: TypeAlias = (
     SubmitApplication | ShutdownApplication | RestartApplication | ReplayQuarantined
 )
+_SlotNews: TypeAlias = RequestResource | ReturnResource
 _AppMasterNews: TypeAlias = (
-    RegisterAppMaster | RequestResource | ApplicationStatusChanged | PutValue | Quarantine
+    RegisterAppMaster | _SlotNews | ApplicationStatusChanged | PutValue | Quarantine
 )
 _WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
 #: What a master is told and asked.
@@ -119,12 +122,11 @@ class MasterActor(Actor[MasterMailbox]):
         self._config = config
         self._store = MasterStore(log, snapshot_records=config.master.snapshot_records, rng=rng)
         self._state = self._store.state
-        self._scheduler = SlotScheduler()
+        self._slots = SlotLedger(grant_timeout_ms=config.executor.start_timeout_s * 1000)
+        self._scheduler = SlotScheduler(self._slots)
         self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
         self._contacts = MasterContacts(post, lambda: self.context)
-        self._workers = MasterWorkers(
-            self._store, self._app_masters, self._scheduler, self._contacts
-        )
+        self._workers = MasterWorkers(self._store, self._app_masters, self._slots, self._contacts)
         self._answers = MasterAnswers(
             self._state, self._app_masters, self._scheduler, self._workers.paths
         )
@@ -140,10 +142,11 @@ class MasterActor(Actor[MasterMailbox]):
         match message:
             case _Tick():
                 self._timer = None
-                self._do(self._app_masters.on_tick(self._now()))
+                self._on_tick(self._now())
             case (
                 RegisterAppMaster()
                 | RequestResource()
+                | ReturnResource()
                 | ApplicationStatusChanged()
                 | PutValue()
                 | Quarantine()
@@ -233,13 +236,23 @@ class MasterActor(Actor[MasterMailbox]):
 
     # -- workers and slots -----------------------------------------------------------------
 
+    def _on_tick(self, now: Times) -> None:
+        for grant in self._slots.on_tick(now.now_ms):
+            _log.warning(
+                "application %s did not use %s slots of worker %s",
+                grant.app_id,
+                grant.slots,
+                grant.worker_id,
+            )
+        self._do(self._app_masters.on_tick(now))
+
     def _on_worker_news(self, message: _WorkerNews) -> None:
         match message:
             case RegisterWorker():
                 master, now = self._own_path(), self._now()
                 self._do(self._workers.register(message, master=master, now=now))
             case ResourceUpdate():
-                self._scheduler.release(message.worker_id, message.released_slots)
+                self._workers.on_update(message)
             case ExecutorLaunchRejected():
                 cause = f"it was not started: {message.reason}"
                 self._on_gone(message.app_id, message.launch, cause)
@@ -250,21 +263,22 @@ class MasterActor(Actor[MasterMailbox]):
         self._allocate()
 
     def _allocate(self) -> None:
-        for app_id, worker_id, slots in self._scheduler.allocate():
-            if self._app_masters.phase(app_id) == "waiting-for-slot":
-                self._launch_app_master(app_id, worker_id)
-            elif not self._give(app_id, worker_id, slots):
-                self._scheduler.release(worker_id, slots)
-                self._scheduler.cancel(app_id)  # It asks anew when it is back.
+        for grant in self._scheduler.allocate(self.context.now_ms()):
+            if self._app_masters.phase(grant.app_id) == "waiting-for-slot":
+                self._launch_app_master(grant)
+            elif not self._give(grant):
+                self._slots.give_back(grant)
+                self._scheduler.cancel(grant.app_id)  # It asks anew when it is back.
+        self._set_timer()
 
-    def _give(self, app_id: AppId, worker_id: WorkerId, slots: int) -> bool:
-        path = self._app_masters.path(app_id)
+    def _give(self, grant: Grant) -> bool:
+        path = self._app_masters.path(grant.app_id)
         if path is None:
             return False
-        worker = self._workers.paths[worker_id]
-        allocation = Allocation(worker_id=worker_id, worker=worker, slots=slots)
+        worker = self._workers.paths[grant.worker_id]
+        allocation = Allocation(worker_id=grant.worker_id, worker=worker, slots=grant.slots)
         return self._contacts.tell(
-            path, ResourceAllocated(app_id=app_id, allocations=(allocation,))
+            path, ResourceAllocated(app_id=grant.app_id, allocations=(allocation,))
         )
 
     def _own_path(self) -> ActorPath:
@@ -272,16 +286,19 @@ class MasterActor(Actor[MasterMailbox]):
         here = self.context.self_ref.path
         return ActorPath(address_of(here.node), here.name)
 
-    def _launch_app_master(self, app_id: AppId, worker_id: WorkerId) -> None:
+    def _launch_app_master(self, grant: Grant) -> None:
+        app_id, worker_id = grant.app_id, grant.worker_id
         request, now = self._state.request_of(app_id), self._now()
         assert request is not None
         command = LaunchAppMaster(app_id=app_id, worker_id=worker_id, at_ms=now.wall_ms)
         (launch,) = self._commit(command)
+        assert launch == grant.launch, grant
         self._app_masters.on_launched(app_id, now)
         message = LaunchExecutor(
             app_id=app_id,
             executor_id=MASTER_EXECUTOR,
             launch=launch,
+            app_master=launch,
             slots=_APP_MASTER_SLOTS,
             name=request.name,
             artifact=request.artifact,
@@ -291,10 +308,8 @@ class MasterActor(Actor[MasterMailbox]):
             checkpoints=prefix_of(self._state.cluster_id, app_id),
             resume_from=request.resume_from,
         )
-        if self._contacts.tell(self._workers.paths[worker_id], message):
-            self._set_timer()
-        else:
-            self._scheduler.release(worker_id, _APP_MASTER_SLOTS)
+        if not self._contacts.tell(self._workers.paths[worker_id], message):
+            self._slots.give_back(grant)
             self._on_gone(app_id, launch, f"worker {worker_id} cannot be reached")
 
     # -- app masters -----------------------------------------------------------------------
@@ -303,8 +318,8 @@ class MasterActor(Actor[MasterMailbox]):
         match message:
             case RegisterAppMaster():
                 self._register_app_master(message)
-            case RequestResource():
-                self._request(message)
+            case RequestResource() | ReturnResource():
+                self._on_slot_news(message)
             case ApplicationStatusChanged():
                 self._on_status(message)
             case PutValue():
@@ -316,9 +331,13 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _register_app_master(self, message: RegisterAppMaster) -> None:
         app_id, path = message.app_id, message.app_master
+        is_again = self._app_masters.path(app_id) is not None
         if not self._app_masters.on_registered(app_id, message.launch, path):
             self._send_away(app_id, message.launch)
             return
+        if is_again:  # It was cut off: what it was granted meanwhile did not reach it.
+            self._slots.on_app_master_over(app_id)
+            self._allocate()
         self._set_timer()
         self._contacts.watch(path)
         values = self._state.values(app_id)
@@ -326,17 +345,24 @@ class MasterActor(Actor[MasterMailbox]):
         if not self._contacts.tell(path, answer):
             self._on_unreachable(app_id, "")
 
-    def _request(self, message: RequestResource) -> None:
-        if message.launch and not self._app_masters.is_current(message.app_id, message.launch):
-            self._send_away(message.app_id, message.launch)
+    def _on_slot_news(self, message: _SlotNews) -> None:
+        app_id, launch = message.app_id, message.launch
+        if not self._app_masters.is_current(app_id, launch):
+            self._send_away(app_id, launch)
             return
-        if self._app_masters.path(message.app_id) is None:
-            return  # It asks again when it has registered.
-        self._scheduler.cancel(message.app_id)
-        self._scheduler.request(
-            ResourceRequest(app_id=message.app_id, slots=message.slots, executors=message.executors)
-        )
+        if isinstance(message, ReturnResource):
+            self._slots.give_back(Grant(app_id, launch, message.worker_id, message.slots))
+        elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
+            self._scheduler.cancel(app_id)
+            self._request(app_id, launch, message)
         self._allocate()
+
+    def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
+        self._scheduler.request(
+            ResourceRequest(
+                app_id=app_id, launch=launch, slots=message.slots, executors=message.executors
+            )
+        )
 
     def _on_status(self, message: ApplicationStatusChanged) -> None:
         known = self._state.get(message.app_id)
@@ -425,13 +451,15 @@ class MasterActor(Actor[MasterMailbox]):
                 case _:
                     assert_never(action)
         self._allocate()
-        self._set_timer()
 
     def _request_slot(self, action: RequestSlot) -> None:
+        newest = self._state.newest_launch(action.app_id)
         self._scheduler.request(
             ResourceRequest(
                 app_id=action.app_id,
+                launch=1 if newest is None else newest.number + 1,
                 slots=_APP_MASTER_SLOTS,
+                is_for_app_master=True,
                 priority=Priority.HIGH,
                 avoid=action.avoid,
             )
@@ -440,7 +468,7 @@ class MasterActor(Actor[MasterMailbox]):
     def _record_loss(self, action: RecordLoss) -> None:
         app_id, launch = action.app_id, action.launch
         _log.warning("app master of application %s is lost: %s", app_id, action.cause)
-        self._scheduler.cancel(app_id)  # What it asked for; the next one asks anew.
+        self._take_back(app_id)  # The next one asks anew.
         known = self._state.get(app_id)
         self._commit(
             LoseAppMaster(
@@ -456,13 +484,22 @@ class MasterActor(Actor[MasterMailbox]):
             self._end(known, "failed", cause=ErrorCard(cause=action.cause))
 
     def _kill(self, action: Kill) -> None:
-        gone = RunningExecutor(
-            app_id=action.app_id,
+        gone = self._app_master_of(action.app_id, action.launch)
+        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
+
+    def _app_master_of(self, app_id: AppId, launch: int) -> RunningExecutor:
+        return RunningExecutor(
+            app_id=app_id,
             executor_id=MASTER_EXECUTOR,
-            launch=action.launch,
+            launch=launch,
+            app_master=launch,
             slots=_APP_MASTER_SLOTS,
         )
-        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
+
+    def _take_back(self, app_id: AppId) -> None:
+        """End what an app master asked for, and what it was granted and has not used."""
+        self._scheduler.cancel(app_id)
+        self._slots.on_app_master_over(app_id)
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -483,14 +520,13 @@ class MasterActor(Actor[MasterMailbox]):
         newest = self._state.newest_launch(app_id)
         result = self._commit(*commands, *([and_then] if and_then else []))[-1]
         self._app_masters.on_ended(app_id)
-        self._scheduler.cancel(app_id)
+        self._take_back(app_id)
         if path is not None:
             self._contacts.unwatch(path)
         if newest is not None and not newest.is_lost:
-            running = RunningExecutor(
-                app_id=app_id, executor_id=MASTER_EXECUTOR, launch=newest.number, slots=0
-            )
-            self._workers.stop_executor(newest.worker_id, running, reason=status, kill=False)
+            ended = self._app_master_of(app_id, newest.number)
+            self._workers.stop_executor(newest.worker_id, ended, reason=status, kill=False)
+        self._allocate()
         return result
 
     def _ending(
@@ -519,7 +555,8 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _set_timer(self) -> None:
         """Have the next tick when something is due, and none before."""
-        due_ms = self._app_masters.next_due_ms
+        dues = (self._app_masters.next_due_ms, self._slots.next_due_ms)
+        due_ms = min((each for each in dues if each is not None), default=None)
         if self._timer is not None:
             if self._timer[0] == due_ms:
                 return

@@ -6,10 +6,11 @@ from gearpy.cluster.master_contacts import MasterContacts
 from gearpy.cluster.master_store import MasterStore
 from gearpy.core.app_masters import AppMasters, KeeperAction, Times
 from gearpy.core.master_commands import AddWorker
-from gearpy.core.scheduling import SlotScheduler
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, WorkerId
+from gearpy.core.slots import SlotLedger
+from gearpy.ids import ActorPath, WorkerId
 from gearpy.messages.cluster import (
     RegisterWorker,
+    ResourceUpdate,
     RunningExecutor,
     ShutdownExecutor,
     WorkerRegistered,
@@ -30,12 +31,12 @@ class MasterWorkers:
         self,
         store: MasterStore,
         app_masters: AppMasters,
-        scheduler: SlotScheduler,
+        slots: SlotLedger,
         contacts: MasterContacts,
     ) -> None:
         self._store = store
         self._app_masters = app_masters
-        self._scheduler = scheduler
+        self._slots = slots
         self._contacts = contacts
         self._paths: dict[WorkerId, ActorPath] = {}
 
@@ -53,11 +54,9 @@ class MasterWorkers:
     ) -> list[KeeperAction]:
         """Take a worker, perhaps once more, and answer it before all else."""
         known = self.at(message.worker)
-        if known and message.worker_id is None:  # It had no answer yet.
-            worker_id = known[0]
-            self._scheduler.on_worker(worker_id, total=message.slots, free=message.slots)
-        else:
-            worker_id = self._take(message)
+        has_no_answer = bool(known) and message.worker_id is None  # But has registered before.
+        worker_id = known[0] if has_no_answer else self._take(message)
+        self._slots.on_worker(worker_id, total=message.slots, running=message.running)
         self._contacts.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master)
         if not self._contacts.tell(message.worker, answer):
@@ -67,8 +66,15 @@ class MasterWorkers:
     def on_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
-        self._scheduler.on_worker_lost(worker_id)
+        self._slots.on_worker_lost(worker_id)
         return self._app_masters.on_worker_lost(worker_id, now)
+
+    def on_update(self, message: ResourceUpdate) -> None:
+        """Take what has changed on a worker; end what begins too late."""
+        for each in message.refused:
+            self._slots.on_refused(message.worker_id, each)
+        for each in self._slots.on_running(message.worker_id, message.running):
+            self._end_unwanted(message.worker_id, each)
 
     def stop_executor(
         self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
@@ -93,8 +99,6 @@ class MasterWorkers:
         if old is not None and old != message.worker:
             self._contacts.unwatch(old)
         self._paths[worker_id] = message.worker
-        slots = [each.slots for each in message.running]
-        self._scheduler.on_worker_again(worker_id, total=message.slots, running=slots)
         return worker_id
 
     def _compare(
@@ -103,14 +107,14 @@ class MasterWorkers:
         """Compare what a worker runs with what it should run."""
         is_stranger = message.worker_id != worker_id
         for each in message.running:
-            if is_stranger or not self._is_wanted(each):
-                reason = f"application {each.app_id} has ended, or runs elsewhere"
-                self.stop_executor(worker_id, each, reason=reason, kill=True)
+            self._end_unwanted(worker_id, each, is_stranger=is_stranger)
         if is_stranger:
             return []
         return self._app_masters.on_worker_again(worker_id, message.running, now)
 
-    def _is_wanted(self, running: RunningExecutor) -> bool:
-        if running.executor_id == MASTER_EXECUTOR:
-            return self._app_masters.is_current(running.app_id, running.launch)
-        return self._store.state.is_living(running.app_id)
+    def _end_unwanted(
+        self, worker_id: WorkerId, running: RunningExecutor, *, is_stranger: bool = False
+    ) -> None:
+        if is_stranger or self._app_masters.is_over(running.app_id, running.app_master):
+            reason = f"application {running.app_id} has ended, or runs elsewhere"
+            self.stop_executor(worker_id, running, reason=reason, kill=True)

@@ -10,6 +10,7 @@ from gearpy.messages.cluster import (
     Quarantine,
     RegisterAppMaster,
     RequestResource,
+    ReturnResource,
     ShutdownExecutor,
 )
 from gearpy.wire.keys import CLUSTER, Principal
@@ -20,6 +21,7 @@ __all__ = ["may_send"]
 _OF_APP_MASTERS: Final = (
     RegisterAppMaster,
     RequestResource,
+    ReturnResource,
     ApplicationStatusChanged,
     PutValue,
     Quarantine,

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Ref
@@ -29,7 +29,7 @@ __all__ = ["Drain", "ExecutorLauncher", "Launched", "WorkerActor", "WorkerSettin
 _log = logging.getLogger(__name__)
 
 _RETRY_MS: Final = 1000
-_UNREPORTED_MAX: Final = 1000  # Ends of app masters that no master has heard of yet.
+_UNREPORTED_MAX: Final = 1000  # Ends of app masters, or refusals, that no master knows of yet.
 
 _Key: TypeAlias = tuple[AppId, ExecutorId]
 
@@ -108,14 +108,10 @@ _Message: TypeAlias = WorkerMessage | ReadLog | Drain | _Ended | _LookForMaster 
 
 @dataclass(slots=True)
 class _Running:
-    """One executor, and a newer launch of it that waits for its end.
-
-    ``is_counted``: the master at hand knows that its slots are taken.
-    """
+    """One executor, and a newer launch of it that waits for its end."""
 
     message: LaunchExecutor
     launched: Launched
-    is_counted: bool
     successor: LaunchExecutor | None = None
 
     @property
@@ -131,16 +127,14 @@ class _Running:
 class _Search:
     """Looking for a master; ``until_ms`` is None for a worker that never had any.
 
-    ``released`` are the slots of executors that have ended since the registration was sent that
-    may be answered. ``has_launched``: since then one was to start whose slots were granted by the
-    master that has this registration, or by the one before it; nobody here can tell which.
+    ``has_changed``: since it began something was started or refused, or has ended. The master
+    that answers may not know of it.
     """
 
     timer: Cancellable
     until_ms: int | None
     tries: int = 0
-    released: list[int] = field(default_factory=list)
-    has_launched: bool = False
+    has_changed: bool = False
 
 
 class WorkerActor(Actor[_Message]):
@@ -173,6 +167,7 @@ class WorkerActor(Actor[_Message]):
         self._worker_id: WorkerId | None = None
         self._running: dict[_Key, _Running] = {}
         self._unreported: deque[ExecutorExited] = deque(maxlen=_UNREPORTED_MAX)
+        self._refused: deque[RunningExecutor] = deque(maxlen=_UNREPORTED_MAX)
         self._lost_app_masters: set[ActorPath] = set()
         self._ended_app_masters: set[AppId] = set()
         self._is_draining = False
@@ -246,24 +241,30 @@ class WorkerActor(Actor[_Message]):
         """Register with all that runs, after the news that this leaves out."""
         for exited in self._unreported:
             self._post.tell(master, exited)
-        if self._worker_id is not None:  # Else a master that has it already counts on as it did.
-            search.released.clear()
-        search.has_launched = False
-        self._tell_what_runs(master)
-
-    def _tell_what_runs(self, master: ActorPath) -> None:
-        for each in self._running.values():
-            each.is_counted = True
-        running = tuple(_brief(each.message) for each in self._running.values())
         self._post.tell(
             master,
             RegisterWorker(
                 worker=self.context.self_ref.path,
                 slots=self._slots,
                 worker_id=self._worker_id,
-                running=running,
+                running=self._what_runs(),
             ),
         )
+
+    def _what_runs(self) -> tuple[RunningExecutor, ...]:
+        return tuple(_brief(each.message) for each in self._running.values())
+
+    def _tell_change(self) -> None:
+        """Tell the master what runs now; one that is being looked for hears it later."""
+        if self._search is not None:
+            self._search.has_changed = True
+            return
+        assert self._worker_id is not None, "a master has this worker"
+        update = ResourceUpdate(
+            worker_id=self._worker_id, running=self._what_runs(), refused=tuple(self._refused)
+        )
+        self._refused.clear()
+        self._post.tell(self._master, update)
 
     def _on_registered(self, message: WorkerRegistered) -> None:
         search = self._search
@@ -274,10 +275,8 @@ class WorkerActor(Actor[_Message]):
         is_first, self._search = self._worker_id is None, None
         self._worker_id, self._master = message.worker_id, message.master
         self._unreported.clear()
-        for slots in search.released:
-            self._release(slots)
-        if search.has_launched:
-            self._tell_what_runs(self._master)
+        if search.has_changed:
+            self._tell_change()
         self._watched = ref
         self.context.watch(ref)
         self._tell_that_it_is_ready(is_first=is_first)
@@ -312,17 +311,7 @@ class WorkerActor(Actor[_Message]):
     def _free_slots(self) -> int:
         return self._slots - sum(each.slots for each in self._running.values())
 
-    @property
-    def _knows_who_granted(self) -> bool:
-        """Whether slots of a launch were granted by the master that counts them.
-
-        Of a worker that never had a master only the one that it is registering with can have.
-        """
-        return self._search is None or self._worker_id is None
-
     def _on_launch(self, message: LaunchExecutor) -> None:
-        if self._search is not None and not self._knows_who_granted:
-            self._search.has_launched = True
         running = self._running.get((message.app_id, message.executor_id))
         free = self._free_slots + (running.slots if running else 0)
         if running is not None and message.launch == running.newest.launch:
@@ -337,6 +326,7 @@ class WorkerActor(Actor[_Message]):
             self._replace(running, message)
         else:
             self._start(message)
+        self._tell_change()
 
     def _replace(self, running: _Running, message: LaunchExecutor) -> None:
         """Start it when the older launch, which nobody wants any more, has ended."""
@@ -355,7 +345,7 @@ class WorkerActor(Actor[_Message]):
         except (GearpyError, OSError, RuntimeError) as error:  # The latter: no thread to be had.
             self._reject(message, str(error))
             return
-        self._running[key] = _Running(message, launched, is_counted=self._knows_who_granted)
+        self._running[key] = _Running(message, launched)
         _log.info("started launch %d of executor %d of application %d", message.launch, *key[::-1])
         if message.executor_id != MASTER_EXECUTOR:
             self._watch_app_master(message.reply_to)
@@ -367,8 +357,7 @@ class WorkerActor(Actor[_Message]):
             self.context.watch(ref)
 
     def _reject(self, message: LaunchExecutor, reason: str) -> None:
-        if self._knows_who_granted:
-            self._release(message.slots)
+        self._refused.append(_brief(message))
         self._post.tell(
             message.reply_to,
             ExecutorLaunchRejected(
@@ -388,8 +377,8 @@ class WorkerActor(Actor[_Message]):
         elif running.successor is not None and running.successor.launch == message.launch:
             successor, running.successor = running.successor, None
             self._report(successor, "")
-            if self._knows_who_granted:
-                self._release(successor.slots)
+            self._refused.append(_brief(successor))
+            self._tell_change()
 
     # -- ends ------------------------------------------------------------------------------
 
@@ -406,11 +395,10 @@ class WorkerActor(Actor[_Message]):
             message.cause or "as asked",
         )
         self._report(running.message, message.cause)
-        if running.is_counted:
-            self._release(running.message.slots)
         self._on_app_master_ended(running.message)
         if running.successor is not None:
             self._start(running.successor)
+        self._tell_change()
         self._end_if_drained()
 
     def _report(self, launch: LaunchExecutor, cause: str) -> None:
@@ -423,14 +411,6 @@ class WorkerActor(Actor[_Message]):
             self._post.tell(self._master, exited)
         else:
             self._unreported.append(exited)
-
-    def _release(self, slots: int) -> None:
-        if self._search is not None:
-            self._search.released.append(slots)
-        elif self._worker_id is not None:
-            self._post.tell(
-                self._master, ResourceUpdate(worker_id=self._worker_id, released_slots=slots)
-            )
 
     def _on_app_master_ended(self, launch: LaunchExecutor) -> None:
         app_id = launch.app_id
@@ -467,6 +447,8 @@ class WorkerActor(Actor[_Message]):
                 self._reject(running.successor, "the worker is being drained")
                 running.successor = None
             running.launched.stop(kill=False)
+        if self._refused:
+            self._tell_change()
         self._end_if_drained()
 
     def _end_if_drained(self) -> None:
@@ -487,5 +469,6 @@ def _brief(launch: LaunchExecutor) -> RunningExecutor:
         app_id=launch.app_id,
         executor_id=launch.executor_id,
         launch=launch.launch,
+        app_master=launch.app_master,
         slots=launch.slots,
     )

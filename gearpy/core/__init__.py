@@ -44,7 +44,7 @@ The cluster:
 - `master_state`: all that a master must not forget; `master_commands`: what changes it.
 - `app_masters`: which of them run, are launched again, or given up.
 - `checkpoint_names`: the cluster's id, where applications store, what they begin with.
-- `scheduling`: requests for slots and the workers that have them.
+- `scheduling`: requests for slots and who is served first; `slots`: who has those of a worker.
 
 Start with `dag`, then `flow`, then `clock`.
 """

@@ -155,15 +155,15 @@ class AppMasters:
 
     def is_current(self, app_id: AppId, launch: int) -> bool:
         """Whether this launch of an app master is the one to listen to; counted if not."""
-        newest = self._state.newest_launch(app_id)
-        is_current = (
-            app_id in self._kept
-            and newest is not None
-            and newest.number == launch
-            and not newest.is_lost
-        )
+        is_current = not self.is_over(app_id, launch)
         self.stale += not is_current
         return is_current
+
+    def is_over(self, app_id: AppId, launch: int) -> bool:
+        """Whether this launch of an app master was given up, or its application has ended."""
+        newest = self._state.newest_launch(app_id)
+        is_newest = newest is not None and newest.number == launch and not newest.is_lost
+        return app_id not in self._kept or not is_newest
 
     # -- applications ----------------------------------------------------------------------
 

@@ -1,15 +1,15 @@
 """Requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import NamedTuple
 
+from gearpy.core.slots import Grant, SlotLedger, WorkerSlots
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, WorkerId
 
-__all__ = ["Grant", "Priority", "Relaxation", "ResourceRequest", "SlotScheduler", "WorkerSlots"]
+__all__ = ["Priority", "Relaxation", "ResourceRequest", "SlotScheduler"]
 
 
 class Priority(IntEnum):
@@ -32,14 +32,17 @@ class Relaxation(Enum):
 class ResourceRequest:
     """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
 
-    Only a request with ``ANY`` is divided: into one part for each executor, as equal as
-    can be, which may be granted one by one. A part is never divided. On the worker to
-    ``avoid`` it is served only where no other has room.
+    ``launch`` is that of the app master that asks, or that is to be started there. Only a
+    request with ``ANY`` is divided: into one part for each executor, as equal as can be, which
+    may be granted one by one. A part is never divided. On the worker to ``avoid`` it is served
+    only where no other has room.
     """
 
     app_id: AppId
+    launch: int
     slots: int
     executors: int = 1
+    is_for_app_master: bool = False
     priority: Priority = Priority.NORMAL
     relaxation: Relaxation = Relaxation.ANY
     worker_id: WorkerId | None = None
@@ -69,28 +72,6 @@ class ResourceRequest:
         return [small + 1] * bigger + [small] * (count - bigger)
 
 
-class Grant(NamedTuple):
-    """Slots on one worker for one executor of an application."""
-
-    app_id: AppId
-    worker_id: WorkerId
-    slots: int
-
-
-@dataclass(slots=True)
-class WorkerSlots:
-    """What the scheduler knows of a worker. Used may exceed total where a worker shrank."""
-
-    total: int
-    used: int = 0
-    executors: int = 0  # Granted parts that were not released.
-
-    @property
-    def free(self) -> int:
-        """Slots that can be granted."""
-        return max(0, self.total - self.used)
-
-
 @dataclass(slots=True)
 class _Waiting:
     """A request and the parts of it that were not granted yet."""
@@ -103,51 +84,20 @@ class _Waiting:
 class SlotScheduler:
     """Gives slots of workers to requests: by priority, and older first among equals.
 
-    What does not fit waits without holding up what does. A granted slot is taken at once
-    and comes back by `release`; a worker's later reports of free slots do not count,
-    because they may be older than the grant.
+    What does not fit waits without holding up what does. A granted slot is taken in the ledger
+    at once, which knows when it is free again.
 
     Invariant: no more slots are granted than a worker has free; a request waits only while each of
     its parts left fits on no worker that it may use.
     """
 
-    def __init__(self) -> None:
-        self._workers: dict[WorkerId, WorkerSlots] = {}
+    def __init__(self, ledger: SlotLedger) -> None:
+        self._ledger = ledger
         self._queue: list[_Waiting] = []
 
-    # -- workers ---------------------------------------------------------------------------
-
-    def on_worker(self, worker_id: WorkerId, *, total: int, free: int) -> None:
-        """Add a worker, or change the size of one that is known."""
-        assert 0 <= free <= total, (free, total)
-        known = self._workers.get(worker_id)
-        if known is None:
-            self._workers[worker_id] = WorkerSlots(total=total, used=total - free)
-        else:
-            known.total = total
-
-    def on_worker_again(self, worker_id: WorkerId, *, total: int, running: Sequence[int]) -> None:
-        """Take a worker that says itself which slots are taken, whatever was known of it.
-
-        ``running`` has the slots of each of its executors.
-        """
-        self._workers[worker_id] = WorkerSlots(
-            total=total, used=sum(running), executors=len(running)
-        )
-
-    def on_worker_lost(self, worker_id: WorkerId) -> None:
-        """Forget a worker and its slots."""
-        self._workers.pop(worker_id, None)
-
-    def release(self, worker_id: WorkerId, slots: int) -> None:
-        """Give slots back that an executor has left; of an unknown worker: nothing."""
-        if worker := self._workers.get(worker_id):
-            worker.used = max(0, worker.used - slots)
-            worker.executors = max(0, worker.executors - 1)
-
     def workers(self) -> dict[WorkerId, WorkerSlots]:
-        """Return a copy of what is known of the workers, by id."""
-        return {worker: replace(self._workers[worker]) for worker in sorted(self._workers)}
+        """Return what is known of the workers, by id."""
+        return dict(sorted(self._ledger.workers.items()))
 
     # -- requests --------------------------------------------------------------------------
 
@@ -181,23 +131,25 @@ class SlotScheduler:
         free = sum(worker.free for worker in candidates.values())
         return f"needs {sum(waiting.parts)} more slots, {free} are free on the workers it may use"
 
-    def allocate(self) -> list[Grant]:
+    def allocate(self, now_ms: int) -> list[Grant]:
         """Grant what can be granted now."""
-        grants = [grant for waiting in self._queue for grant in self._serve(waiting)]
+        grants = [grant for waiting in self._queue for grant in self._serve(waiting, now_ms)]
         self._queue = [waiting for waiting in self._queue if waiting.parts]
         return grants
 
-    def _serve(self, waiting: _Waiting) -> list[Grant]:
-        grants, left = [], []
+    def _serve(self, waiting: _Waiting, now_ms: int) -> list[Grant]:
+        grants, left, request = [], [], waiting.request
         for part in waiting.parts:
             worker_id = self._best_worker(waiting, part)
             if worker_id is None:
                 left.append(part)
                 continue
-            self._workers[worker_id].used += part
-            self._workers[worker_id].executors += 1
+            grant = Grant(
+                request.app_id, request.launch, worker_id, part, request.is_for_app_master
+            )
+            self._ledger.on_granted(grant, now_ms)
             waiting.granted[worker_id] += 1
-            grants.append(Grant(waiting.request.app_id, worker_id, part))
+            grants.append(grant)
         waiting.parts = left
         return grants
 
@@ -219,8 +171,8 @@ class SlotScheduler:
             default=None,
         )
 
-    def _candidates(self, request: ResourceRequest) -> dict[WorkerId, WorkerSlots]:
+    def _candidates(self, request: ResourceRequest) -> Mapping[WorkerId, WorkerSlots]:
         if request.worker_id is None:
-            return self._workers
-        named = self._workers.get(request.worker_id)
+            return self._ledger.workers
+        named = self._ledger.workers.get(request.worker_id)
         return {} if named is None else {request.worker_id: named}

@@ -40,6 +40,7 @@ __all__ = [
     "RequestResource",
     "ResourceAllocated",
     "ResourceUpdate",
+    "ReturnResource",
     "RunningExecutor",
     "ShutdownAccepted",
     "ShutdownApplication",
@@ -318,11 +319,15 @@ class ShutdownAccepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningExecutor:
-    """An executor that a worker has started and that has not ended."""
+    """An executor that a worker has started and that has not ended.
+
+    ``app_master`` is the launch of the app master that has launched it, or that it hosts.
+    """
 
     app_id: AppId
     executor_id: ExecutorId
     launch: int
+    app_master: int
     slots: int
 
 
@@ -350,14 +355,16 @@ class WorkerRegistered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUpdate:
-    """Slots of the worker are free again; the master itself counts what it has granted.
+    """What runs on the worker has changed: ``running`` is all of it.
 
-    Gearpump: `ResourceUpdate`, which tells what is free at the worker's end, and so can be
-    older than a grant that is under way.
+    ``refused`` was to run since the last time, and was not started. Gearpump: `ResourceUpdate`,
+    which tells how many slots are free at the worker's end, and so can be older than a grant that
+    is under way.
     """
 
     worker_id: WorkerId
-    released_slots: int
+    running: tuple[RunningExecutor, ...]
+    refused: tuple[RunningExecutor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,12 +372,14 @@ class LaunchExecutor:
     """Start an executor that takes ``slots``; with id -1 it hosts the AppMaster.
 
     ``launch`` counts the launches of the app master, or of all executors of one app master: it
-    tells an executor from an earlier one with the same id.
+    tells an executor from an earlier one with the same id. ``app_master`` is the launch of the app
+    master that asks, or that is hosted.
     """
 
     app_id: AppId
     executor_id: ExecutorId
     launch: int
+    app_master: int
     slots: int
     name: str
     artifact: Artifact
@@ -492,9 +501,9 @@ class RequestResource:
     """
 
     app_id: AppId
+    launch: int
     slots: int
     executors: int
-    launch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,6 +521,16 @@ class ResourceAllocated:
 
     app_id: AppId
     allocations: tuple[Allocation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnResource:
+    """The app master of ``launch`` has no use for slots that it was granted for one executor."""
+
+    app_id: AppId
+    launch: int
+    worker_id: WorkerId
+    slots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -547,6 +566,7 @@ MasterMessage: TypeAlias = (
     | ExecutorExited
     | RegisterAppMaster
     | RequestResource
+    | ReturnResource
     | ApplicationStatusChanged
     | PutValue
     | Quarantine

@@ -19,7 +19,7 @@ from gearpy.cluster.worker import WorkerActor, WorkerSettings
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, address_of
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
@@ -143,9 +143,27 @@ class ClusterSimulation:
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return what the master knows, if it lives."""
         with suppress(GearpyError):
-            if self.master.is_alive and not self.master.system.is_paused:
+            if self._has_master:
                 return self.client.application(app_id)
         return None
+
+    def run_until_free(self, *, within_ms: int) -> dict[WorkerId, int]:
+        """Let the world go on until no slot is taken; return what still is, by worker."""
+        taken: dict[WorkerId, int] = {}
+        next_look_ms = 0
+
+        def are_free() -> bool:
+            nonlocal next_look_ms, taken
+            if self.world.now_ms < next_look_ms or not self._has_master:
+                return False
+            next_look_ms = self.world.now_ms + 50
+            with suppress(GearpyError):
+                workers = self.client.workers()
+                taken = {each.worker_id: each.slots - each.free_slots for each in workers}
+                return not any(taken.values())
+            return False
+
+        return {} if self.world.run(are_free, within_ms=within_ms) else taken
 
     def run_to_end(self, app_id: AppId, *, within_ms: int) -> ApplicationSummary | None:
         """Let the world go on until an application has ended; None if it does not in time."""
@@ -160,6 +178,10 @@ class ClusterSimulation:
             return summary is not None and summary.status not in {"pending", "active"}
 
         return self.summary(app_id) if self.world.run(is_over, within_ms=within_ms) else None
+
+    @property
+    def _has_master(self) -> bool:
+        return self.master.is_alive and not self.master.system.is_paused
 
     def _ask(self, message: Any) -> Any:
         ref = self.master.system.resolve("master")

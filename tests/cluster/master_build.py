@@ -24,6 +24,9 @@ from gearpy.messages.cluster import (
     ListWorkers,
     RegisterAppMaster,
     RegisterWorker,
+    RequestResource,
+    ResourceAllocated,
+    ResourceUpdate,
     RunningExecutor,
     SubmitApplication,
     Submitted,
@@ -38,10 +41,13 @@ __all__ = [
     "LONG_MS",
     "Cluster",
     "Role",
+    "a_request",
     "a_running",
     "a_status",
     "an_exit",
+    "an_update",
     "back",
+    "granted",
     "running",
 ]
 
@@ -208,11 +214,43 @@ def an_exit(launch: int = 1, cause: str = "exit code 3: boom") -> ExecutorExited
     return ExecutorExited(app_id=APP, executor_id=MASTER_EXECUTOR, launch=launch, cause=cause)
 
 
-def running(launch: int = 1, *, executor: int = -1, app_id: int = 1, slots: int = 1) -> Any:
-    """Return what runs on a worker."""
+def running(
+    launch: int = 1,
+    *,
+    executor: int = -1,
+    app_id: int = 1,
+    slots: int = 1,
+    app_master: int | None = None,
+) -> RunningExecutor:
+    """Return what runs on a worker, by default under the app master of the same launch."""
     return RunningExecutor(
-        app_id=AppId(app_id), executor_id=ExecutorId(executor), launch=launch, slots=slots
+        app_id=AppId(app_id),
+        executor_id=ExecutorId(executor),
+        launch=launch,
+        app_master=launch if app_master is None else app_master,
+        slots=slots,
     )
+
+
+def an_update(
+    *what: RunningExecutor, refused: tuple[RunningExecutor, ...] = (), worker: int = 0
+) -> ResourceUpdate:
+    """Return a worker's word on all that runs there."""
+    return ResourceUpdate(worker_id=WorkerId(worker), running=what, refused=refused)
+
+
+def a_request(slots: int, *, executors: int = 1, launch: int = 1) -> RequestResource:
+    """Return what an app master asks for."""
+    return RequestResource(app_id=APP, launch=launch, slots=slots, executors=executors)
+
+
+def granted(role: Role) -> list[tuple[int, int]]:
+    """Return worker and slots of all that an app master was granted."""
+    return [
+        (each.worker_id, each.slots)
+        for message in role.all(ResourceAllocated)
+        for each in message.allocations
+    ]
 
 
 def a_running(**overrides: object) -> tuple[Cluster, Role, Role]:
@@ -220,6 +258,7 @@ def a_running(**overrides: object) -> tuple[Cluster, Role, Role]:
     cluster = Cluster(**overrides)
     worker = cluster.worker()
     cluster.submit()
+    cluster.tell(an_update(running()))
     app_master = cluster.app_master(worker.last(LaunchExecutor))
     cluster.tell(a_status("active"))
     return cluster, worker, app_master

@@ -23,9 +23,7 @@ from gearpy.messages.cluster import (
     PutValue,
     Quarantine,
     Refused,
-    RequestResource,
     ResourceAllocated,
-    ResourceUpdate,
     ShutdownApplication,
     ShutdownExecutor,
     SubmitApplication,
@@ -38,10 +36,13 @@ from tests.cluster.master_build import (
     ARTIFACT,
     LONG_MS,
     Cluster,
+    a_request,
     a_running,
     a_status,
     an_exit,
+    an_update,
     back,
+    granted,
     running,
 )
 
@@ -74,7 +75,7 @@ def test_an_application_ends_and_frees_what_it_had() -> None:
     assert (cluster.summary().status, cluster.summary().progress.records_in) == ("succeeded", 7)
     stop = worker.last(ShutdownExecutor)
     assert (stop.executor_id, stop.launch, stop.kill) == (MASTER_EXECUTOR, 1, False)
-    cluster.tell(ResourceUpdate(worker_id=WorkerId(0), released_slots=1), an_exit(cause=""))
+    cluster.tell(an_exit(cause=""), an_update())
     assert cluster.free() == {0: 9}
     assert cluster.summary().status == "succeeded"
 
@@ -125,10 +126,10 @@ def test_slots_go_to_the_app_master_that_asked() -> None:
     cluster, worker, app_master = a_running()
     other = cluster.worker(slots=2)
 
-    cluster.tell(RequestResource(app_id=APP, slots=6, executors=2))
+    cluster.tell(a_request(6, executors=2))
 
-    granted = [each for got in app_master.all(ResourceAllocated) for each in got.allocations]
-    assert [(each.worker_id, each.worker, each.slots) for each in granted] == [
+    allocations = [each for got in app_master.all(ResourceAllocated) for each in got.allocations]
+    assert [(each.worker_id, each.worker, each.slots) for each in allocations] == [
         (0, worker.path, 3),
         (0, worker.path, 3),
     ]
@@ -142,17 +143,16 @@ def test_a_request_replaces_the_one_that_waits() -> None:
     cluster, _, app_master = a_running()
 
     for _ in range(3):
-        cluster.tell(RequestResource(app_id=APP, slots=20, executors=2))
+        cluster.tell(a_request(20, executors=2))
     cluster.worker(slots=40)
 
-    granted = [each for got in app_master.all(ResourceAllocated) for each in got.allocations]
-    assert sum(each.slots for each in granted) == 20
+    assert sum(slots for _, slots in granted(app_master)) == 20
 
 
 def test_slots_for_an_app_master_out_of_reach_are_released() -> None:
     """It asks again when it is back; others can have them."""
     cluster, _, app_master = a_running()
-    cluster.tell(RequestResource(app_id=APP, slots=20, executors=2))
+    cluster.tell(a_request(20, executors=2))
     cluster.system.stop(app_master.ref)
 
     cluster.worker(slots=40)

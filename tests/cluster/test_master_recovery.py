@@ -14,9 +14,6 @@ from gearpy.messages.cluster import (
     ListApplications,
     PutValue,
     RegisterWorker,
-    RequestResource,
-    ResourceAllocated,
-    ResourceUpdate,
     ShutdownApplication,
     ShutdownExecutor,
     WorkerRegistered,
@@ -26,10 +23,13 @@ from tests.cluster.master_build import (
     LONG_MS,
     Cluster,
     Role,
+    a_request,
     a_running,
     a_status,
     an_exit,
+    an_update,
     back,
+    granted,
     running,
 )
 
@@ -95,7 +95,7 @@ def test_a_launch_that_is_rejected_is_tried_again() -> None:
         app_id=APP, executor_id=MASTER_EXECUTOR, launch=1, reason="no thread"
     )
 
-    cluster.tell(ResourceUpdate(worker_id=WorkerId(0), released_slots=1), rejected)
+    cluster.tell(rejected, an_update(refused=(running(),)))
     cluster.settle(1000)
 
     assert worker.last(LaunchExecutor).launch == 2
@@ -198,19 +198,18 @@ def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
 def test_slots_are_given_to_the_app_master_that_counts() -> None:
     """One that was replaced still asks; what it asked for would go to its successor."""
     cluster, worker, _ = a_running()
-    cluster.tell(RequestResource(app_id=APP, slots=2, executors=1, launch=1))
+    cluster.tell(a_request(2))
     cluster.tell(an_exit())
     cluster.settle(1000)
     second = cluster.app_master(worker.last(LaunchExecutor))
     worker.got.clear()
 
     cluster.tell(
-        RequestResource(app_id=APP, slots=3, executors=1, launch=2),
-        RequestResource(app_id=APP, slots=5, executors=1, launch=1),
+        a_request(3, launch=2),
+        a_request(5),
     )
 
-    granted = [each.slots for got in second.all(ResourceAllocated) for each in got.allocations]
-    assert granted == [3]
+    assert granted(second) == [(0, 3)]
     stops = worker.all(ShutdownExecutor)
     assert [(each.launch, each.kill) for each in stops] == [(1, True)]
 
@@ -223,7 +222,7 @@ def test_an_app_master_of_what_is_over_is_ended() -> None:
     worker.got.clear()
 
     cluster.register(app_master, launch)
-    cluster.tell(RequestResource(app_id=APP, slots=5, executors=1))
+    cluster.tell(a_request(5))
 
     assert worker.last(ShutdownExecutor).kill
     assert cluster.free() == {0: 8}
@@ -335,7 +334,7 @@ def test_executors_of_what_is_over_are_killed_when_their_worker_is_back() -> Non
 def test_a_worker_keeps_its_id() -> None:
     """Also when it comes by another way; a repeated first registration is answered again."""
     cluster, worker, _ = a_running()
-    cluster.tell(RegisterWorker(worker=worker.path, slots=9))
+    cluster.tell(RegisterWorker(worker=worker.path, slots=9, running=(running(),)))
     assert [each.worker_id for each in worker.all(WorkerRegistered)] == [0, 0]
     assert cluster.free() == {0: 8}
 

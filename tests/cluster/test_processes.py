@@ -106,6 +106,7 @@ def a_launch(launch: int = 1, config: dict[str, str] | None = None) -> LaunchExe
         app_id=AppId(7),
         executor_id=ExecutorId(0),
         launch=launch,
+        app_master=launch,
         slots=1,
         name="a",
         artifact=Artifact(kind="memory", location="1"),
@@ -453,8 +454,8 @@ settings = ProcessSettings(
     command=(sys.executable, "-P", "-c", sys.argv[2]),
 )
 launch = LaunchExecutor(
-    app_id=AppId(7), executor_id=ExecutorId(0), launch=1, slots=1, name="a",
-    artifact=Artifact(kind="memory", location="1"), executors=1, config={},
+    app_id=AppId(7), executor_id=ExecutorId(0), launch=1, app_master=1,
+    slots=1, name="a", artifact=Artifact(kind="memory", location="1"), executors=1, config={},
     reply_to=ActorPath("", "boss"),
 )
 launcher = ProcessLauncher(settings)

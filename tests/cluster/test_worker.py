@@ -1,6 +1,6 @@
 """The worker in virtual time, with a launcher and a master that do what a test says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -161,6 +161,7 @@ def a_launch(
         app_id=APP,
         executor_id=ExecutorId(executor_id),
         launch=launch,
+        app_master=launch,
         slots=slots,
         name="a",
         artifact=Artifact(kind="memory", location="1"),
@@ -184,9 +185,20 @@ def an_exit(executor_id: int = 0, *, launch: int = 1, cause: str = "") -> Execut
     )
 
 
-def released(slots: int) -> ResourceUpdate:
-    """Return what the master is told of slots that are free again."""
-    return ResourceUpdate(worker_id=WorkerId(3), released_slots=slots)
+def a_running(executor_id: int = 0, *, slots: int = 2, launch: int = 1) -> RunningExecutor:
+    """Return how an executor is told to a master."""
+    return RunningExecutor(
+        app_id=APP,
+        executor_id=ExecutorId(executor_id),
+        launch=launch,
+        app_master=launch,
+        slots=slots,
+    )
+
+
+def an_update(*running: RunningExecutor, refused: Sequence[RunningExecutor] = ()) -> ResourceUpdate:
+    """Return what the master is told of all that runs, and of what was not started."""
+    return ResourceUpdate(worker_id=WorkerId(3), running=running, refused=tuple(refused))
 
 
 # -- slots ---------------------------------------------------------------------------------------
@@ -199,7 +211,7 @@ def test_an_executor_that_ends_frees_its_slots(scene: Scene) -> None:
     scene.end(0, "killed by signal 9 (SIGKILL)")
 
     assert scene.told("boss", ExecutorExited) == [an_exit(cause="killed by signal 9 (SIGKILL)")]
-    assert scene.told("master", ResourceUpdate) == [released(2)]
+    assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
 
 
 def test_more_than_fits_is_refused_and_counted_once(scene: Scene) -> None:
@@ -208,7 +220,11 @@ def test_more_than_fits_is_refused_and_counted_once(scene: Scene) -> None:
 
     (rejected,) = scene.told("boss", ExecutorLaunchRejected)
     assert (rejected.executor_id, rejected.reason) == (1, "2 slots asked, 1 free")
-    assert scene.told("master", ResourceUpdate) == [released(2)]
+    first = a_running(0, slots=3)
+    assert scene.told("master", ResourceUpdate) == [
+        an_update(first),
+        an_update(first, refused=[a_running(1)]),
+    ]
     assert len(scene.launcher.launched) == 1
 
 
@@ -221,7 +237,7 @@ def test_what_cannot_be_started_is_refused_with_the_reason(scene: Scene, error: 
 
     (rejected,) = scene.told("boss", ExecutorLaunchRejected)
     assert (rejected.launch, rejected.reason) == (1, "no")
-    assert scene.told("master", ResourceUpdate) == [released(2)]
+    assert scene.told("master", ResourceUpdate) == [an_update(refused=[a_running()])]
     assert scene.worker.is_alive
 
 
@@ -242,7 +258,8 @@ def test_a_newer_launch_waits_for_the_end_of_the_older(scene: Scene) -> None:
 
     assert [each.message.launch for each in scene.launcher.launched] == [1, 2]
     assert scene.told("boss", ExecutorExited) == [an_exit(launch=1)]
-    assert scene.told("master", ResourceUpdate) == [released(3)]
+    newer = a_running(launch=2, slots=4)
+    assert scene.told("master", ResourceUpdate)[-1] == an_update(newer)
 
 
 def test_slots_that_a_waiting_launch_needs_are_taken(scene: Scene) -> None:
@@ -271,6 +288,10 @@ def test_a_waiting_launch_can_be_called_off(scene: Scene) -> None:
 
     assert len(scene.launcher.launched) == 1
     assert scene.told("boss", ExecutorExited) == [an_exit(launch=2), an_exit(launch=1)]
+    assert scene.told("master", ResourceUpdate)[-2:] == [
+        an_update(a_running(), refused=[a_running(launch=2)]),
+        an_update(),
+    ]
 
 
 @pytest.mark.parametrize("kill", [True, False])
@@ -318,7 +339,7 @@ def test_masters_are_tried_in_turn() -> None:
 
 
 def test_everything_goes_on_while_the_master_is_away(scene: Scene) -> None:
-    """It is registered again with what runs, under its number; nothing is released twice."""
+    """It is registered again with what runs, under its number."""
     scene.tell(a_launch(0, slots=1), a_launch(1, slots=1))
     scene.stop("master")
     scene.end(0)
@@ -329,17 +350,17 @@ def test_everything_goes_on_while_the_master_is_away(scene: Scene) -> None:
 
     (registered,) = scene.told("master", RegisterWorker)
     assert registered.worker_id == 3
-    assert registered.running == (a_running(1, slots=1), a_running(2, slots=2))
-    assert scene.told("master", ResourceUpdate) == []
+    left = a_running(1, slots=1), a_running(2, slots=2)
+    assert registered.running == left
     assert [each.stops for each in scene.launcher.launched] == [[], [], []]
     assert len(scene.said) == 1
 
     scene.end(2)
-    assert scene.told("master", ResourceUpdate) == [released(2)]
+    assert scene.told("master", ResourceUpdate) == [an_update(*left), an_update(left[0])]
 
 
-def test_what_ends_between_registration_and_answer_is_released() -> None:
-    """The master has counted it as running."""
+def test_what_changes_between_registration_and_answer_is_told_then() -> None:
+    """The master believes what was registered; all at once, as each word is about all of it."""
     scene = Scene()
     scene.probe("master", 3)
     scene.start()
@@ -350,33 +371,17 @@ def test_what_ends_between_registration_and_answer_is_released() -> None:
     assert scene.told("master", RegisterWorker)
 
     scene.end(0)
-    scene.end(1)
+    scene.tell(a_launch(2, slots=2), a_launch(3, slots=2))
+    assert scene.told("master", ResourceUpdate) == []
     answer = WorkerRegistered(worker_id=WorkerId(3), master=silent.path)
     scene.tell(answer, answer)
 
-    assert scene.told("master", ResourceUpdate) == [released(1), released(2)]
-
-
-def test_what_begins_between_registration_and_answer_is_registered_again() -> None:
-    """This master has granted its slots, or the one before: so it is told to count anew."""
-    scene = Scene()
-    scene.probe("master", 3)
-    scene.start()
-    scene.stop("master")
-    silent = scene.probe("master")
-    scene.run(2 * SECOND_MS)
-    before = len(scene.told("master", RegisterWorker))
-    scene.tell(a_launch(0), WorkerRegistered(worker_id=WorkerId(3), master=silent.path))
-    registered = scene.told("master", RegisterWorker)[before:]
-    assert [each.running for each in registered] == [(a_running(0, slots=2),)]
-
-    scene.end(0)
-
-    assert scene.told("master", ResourceUpdate) == [released(2)]
+    left = a_running(1), a_running(2)
+    assert scene.told("master", ResourceUpdate) == [an_update(*left, refused=[a_running(3)])]
 
 
 @pytest.mark.parametrize("ends_before_the_answer", [True, False])
-def test_what_begins_before_the_first_answer_is_released(*, ends_before_the_answer: bool) -> None:
+def test_what_begins_before_the_first_answer_is_told(*, ends_before_the_answer: bool) -> None:
     """An app master can be quicker with what it was granted than the master with its answer.
 
     Slots that are never given back are missing for ever: after some restarts nothing fits.
@@ -395,8 +400,9 @@ def test_what_begins_before_the_first_answer_is_released(*, ends_before_the_answ
         scene.tell(answer)
         scene.end(0)
 
-    slots = [each.released_slots for each in scene.told("master", ResourceUpdate)]
-    assert sorted(slots) == [2, 3]
+    updates = scene.told("master", ResourceUpdate)
+    assert updates[0].refused == (a_running(1, slots=3),)
+    assert updates[-1].running == ()
 
 
 def test_a_master_that_was_away_hears_of_an_app_master_that_ended(scene: Scene) -> None:
@@ -407,7 +413,7 @@ def test_a_master_that_was_away_hears_of_an_app_master_that_ended(scene: Scene) 
     scene.probe("master", 3)
     scene.run(2 * SECOND_MS)
 
-    exited, registered = scene.got["master"]
+    exited, registered, _ = scene.got["master"]
     assert exited == an_exit(MASTER_EXECUTOR, cause="exited with code 3")
     assert isinstance(registered, RegisterWorker)
 
@@ -439,14 +445,7 @@ def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
     scene.end(0)
 
     assert scene.got["late"] == []
-    assert scene.told("master", ResourceUpdate) == [released(2)]
-
-
-def a_running(executor_id: int, *, slots: int, launch: int = 1) -> RunningExecutor:
-    """Return how an executor is told to a new master."""
-    return RunningExecutor(
-        app_id=APP, executor_id=ExecutorId(executor_id), launch=launch, slots=slots
-    )
+    assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
 
 
 # -- orphans -------------------------------------------------------------------------------------
@@ -503,7 +502,9 @@ def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
     scene.end(0)
 
     assert [str(exited.reason) for exited in scene.exits] == ["Stopped()"]
-    assert len(scene.told("master", ResourceUpdate)) == 3
+    refused = [each for told in scene.told("master", ResourceUpdate) for each in told.refused]
+    assert refused == [a_running(0, launch=2, slots=1), a_running(1, slots=1)]
+    assert scene.told("master", ResourceUpdate)[-1].running == ()
 
 
 def test_a_worker_without_executors_drains_at_once(scene: Scene) -> None:

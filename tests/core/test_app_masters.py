@@ -137,10 +137,14 @@ class Cluster:
     def again(self, worker: WorkerId, *launches: int) -> list[KeeperAction]:
         """Have a worker come back with these launches of the app master, and an executor."""
         running = [
-            RunningExecutor(app_id=APP, executor_id=MASTER_EXECUTOR, launch=launch, slots=1)
+            RunningExecutor(
+                app_id=APP, executor_id=MASTER_EXECUTOR, launch=launch, app_master=launch, slots=1
+            )
             for launch in launches
         ]
-        executor = RunningExecutor(app_id=APP, executor_id=ExecutorId(0), launch=1, slots=1)
+        executor = RunningExecutor(
+            app_id=APP, executor_id=ExecutorId(0), launch=1, app_master=1, slots=1
+        )
         return self.do(self.keeper.on_worker_again(worker, [*running, executor], self.now))
 
 

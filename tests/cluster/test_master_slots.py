@@ -1,0 +1,242 @@
+"""What a master has granted comes back, whoever dies before it is used."""
+
+from gearpy.ids import WorkerId
+from gearpy.messages.cluster import (
+    LaunchExecutor,
+    RegisterWorker,
+    ResourceAllocated,
+    ReturnResource,
+    ShutdownApplication,
+    ShutdownExecutor,
+)
+from tests.cluster.master_build import (
+    APP,
+    Cluster,
+    Role,
+    a_request,
+    a_running,
+    a_status,
+    an_exit,
+    an_update,
+    back,
+    granted,
+    running,
+)
+
+#: Both executors of an application that has eight of the nine slots, under its first app master.
+FIRST = running(1, executor=0, slots=4, app_master=1)
+SECOND = running(2, executor=1, slots=4, app_master=1)
+
+
+def a_granted(**overrides: object) -> tuple[Cluster, Role, Role]:
+    """Return a cluster with nine slots: one has the app master, eight it was granted."""
+    cluster, worker, app_master = a_running(**overrides)
+    cluster.tell(a_request(8, executors=2))
+    assert granted(app_master) == [(0, 4), (0, 4)]
+    assert cluster.free() == {0: 0}
+    return cluster, worker, app_master
+
+
+def lose(cluster: Cluster, launch: int = 1) -> None:
+    """Have an app master end, as its worker tells it."""
+    cluster.tell(an_exit(launch), an_update())
+
+
+# -- of those who are gone ---------------------------------------------------------------------
+
+
+def test_slots_of_an_app_master_that_died_go_to_its_successor() -> None:
+    """It had launched nothing in them; nobody else would ever give them back."""
+    cluster, worker, _ = a_granted()
+
+    lose(cluster)
+    assert cluster.free() == {0: 9}
+    cluster.settle(1000)
+    cluster.tell(an_update(running(2)))
+    second = cluster.app_master(worker.last(LaunchExecutor))
+    cluster.tell(a_request(8, executors=2, launch=2))
+
+    assert granted(second) == [(0, 4), (0, 4)]
+
+
+def test_slots_of_an_application_that_ended_go_to_who_waits() -> None:
+    """However it ended, and at once."""
+    for end in (ShutdownApplication(app_id=APP), a_status("failed"), a_status("succeeded")):
+        cluster, worker, _ = a_granted()
+        cluster.submit("next")
+        worker.got.clear()
+
+        cluster.master.tell(end)
+        cluster.settle()
+
+        assert worker.last(LaunchExecutor).name == "next"
+        assert cluster.free() == {0: 7}
+
+
+def test_only_what_no_executor_uses_comes_back() -> None:
+    """The other executor still runs; its slots come back with its end."""
+    cluster, _, _ = a_granted()
+    cluster.tell(an_update(running(), FIRST))
+
+    cluster.tell(an_exit(), an_update(FIRST))
+
+    assert cluster.free() == {0: 5}
+    cluster.tell(an_update())
+    assert cluster.free() == {0: 9}
+
+
+def test_a_launch_under_way_when_its_app_master_died_is_ended_and_counted_once() -> None:
+    """Its worker knows nothing of the death yet."""
+    cluster, worker, _ = a_granted()
+    lose(cluster)
+    worker.got.clear()
+
+    cluster.tell(an_update(FIRST))
+
+    assert cluster.free() == {0: 5}
+    (stop,) = worker.all(ShutdownExecutor)
+    assert (stop.executor_id, stop.launch, stop.kill) == (0, 1, True)
+    cluster.tell(an_update(FIRST), an_update(), an_update())
+    assert cluster.free() == {0: 9}
+
+
+def test_what_begins_too_late_takes_no_grant_of_the_successor() -> None:
+    """Same application, same worker, same size; but another app master."""
+    cluster, worker, _ = a_granted()
+    lose(cluster)
+    cluster.settle(1000)
+    cluster.tell(an_update(running(2)))
+    cluster.app_master(worker.last(LaunchExecutor))
+    cluster.tell(a_request(4, launch=2))
+
+    cluster.tell(an_update(running(2), FIRST))
+
+    assert cluster.free() == {0: 0}
+    cluster.tell(an_update(running(2)))
+    assert cluster.free() == {0: 4}
+
+
+# -- of those who live -------------------------------------------------------------------------
+
+
+def test_an_executor_uses_its_grant() -> None:
+    """The slots are not counted twice, neither when it begins nor when it ends."""
+    cluster, _, _ = a_granted()
+
+    cluster.tell(an_update(running(), FIRST), an_update(running(), FIRST, SECOND))
+    assert (cluster.free(), cluster.workers()[0].executors) == ({0: 0}, 3)
+    cluster.tell(an_update(running(), SECOND))
+
+    assert (cluster.free(), cluster.workers()[0].executors) == ({0: 4}, 2)
+
+
+def test_what_a_worker_refuses_is_free() -> None:
+    """As often as it is told."""
+    cluster, _, _ = a_granted()
+
+    cluster.tell(an_update(running(), refused=(FIRST,)))
+    assert cluster.free() == {0: 4}
+    cluster.tell(an_update(running(), SECOND), an_update(running(), SECOND, refused=(FIRST,)))
+
+    assert cluster.free() == {0: 4}
+
+
+def test_what_an_app_master_returns_is_free() -> None:
+    """It has got more than it needs; of a launch that is over it is not taken."""
+    cluster, worker, _ = a_granted()
+    returned = ReturnResource(app_id=APP, launch=1, worker_id=WorkerId(0), slots=4)
+
+    cluster.tell(returned)
+    assert cluster.free() == {0: 4}
+    lose(cluster)
+    cluster.tell(returned)
+
+    assert cluster.free() == {0: 9}
+    assert worker.last(ShutdownExecutor).launch == 1
+
+
+def test_grants_that_are_never_used_come_back_in_time() -> None:
+    """Whatever was lost on its way; who is slower than that is counted when it begins."""
+    cluster, _, app_master = a_granted(executor__start_timeout_seconds=5)
+
+    cluster.settle(4000)
+    assert cluster.free() == {0: 0}
+    cluster.settle(2000)
+    assert cluster.free() == {0: 8}
+
+    assert app_master.ref.is_alive
+    cluster.tell(an_update(running(), FIRST))
+    assert cluster.free() == {0: 4}
+
+
+def test_an_app_master_that_was_cut_off_gets_anew_what_it_missed() -> None:
+    """It registers again, and asks for what it has not got."""
+    cluster, worker, app_master = a_granted()
+    cluster.tell(an_update(running(), FIRST))
+
+    cluster.register(app_master, worker.last(LaunchExecutor))
+    assert cluster.free() == {0: 4}
+    app_master.got.clear()
+    cluster.tell(a_request(4))
+
+    assert granted(app_master) == [(0, 4)]
+    assert cluster.free() == {0: 0}
+
+
+# -- masters and workers that come back --------------------------------------------------------
+
+
+def test_a_new_master_counts_what_runs_and_what_begins() -> None:
+    """What the one before had granted it does not know."""
+    cluster, worker, _ = a_granted()
+    cluster.tell(an_update(running(), FIRST))
+    cluster.restart()
+
+    cluster.tell(an_update(running(), FIRST))  # It comes before the worker has registered.
+    assert cluster.free() == {}
+    back(cluster, worker, running(), FIRST)
+    assert cluster.free() == {0: 4}
+    cluster.tell(an_update(running(), FIRST, SECOND))
+    assert cluster.free() == {0: 0}
+    cluster.tell(an_update())
+
+    assert cluster.free() == {0: 9}
+
+
+def test_a_worker_that_registers_again_uses_up_what_was_granted() -> None:
+    """The other grant is still under way."""
+    cluster, worker, _ = a_granted()
+
+    back(cluster, worker, running(), FIRST)
+
+    assert cluster.free() == {0: 0}
+    lose(cluster)
+    assert cluster.free() == {0: 9}
+
+
+def test_a_worker_that_was_lost_comes_back_with_what_runs_only() -> None:
+    """Its app masters count everything there as gone, and ask anew."""
+    cluster, worker, app_master = a_granted()
+    worker.die()
+    moved = Role(cluster, "moved")
+
+    back(cluster, moved, running(), FIRST)
+
+    assert cluster.free() == {0: 4}
+    cluster.tell(a_request(4))
+    assert len(app_master.all(ResourceAllocated)) == 3
+
+
+def test_a_first_registration_that_is_repeated_keeps_the_grants() -> None:
+    """The answer was slow; meanwhile the master has launched an app master there."""
+    cluster = Cluster()
+    worker = cluster.worker()
+    cluster.submit()
+
+    cluster.tell(RegisterWorker(worker=worker.path, slots=9))
+    assert cluster.free() == {0: 8}
+    cluster.tell(RegisterWorker(worker=worker.path, slots=9, running=(running(),)))
+
+    assert cluster.free() == {0: 8}
+    cluster.tell(an_update())
+    assert cluster.free() == {0: 9}
