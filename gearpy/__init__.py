@@ -25,13 +25,20 @@ if TYPE_CHECKING:
     from gearpy.cluster.local import LocalCluster, run
     from gearpy.config.load import load as load_config
     from gearpy.config.schema import Config
-    from gearpy.connectors.console import console
+    from gearpy.connectors.console import console, stdout
+    from gearpy.connectors.datasets import arrow, csv, jsonl, parquet
     from gearpy.connectors.epoch_writer import EpochOwner, EpochWriter
     from gearpy.connectors.files import files, jsonl_file, text_file
     from gearpy.connectors.folder_sinks import jsonl_folder
     from gearpy.connectors.generator import generate
     from gearpy.connectors.memory import collection, memory
     from gearpy.connectors.parquet import parquet_folder
+    from gearpy.connectors.stdin import stdin
+    from gearpy.connectors.table_folders import arrow_folder, csv_folder
+    from gearpy.connectors.tables import generate_tables, table
+    from gearpy.connectors.tcp import tcp_lines
+    from gearpy.core import aggregates as agg
+    from gearpy.core.aggregates import Aggregate
     from gearpy.core.monoid_state import NonWindowState, PersistentState
     from gearpy.core.monoids import (
         CountsGroup,
@@ -55,9 +62,27 @@ if TYPE_CHECKING:
         ShufflePartitioner,
         UnicastPartitioner,
     )
-    from gearpy.core.window import GlobalWindows, TumblingWindows, global_window, tumbling
+    from gearpy.core.trigger import after_count, after_watermark, all_of, any_of, every
+    from gearpy.core.window import (
+        CountWindows,
+        FixedWindows,
+        GlobalWindows,
+        SessionWindows,
+        SlidingWindows,
+        TumblingWindows,
+        Windows,
+        count_window,
+        global_window,
+        session,
+        sliding,
+        tumbling,
+    )
     from gearpy.core.window_state import Interval, Window, WindowState
-    from gearpy.dsl.stream import KeyedStream, Stream, StreamApp, WindowedStream
+    from gearpy.dsl.application import StreamApp
+    from gearpy.dsl.branches import Branches
+    from gearpy.dsl.keyed import KeyedStream
+    from gearpy.dsl.stream import Stream
+    from gearpy.dsl.windowed import WindowedStream
     from gearpy.errors import (
         ApplicationFailed,
         ConfigError,
@@ -69,7 +94,6 @@ if TYPE_CHECKING:
     from gearpy.messages.data import Batch, Message
     from gearpy.state.keyed import KeyedState
     from gearpy.state.timers import KeyTimer
-    from gearpy.task.aggregate import WindowResult
     from gearpy.task.api import (
         FINISHED,
         Sink,
@@ -81,22 +105,30 @@ if TYPE_CHECKING:
         TransactionalWriter,
     )
     from gearpy.task.application import Graph, Processor, StreamApplication
+    from gearpy.task.join_result import CoGroup, JoinResult
     from gearpy.task.persistent import PersistentTask, ValueSerializer
+    from gearpy.task.sides import Side
+    from gearpy.task.window_result import WindowResult
     from gearpy.wire.records import register_record
 
 __all__ = [
     "FINISHED",
     "MAX_MS",
     "MIN_MS",
+    "Aggregate",
     "ApplicationFailed",
     "Batch",
+    "Branches",
     "BroadcastPartitioner",
+    "CoGroup",
     "CoLocationPartitioner",
     "Config",
     "ConfigError",
+    "CountWindows",
     "CountsGroup",
     "EpochOwner",
     "EpochWriter",
+    "FixedWindows",
     "GearpyError",
     "GlobalWindows",
     "Graph",
@@ -105,6 +137,7 @@ __all__ = [
     "GroupByPartitioner",
     "HashPartitioner",
     "Interval",
+    "JoinResult",
     "KeyTimer",
     "KeyedState",
     "KeyedStream",
@@ -122,10 +155,13 @@ __all__ = [
     "PersistentTask",
     "Processor",
     "Serializer",
+    "SessionWindows",
     "ShuffleGroupingPartitioner",
     "ShufflePartitioner",
+    "Side",
     "Sink",
     "SinkWriter",
+    "SlidingWindows",
     "Source",
     "SourceReader",
     "Stream",
@@ -144,18 +180,39 @@ __all__ = [
     "WindowResult",
     "WindowState",
     "WindowedStream",
+    "Windows",
+    "after_count",
+    "after_watermark",
+    "agg",
+    "all_of",
+    "any_of",
+    "arrow",
+    "arrow_folder",
     "collection",
     "console",
+    "count_window",
+    "csv",
+    "csv_folder",
+    "every",
     "files",
     "generate",
+    "generate_tables",
     "global_window",
+    "jsonl",
     "jsonl_file",
     "jsonl_folder",
     "load_config",
     "memory",
+    "parquet",
     "parquet_folder",
     "register_record",
     "run",
+    "session",
+    "sliding",
+    "stdin",
+    "stdout",
+    "table",
+    "tcp_lines",
     "text_file",
     "tumbling",
 ]
@@ -165,13 +222,19 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOMES = {
     "gearpy.cluster.local": ("LocalCluster", "run"),
     "gearpy.config.schema": ("Config",),
-    "gearpy.connectors.console": ("console",),
+    "gearpy.connectors.console": ("console", "stdout"),
+    "gearpy.connectors.datasets": ("arrow", "csv", "jsonl", "parquet"),
     "gearpy.connectors.epoch_writer": ("EpochOwner", "EpochWriter"),
     "gearpy.connectors.files": ("files", "jsonl_file", "text_file"),
     "gearpy.connectors.folder_sinks": ("jsonl_folder",),
     "gearpy.connectors.generator": ("generate",),
     "gearpy.connectors.memory": ("collection", "memory"),
     "gearpy.connectors.parquet": ("parquet_folder",),
+    "gearpy.connectors.stdin": ("stdin",),
+    "gearpy.connectors.table_folders": ("arrow_folder", "csv_folder"),
+    "gearpy.connectors.tables": ("generate_tables", "table"),
+    "gearpy.connectors.tcp": ("tcp_lines",),
+    "gearpy.core.aggregates": ("Aggregate",),
     "gearpy.core.monoid_state": ("NonWindowState", "PersistentState"),
     "gearpy.core.monoids": (
         "CountsGroup",
@@ -195,9 +258,27 @@ _HOMES = {
         "ShufflePartitioner",
         "UnicastPartitioner",
     ),
-    "gearpy.core.window": ("GlobalWindows", "TumblingWindows", "global_window", "tumbling"),
+    "gearpy.core.trigger": ("after_count", "after_watermark", "all_of", "any_of", "every"),
+    "gearpy.core.window": (
+        "CountWindows",
+        "FixedWindows",
+        "GlobalWindows",
+        "SessionWindows",
+        "SlidingWindows",
+        "TumblingWindows",
+        "Windows",
+        "count_window",
+        "global_window",
+        "session",
+        "sliding",
+        "tumbling",
+    ),
     "gearpy.core.window_state": ("Interval", "Window", "WindowState"),
-    "gearpy.dsl.stream": ("KeyedStream", "Stream", "StreamApp", "WindowedStream"),
+    "gearpy.dsl.application": ("StreamApp",),
+    "gearpy.dsl.branches": ("Branches",),
+    "gearpy.dsl.keyed": ("KeyedStream",),
+    "gearpy.dsl.stream": ("Stream",),
+    "gearpy.dsl.windowed": ("WindowedStream",),
     "gearpy.errors": (
         "ApplicationFailed",
         "ConfigError",
@@ -209,7 +290,6 @@ _HOMES = {
     "gearpy.messages.data": ("Batch", "Message"),
     "gearpy.state.keyed": ("KeyedState",),
     "gearpy.state.timers": ("KeyTimer",),
-    "gearpy.task.aggregate": ("WindowResult",),
     "gearpy.task.api": (
         "FINISHED",
         "Sink",
@@ -221,18 +301,25 @@ _HOMES = {
         "TransactionalWriter",
     ),
     "gearpy.task.application": ("Graph", "Processor", "StreamApplication"),
+    "gearpy.task.join_result": ("CoGroup", "JoinResult"),
     "gearpy.task.persistent": ("PersistentTask", "ValueSerializer"),
+    "gearpy.task.sides": ("Side",),
+    "gearpy.task.window_result": ("WindowResult",),
     "gearpy.wire.records": ("register_record",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 #: Public names that are called otherwise where they live.
 _RENAMED = {"load_config": ("gearpy.config.load", "load")}
+#: Public names of modules.
+_MODULES = {"agg": "gearpy.core.aggregates"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         home, own = _RENAMED[name]
         return getattr(import_module(home), own)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOME_OF:
         raise AttributeError(f"module 'gearpy' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)

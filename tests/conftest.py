@@ -1,7 +1,9 @@
 """Settings for all tests."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Reproducible by default, so that a red run stays red; `HYPOTHESIS_PROFILE=explore` looks further.
@@ -10,3 +12,15 @@ settings.register_profile(
     "explore", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+#: Tests that start processes and look at the clock: one after the other, beside all others.
+_PROCESSES = frozenset({"cli", "docs", "examples", "system"})
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests one process runs where several share the work: those of a file, at least."""
+    for item in items:
+        file = item.path.relative_to(_HERE)
+        group = "processes" if file.parts[0] in _PROCESSES else str(file)
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -10,5 +10,11 @@
 - `simulate`: thousands of clusters, and tasks alone, in virtual time, each with faults of its own;
   `simulated_app` is what they run, and what must come out of it.
 - `checkpoint`: what epochs cost, and how soon much state is back.
+- `windows`: sum and count over windows, by rows and by columns, and how soon results are there.
+- `oracle`: programs of the stream language, compared with what they mean in many examples.
+- `sessions`: sessions of a million keys that come and go: whether memory grows.
+- `stream_language`: numbered records through windows, joins and columns, and their answer.
+- `peers`: the same programs on gearpy and on other stream processors, in turns; `peer_jobs`,
+  `peer_bytewax` and `peer_spark` are these programs.
 - `measure`: percentiles, memory.
 """

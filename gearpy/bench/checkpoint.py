@@ -20,7 +20,7 @@ from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import from_overrides
 from gearpy.core.window import tumbling
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 from gearpy.ids import AppId
 from gearpy.messages.cluster import Artifact
 from gearpy.messages.data import Batch

@@ -17,7 +17,7 @@ from os import scandir
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from gearpy.bench import numbered
+from gearpy.bench import numbered, stream_language
 from gearpy.bench.faults import ANY_KIND, FaultKind, Faults, chosen
 from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS, Verdict
 from gearpy.bench.process_cluster import ProcessCluster
@@ -26,10 +26,12 @@ from gearpy.ids import AppId
 
 __all__ = [
     "EPOCHS_OFTEN",
+    "WORKLOADS",
     "ExactlyOnceReport",
     "Phase",
     "Signs",
     "Struck",
+    "Workload",
     "run_exactly_once",
 ]
 
@@ -52,7 +54,6 @@ EPOCHS_OFTEN: Final[Mapping[str, str]] = {
     "appmaster.backoff-max-ms": "200",
 }
 _QUICK: Final = {"cluster.heartbeat-interval-ms": "300", "cluster.heartbeat-timeout-ms": "2000"}
-_PARALLELISM: Final = 4
 _EXECUTORS: Final = 3
 _WORKERS: Final = 3
 _PHASES: Final[tuple[Phase, ...]] = ("running", "recovery", "snapshot", "commit")
@@ -75,6 +76,40 @@ _POLL_S: Final = 0.001
 _LOOK_S: Final = 0.05
 _ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
 _EPOCH: Final = re.compile(r"epoch(\d+)-")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program whose records have numbers, and what there is to know about it.
+
+    Attributes:
+        program: its module.
+        parallelism: tasks that write the folder of records.
+        newest_number: the largest number that an epoch shows.
+        check: compares the results with the answer for a stream up to a number.
+        settings: keys of the configuration that it needs.
+    """
+
+    program: Path
+    parallelism: int
+    newest_number: Callable[[Path, int], int]
+    check: Callable[[Path, int], Verdict]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+#: "language" has more folders, and more that goes on: epochs are not as close.
+WORKLOADS: Final[Mapping[str, Workload]] = {
+    "numbered": Workload(
+        Path(numbered.__file__), numbered.PARTITIONS, numbered.newest_number, numbered.check
+    ),
+    "language": Workload(
+        Path(stream_language.__file__),
+        stream_language.PARALLELISM,
+        stream_language.newest_number,
+        stream_language.check,
+        {"checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +169,16 @@ class ExactlyOnceReport:
 class Signs:
     """What of epochs can be seen from outside: files that are stored, and that sinks show."""
 
-    def __init__(self, checkpoints: Path, results: Path) -> None:
+    def __init__(
+        self,
+        checkpoints: Path,
+        results: Path,
+        newest_number: Callable[[Path, int], int] = numbered.newest_number,
+    ) -> None:
         self._checkpoints = checkpoints
+        self._results = results
         self._records = results / "records"
+        self._newest_number = newest_number
 
     def stored(self) -> int:
         """Return the newest epoch that an executor has stored; 0 if there is none."""
@@ -169,12 +211,7 @@ class Signs:
 
     def end_after(self, records: float) -> int:
         """Return an end of the stream: so many records of a partition after what is shown."""
-        newest = self.newest_shown()
-        number = max(
-            int(text.rpartition('"n":')[2].rstrip("}"))
-            for path in self._records.glob(f"part-*-{newest:010d}-*.jsonl")
-            for text in path.read_text(encoding="utf-8").splitlines()
-        )
+        number = self._newest_number(self._results, self.newest_shown())
         return ceil((number + records) / LOOK_EVERY) * LOOK_EVERY
 
 
@@ -189,6 +226,7 @@ def run_exactly_once(
     *,
     seed: int,
     faults: int,
+    pipeline: str = "numbered",
     rate: float = 2000.0,
     settings: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -199,6 +237,7 @@ def run_exactly_once(
         folder: an empty one.
         seed: decides the faults.
         faults: how many.
+        pipeline: one of `WORKLOADS`.
         rate: records per second.
         settings: keys of the configuration, besides those for many epochs.
         say: told of each fault.
@@ -206,18 +245,19 @@ def run_exactly_once(
     results = folder / "results"
     results.mkdir()
     report = ExactlyOnceReport()
-    chosen_settings = {**EPOCHS_OFTEN, **_QUICK, **(settings or {})}
+    workload = WORKLOADS[pipeline]
+    chosen_settings = {**EPOCHS_OFTEN, **_QUICK, **workload.settings, **(settings or {})}
     cluster = ProcessCluster(folder, workers=_WORKERS, slots=16, settings=chosen_settings)
     with cluster:
-        program = Path(numbered.__file__)
-        app_id = cluster.submit(program, str(results), str(rate), executors=_EXECUTORS)
-        run = _Run(cluster, app_id, results, rng=random.Random(seed), report=report, say=say)
+        app_id = cluster.submit(workload.program, str(results), str(rate), executors=_EXECUTORS)
+        rng = random.Random(seed)
+        run = _Run(cluster, app_id, results, workload=workload, rng=rng, report=report, say=say)
         try:
             run.strike_all(faults)
         finally:
             run.faults.mend_all()
         run.end_stream(rate)
-    report.verdict = numbered.check(results, report.end)
+    report.verdict = workload.check(results, report.end)
     return report
 
 
@@ -230,6 +270,7 @@ class _Run:
         app_id: AppId,
         results: Path,
         *,
+        workload: Workload,
         rng: random.Random,
         report: ExactlyOnceReport,
         say: Callable[[str], None],
@@ -238,7 +279,8 @@ class _Run:
         self._cluster = cluster
         self._app_id = app_id
         self._results = results
-        self._signs = Signs(cluster.folder / "checkpoints", results)
+        self._workload = workload
+        self._signs = Signs(cluster.folder / "checkpoints", results, workload.newest_number)
         self._rng = rng
         self._report = report
         self._say = say
@@ -289,7 +331,7 @@ class _Run:
         self.faults.strike(kind)
         if signs.log_files() == log:
             return "snapshot"
-        return "commit" if signs.shown()[epoch] < _PARALLELISM else "running"
+        return "commit" if signs.shown()[epoch] < self._workload.parallelism else "running"
 
     def _poll(self, holds: Callable[[], bool]) -> None:
         until_s = time.monotonic() + _PHASE_S

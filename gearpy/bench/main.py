@@ -1,7 +1,10 @@
 """The command `bin/bench`."""
 
+import os
+from collections import Counter
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final
 
@@ -15,14 +18,21 @@ from gearpy.bench.checkpoint import (
     measure_pauses,
     measure_state_recovery,
 )
-from gearpy.bench.exactly_once import run_exactly_once
+from gearpy.bench.exactly_once import WORKLOADS, run_exactly_once
+from gearpy.bench.oracle import compare
+from gearpy.bench.peers import COMPARISONS, PeersOptions, best_of, compare_peers, environment
 from gearpy.bench.recovery import measure_recovery
+from gearpy.bench.sessions import measure_sessions
 from gearpy.bench.simulate import run_seeds
 from gearpy.bench.slow_sink import measure_slow_sink
 from gearpy.bench.sol import run_sol
 from gearpy.bench.start import measure_start
+from gearpy.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
 
 __all__ = ["main"]
+
+#: Where the environment with other stream processors is, unless it is said.
+_PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
 
 _app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
@@ -101,8 +111,12 @@ def chaos(
 
 @_app.command()
 def exactly_once(
+    *,
     faults: Annotated[int, typer.Option(help="how many")] = 100,
     seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+    pipeline: Annotated[
+        str, typer.Option(help="numbered: state and timers; language: windows, joins, columns")
+    ] = "numbered",
     rate: Annotated[float, typer.Option(help="records per second")] = 2000,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="key=value of the configuration")
@@ -112,11 +126,14 @@ def exactly_once(
     ] = None,
 ) -> None:
     """Kill and freeze processes of a cluster, in recoveries and epochs too; each result is once."""
+    if pipeline not in WORKLOADS:
+        raise typer.BadParameter(f"--pipeline must be one of {', '.join(WORKLOADS)}")
     with TemporaryDirectory(prefix="gearpy-exactly-once-") as temporary:
         report = run_exactly_once(
             folder or Path(temporary),
             seed=seed,
             faults=faults,
+            pipeline=pipeline,
             rate=rate,
             settings=dict(each.split("=", 1) for each in sets or ()),
             say=typer.echo,
@@ -153,6 +170,93 @@ def checkpoint(
                 typer.echo(f"executor killed, {keys:,} keys   {took_s:6.2f} s")
 
 
+@_app.command()
+def windows(
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
+    runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
+    keys: Annotated[int, typer.Option(help="how many")] = 1000,
+    rate: Annotated[float, typer.Option(help="events/s at which to take latency")] = 1e5,
+    only: Annotated[str, typer.Option(help="rows, columns; or both")] = "both",
+) -> None:
+    """Sum and count in tumbling windows: events/s of one executor, and how soon results come."""
+    for path in RECORD_PATHS:
+        if only not in {path, "both"}:
+            continue
+        for _ in range(runs):
+            per_s, per_cpu_s = measure_throughput(path, seconds=seconds, keys=keys)
+            typer.echo(f"{path:8} {per_s:12,.0f} events/s, {per_cpu_s:12,.0f} per CPU second")
+        for _ in range(runs):
+            p50, p99 = measure_latency(path, seconds=seconds, rate=rate, keys=keys)
+            typer.echo(f"{path:8} at {rate:,.0f}/s: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+
+
+@_app.command()
+def sessions(
+    minutes: Annotated[float, typer.Option(help="length of the stream")] = 60,
+    keys: Annotated[int, typer.Option(help="that come and go, three times each")] = 1_000_000,
+    rate: Annotated[float, typer.Option(help="records per second")] = 20_000,
+    live: Annotated[int, typer.Option(help="sessions that are open at a time")] = 25_000,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Session windows of many keys that come and go: memory must not grow, no session be lost."""
+    with TemporaryDirectory(prefix="gearpy-sessions-") as temporary:
+        report = measure_sessions(
+            folder or Path(temporary),
+            minutes=minutes,
+            keys=keys,
+            rate=rate,
+            live=live,
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if report.problems or not report.is_flat else 0)
+
+
+@_app.command()
+def peers(
+    *,
+    runs: Annotated[int, typer.Option(help="turns of each comparison")] = 3,
+    words: Annotated[int, typer.Option(help="to count")] = 10_000_000,
+    rows: Annotated[int, typer.Option(help="in Parquet files")] = 30_000_000,
+    events: Annotated[int, typer.Option(help="that Bytewax counts in windows")] = 1_000_000,
+    seconds: Annotated[float, typer.Option(help="of gearpy's runs without a file")] = 5,
+    only: Annotated[str, typer.Option(help=", ".join(COMPARISONS) + "; or all")] = "all",
+    env: Annotated[
+        Path, typer.Option(help="environment with Bytewax and PySpark; made on first use")
+    ] = _PEERS,
+) -> None:
+    """Word count and windows on gearpy, Bytewax and PySpark, in turns: ratios of the rates."""
+    python = environment(env)
+    with TemporaryDirectory(prefix="gearpy-peers-") as folder:
+        options = PeersOptions(
+            python=python,
+            folder=Path(folder),
+            words=words,
+            rows=rows,
+            events=events,
+            seconds=seconds,
+        )
+        for name in COMPARISONS if only == "all" else only.split(","):
+            comparison = COMPARISONS[name]
+            turns = []
+            for turn in compare_peers(comparison, options, runs=runs):
+                turns.append(turn)
+                theirs = ", ".join(f"{each} {rate:,.0f}" for each, rate in turn.theirs.items())
+                typer.echo(
+                    f"  {turn.ratio:6.2f}: gearpy {turn.ours:,.0f}/s; {theirs}; "
+                    f"load {turn.load:.1f}"
+                )
+            best, rate = best_of(turns)
+            ours = median(turn.ours for turn in turns)
+            typer.echo(
+                f"{median(turn.ratio for turn in turns):6.2f} (aim {comparison.aim:g}) "
+                f"{comparison.name}: medians {ours:,.0f}/s, {best} {rate:,.0f}/s"
+            )
+
+
 _EPOCHS: Final = {
     "no epochs": {"checkpoint.interval-ms": NEVER_MS},
     "epochs 1 s apart": {},
@@ -182,6 +286,34 @@ def simulate(
         f"{restarts} restarts of tasks, "
         f"{virtual_ms / 3_600_000:.1f} virtual hours: {bad} went wrong"
     )
+    raise typer.Exit(1 if bad else 0)
+
+
+@_app.command()
+def oracle(
+    examples: Annotated[int, typer.Option(help="how many")] = 10_000,
+    first: Annotated[int, typer.Option(help="the first seed")] = 0,
+    processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+    only: Annotated[list[str] | None, typer.Option(help="of these kinds alone")] = None,
+) -> None:
+    """Windows and joins of all kinds, with crashes, compared with what they mean.
+
+    Says which examples went wrong, made as small as they become, and the last seed.
+    """
+    done, bad, last = Counter[str](), 0, first
+    for outcome in compare(first, examples, processes=processes, kinds=only):
+        before = done.total()
+        done[outcome.kind] += outcome.done
+        last = max(last, outcome.seed)
+        if outcome.problem:
+            bad += 1
+            again = f"--only {outcome.kind} --first {outcome.seed} --examples 1"
+            typer.echo(f"wrong, again by {again}: {outcome.problem}")
+        if done.total() // 1000 > before // 1000:
+            typer.echo(f"{done.total():,} examples up to seed {last}, {bad} seeds went wrong")
+    for kind, number in sorted(done.items()):
+        typer.echo(f"{kind:24} {number:8,} examples")
+    typer.echo(f"{done.total():,} examples, seeds {first} to {last}: {bad} went wrong")
     raise typer.Exit(1 if bad else 0)
 
 

@@ -25,9 +25,12 @@ __all__ = [
     "SumTask",
     "Verdict",
     "check",
+    "compare",
     "expected_answer",
     "main",
+    "newest_number",
     "numbered_app",
+    "numbers",
     "set_end",
     "shown_lines",
 ]
@@ -75,7 +78,7 @@ def numbered_app(
     """
     app = gp.StreamApp("numbered", parallelism=parallelism)
     source = gp.generate(
-        lambda partition: _numbers(int(partition), folder / _END),
+        lambda partition: numbers(int(partition), folder),
         rate=rate,
         partitions=PARTITIONS,
         timestamp=lambda record: record[1],
@@ -95,9 +98,14 @@ def set_end(folder: Path, end: int) -> None:
     (folder / f"{_END}.new").replace(folder / _END)
 
 
-def _numbers(partition: int, end_file: Path) -> Iterator[_Record]:
-    """Yield the records of a partition, the same each time, up to an end that is told later."""
+def numbers(partition: int, folder: Path) -> Iterator[_Record]:
+    """Yield the records of a partition, the same each time, up to an end that is told later.
+
+    Raises:
+        ValueError: it was told too late.
+    """
     end: int | None = None
+    end_file = folder / _END
     for n in count():
         if n % LOOK_EVERY == 0 and end is None and os.path.exists(end_file):  # noqa: PTH110 - quick
             end = int(end_file.read_text(encoding="utf-8"))
@@ -210,9 +218,18 @@ def check(folder: Path, end: int) -> Verdict:
     verdict = Verdict()
     answer = expected_answer(end)
     for name in OUTPUTS:
-        _compare(name, shown_lines(folder, name), answer[name], verdict)
+        compare(name, shown_lines(folder, name), answer[name], verdict)
         verdict.pending += sum(1 for each in (folder / name / "_pending").glob("*"))
     return verdict
+
+
+def newest_number(folder: Path, epoch: int) -> int:
+    """Return the largest number that an epoch shows."""
+    return max(
+        int(text.rpartition('"n":')[2].rstrip("}"))
+        for path in (folder / "records").glob(f"part-*-{epoch:010d}-*.jsonl")
+        for text in path.read_text(encoding="utf-8").splitlines()
+    )
 
 
 def shown_lines(folder: Path, name: str) -> Iterator[Line]:
@@ -244,10 +261,10 @@ def _expected_sums(end: int) -> Iterator[tuple[tuple[str, int], list[int]]]:
         stretches: dict[int, list[int]] = {}
         for n in range(group, end, _GROUPS):
             stretches.setdefault(n // _WINDOW_MS * _WINDOW_MS, []).append(n)
-        counts = [len(numbers) * PARTITIONS for numbers in stretches.values()]
-        for (begin_ms, numbers), so_far in zip(stretches.items(), accumulate(counts), strict=True):
-            records = len(numbers) * PARTITIONS
-            yield (str(group), begin_ms), [sum(numbers) * PARTITIONS, records, so_far]
+        counts = [len(added) * PARTITIONS for added in stretches.values()]
+        for (begin_ms, added), so_far in zip(stretches.items(), accumulate(counts), strict=True):
+            records = len(added) * PARTITIONS
+            yield (str(group), begin_ms), [sum(added) * PARTITIONS, records, so_far]
 
 
 _LINE_OF: Final[dict[str, Callable[[Any], Line]]] = {
@@ -259,7 +276,7 @@ _LINE_OF: Final[dict[str, Callable[[Any], Line]]] = {
 }
 
 
-def _compare(
+def compare(
     name: str,
     lines: Iterable[Line],
     expected: Mapping[tuple[str, int], Any],

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import gearpy as gp
-from gearpy.dsl.stream import Stream, StreamApp
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.stream import Stream
 from gearpy.state.timers import KeyTimer
 from gearpy.testing.transactions import MemoryTransactions
 

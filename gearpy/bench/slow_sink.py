@@ -9,7 +9,7 @@ from gearpy.bench.measure import rss_mb
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.connectors.generator import generate
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 from gearpy.messages.data import Batch
 from gearpy.task.api import Sink, SinkWriter
 

@@ -8,7 +8,7 @@ from gearpy.bench.measure import rss_mb
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.connectors.memory import collection, memory
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 from gearpy.messages.cluster import ApplicationSummary
 
 __all__ = ["measure_start"]

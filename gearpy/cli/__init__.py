@@ -9,6 +9,9 @@
 - `info`, `describe`, `why`, `logs`, `quarantine`: what there is to know of a cluster and its
   applications; `lifecycle` stops and restarts them. `asking` is what they have in common;
   `connect` finds the cluster.
+- `plan`: how a program will run, and what becomes of its state in another one; `plan_text`,
+  `plan_graph`, `plan_svg` print it, `plan_layout` is for the last. `plan_commands` has the
+  arguments of ``gear plan``.
 - `certs`: makes certificates; `certs_commands` has the arguments of ``gear certs``.
 - `checkpoint`, `checkpoint_edit`: what is stored of applications, and changes of it;
   `checkpoint_commands` has the arguments of ``gear checkpoint``.

@@ -12,6 +12,7 @@ from gearpy.cli.connect import connected
 from gearpy.cli.hints import hints
 from gearpy.cli.output import print_guarantee, print_hints, print_json
 from gearpy.cli.settings import application_overrides
+from gearpy.cli.text import printable
 from gearpy.cluster.artifacts import ApplicationLoader
 from gearpy.cluster.client import ClusterClient
 from gearpy.cluster.targets import split_path
@@ -40,20 +41,23 @@ def submit_application(
     executors: int | None,
     check_requirements: bool,
     from_checkpoint: str | None,
+    drops_state: bool,
     as_json: bool,
 ) -> None:
     """Pack it, load here what was packed, upload it, start it there, print its id.
 
     Raises:
         GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it; there is
-            no such checkpoint.
+            no such checkpoint, or its program has no place for what that holds.
     """
     with packed(target, config, args=args, check_requirements=check_requirements) as program:
         application = _loaded(program, target, config)
         if not as_json:
             print_hints(hints(application, args, config))
         with connected(config) as client:
-            resume_from = _resume_point(from_checkpoint, config, client)
+            resume_from = _resume_point(from_checkpoint, config, client, drops_state=drops_state)
+            if resume_from:
+                _tell_moves(resume_from, application, config, as_json=as_json)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
@@ -108,12 +112,35 @@ def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[N
         raise
 
 
-def _resume_point(text: str | None, config: Config, client: ClusterClient) -> str:
+def _resume_point(
+    text: str | None, config: Config, client: ClusterClient, *, drops_state: bool
+) -> str:
     if text is None:
+        if drops_state:
+            raise ConfigError("--drop-state is for --from-checkpoint: give both")
         return ""
     from gearpy.cluster.resuming import resume_point
 
-    return resume_point(text, config=config, cluster_id=client.cluster().cluster_id)
+    return resume_point(
+        text, config=config, cluster_id=client.cluster().cluster_id, drops_state=drops_state
+    )
+
+
+def _tell_moves(
+    point: str, application: StreamApplication, config: Config, *, as_json: bool
+) -> None:
+    """Say what becomes of the state of steps that do not simply go on."""
+    from gearpy.cluster.resuming import resume_moves
+
+    moves = resume_moves(point, application.dag, config=config)
+    told = [
+        f"state: {each}"
+        for each in moves
+        if each.is_lost or each.is_spread_anew or (each.fate == "moved" and each.keeps_something)
+    ]
+    if not as_json:
+        for line in told:
+            print(printable(line), file=sys.stderr)
 
 
 def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:

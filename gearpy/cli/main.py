@@ -26,6 +26,7 @@ from gearpy.cli.options import (
     Target,
     Verbose,
 )
+from gearpy.cli.plan_commands import add_plan
 from gearpy.cli.quarantine_commands import quarantine_commands
 from gearpy.cli.signals import end_at_signals
 
@@ -149,6 +150,13 @@ def submit(
             show_default=False,
         ),
     ] = None,
+    drop_state: Annotated[
+        bool,
+        typer.Option(
+            "--drop-state",
+            help="With --from-checkpoint: leave behind what the program has no place for.",
+        ),
+    ] = False,
     conf: Conf = None,
     set_: Override = None,
     master: Master = None,
@@ -173,6 +181,7 @@ def submit(
             executors=executors,
             check_requirements=requirements_check,
             from_checkpoint=from_checkpoint,
+            drops_state=drop_state,
             as_json=as_json,
         )
 
@@ -203,6 +212,7 @@ def info(
 
 
 app.command(epilog=HELP, help="Stop an application of a cluster.")(kill)
+add_plan(app)
 
 
 @app.command(epilog=HELP)

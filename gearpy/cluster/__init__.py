@@ -24,7 +24,8 @@
 - `logs`: log files; `folders`: of daemons and of what they start.
 - `limits`: from the configuration to limits and clocks; `tuning`: of the interpreter.
 - `checkpoint_paths`: where in a store an application is; `checkpoint_tool`, `checkpoint_changes`:
-  what is stored of it, without a cluster; `resuming`: the checkpoint that a user names.
+  what is stored of it, without a cluster; `resuming`: the checkpoint that a user names;
+  `state_migration`: makes it one of a program that has changed.
 - `client`: what a program uses to reach a cluster; `local`: every role in one process.
 - `desk`: answers clients for the whole cluster; `log_reader`: logs of applications, by ids.
 

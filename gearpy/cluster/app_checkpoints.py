@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gearpy.cluster.state_migration import check_moves, migrate
 from gearpy.core.coordinator_log import (
     EPOCH,
     ChangelogPartitionManager,
@@ -16,6 +17,7 @@ from gearpy.core.coordinator_log import (
 )
 from gearpy.core.dag import Dag
 from gearpy.core.epochs import Manifest
+from gearpy.core.state_moves import layout_of
 from gearpy.errors import ConfigError, LogBroken
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
@@ -101,10 +103,12 @@ class AppCheckpoints:
             wall_ms=self._wall_ms,
             segments_max=self._segments_max,
         )
-        version = DagVersion(dag.version, dag.structural_hash(), tuple(dag.description))
+        version = DagVersion(
+            dag.version, dag.structural_hash(), tuple(dag.description), layout_of(dag)
+        )
         log.append([*ConfigView(log.state).write(config), *DagVersions(log.state).write(version)])
         if resume_from and not EpochManifests(log.state).regions():
-            self._adopt(log, resume_from, version)
+            self._adopt(log, resume_from, version, dag)
         if self._has_changelog:
             partitions = ChangelogPartitionManager(log.state)
             log.append(partitions.assign(dag.tasks()))
@@ -190,25 +194,46 @@ class AppCheckpoints:
         assert self._log is not None, "open() comes first"
         return self._log
 
-    def _adopt(self, log: CoordinatorLog, resume_from: str, version: DagVersion) -> None:
-        prefix, _, epoch = resume_from.partition("@")
+    def _adopt(self, log: CoordinatorLog, resume_from: str, version: DagVersion, dag: Dag) -> None:
+        point, plus, _ = resume_from.partition("+")
+        prefix, _, epoch = point.partition("@")
         other = read_log(self._checkpoints, prefix).state
         known = DagVersions(other).read()
-        if known and known[-1].structural_hash != version.structural_hash:
-            raise ConfigError(
-                f"checkpoint {resume_from} is of another program: its graph was "
-                f"{'; '.join(known[-1].description)}; now it is {'; '.join(version.description)}"
-            )
         view = EpochManifests(other)
-        adopted = [_chosen(view.manifests(region), epoch, resume_from) for region in view.regions()]
+        adopted = [_chosen(view.manifests(region), epoch, point) for region in view.regions()]
         if not adopted:
             raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
+        overrides = {
+            manifest.region: CheckpointManager(other).overrides(
+                [task for file in manifest.snapshots for task in file.tasks], epoch=manifest.epoch
+            )
+            for manifest in adopted
+        }
+        if known and not _is_same(known[-1], version):
+            if known[-1].layout is None:
+                raise ConfigError(
+                    f"checkpoint {point} is of another program: its graph was "
+                    f"{'; '.join(known[-1].description)}; "
+                    f"now it is {'; '.join(version.description)}"
+                )
+            check_moves(known[-1].layout, layout_of(dag), drops_state=bool(plus))
+            moved = migrate(
+                self._checkpoints,
+                adopted,
+                [each for of_region in overrides.values() for each in of_region],
+                old=known[-1].layout,
+                dag=dag,
+                prefix=self.prefix,
+            )
+            adopted = list(moved.manifests)
+            overrides = {manifest.region: _of(manifest, moved.overrides) for manifest in adopted}
         mine, places = EpochManifests(log.state), CheckpointManager(log.state)
         drafts = [each for manifest in adopted for each in mine.messages_for(manifest, ())]
-        for manifest in adopted:
-            tasks = [task for file in manifest.snapshots for task in file.tasks]
-            overrides = CheckpointManager(other).overrides(tasks, epoch=manifest.epoch)
-            drafts += [places.override(each, epoch=manifest.epoch) for each in overrides]
+        drafts += [
+            places.override(each, epoch=manifest.epoch)
+            for manifest in adopted
+            for each in overrides[manifest.region]
+        ]
         log.append(drafts)
 
     def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
@@ -222,6 +247,26 @@ class AppCheckpoints:
             each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
         ]
         return FoundEpochs(manifests=tuple(manifests), overrides=tuple(overrides))
+
+
+def _is_same(old: DagVersion, new: DagVersion) -> bool:
+    """Tell whether tasks find what they kept where it is."""
+    if old.structural_hash != new.structural_hash:
+        return False
+    return old.layout is None or _kept(old) == _kept(new)
+
+
+def _kept(version: DagVersion) -> set[tuple[str, int, str]]:
+    return {
+        (name, place.processor, place.step.keeps)
+        for name, place in (version.layout or {}).items()
+        if place.step.keeps
+    }
+
+
+def _of(manifest: Manifest, overrides: Iterable[TaskOffsets]) -> tuple[TaskOffsets, ...]:
+    tasks = {task for file in manifest.snapshots for task in file.tasks}
+    return tuple(each for each in overrides if each.task_id in tasks)
 
 
 def _chosen(manifests: Sequence[Manifest], epoch: str, resume_from: str) -> Manifest:

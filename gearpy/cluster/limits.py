@@ -44,6 +44,7 @@ def output_limits(config: Config) -> OutputLimits:
         batch_records=streaming.batch_max_records,
         batch_bytes=streaming.batch_max_bytes,
         watermark_interval_ms=streaming.watermark_interval_ms,
+        columnar_batch_records=streaming.columnar_batch_records,
     )
 
 
@@ -54,6 +55,7 @@ def task_limits(config: Config) -> TaskLimits:
         read_batch_records=config.source.read_batch_records,
         idle_poll_ms=config.source.idle_poll_ms,
         held_records_max=config.checkpoint.held_max_records,
+        columnar_batch_records=config.streaming.columnar_batch_records,
     )
 
 

@@ -25,6 +25,7 @@ from gearpy.cluster.tuning import ProcessTuning
 from gearpy.cluster.worker import WorkerActor, WorkerSettings
 from gearpy.config.load import load
 from gearpy.config.schema import SETTINGS, Config
+from gearpy.errors import ConfigError
 from gearpy.messages.client import ReadLog
 from gearpy.messages.cluster import ApplicationSummary, Refused
 from gearpy.storage.archives import ArtifactLimits
@@ -126,6 +127,8 @@ class LocalCluster:
             ApplicationFailed: it failed in another way.
         """
         built = app.build()
+        if built.of_no_use:
+            raise ConfigError(built.of_no_use)
         artifact = embed(built)
         try:
             running = self.client.submit(

@@ -1,19 +1,25 @@
 """From what a user calls a checkpoint to the one that an application begins with."""
 
+from dataclasses import replace
 from typing import Final
 
 from gearpy.cluster.checkpoint_tool import find_checkpoint, open_store
+from gearpy.cluster.state_migration import check_moves
 from gearpy.config.schema import Config
 from gearpy.core.checkpoint_names import ResumePoint, prefix_of
+from gearpy.core.coordinator_log import DagVersions
+from gearpy.core.dag import Dag
+from gearpy.core.state_moves import StateMove, layout_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
+from gearpy.storage.coordinator_log import read_log
 
-__all__ = ["resume_point"]
+__all__ = ["resume_moves", "resume_point"]
 
 _DIGITS_MAX: Final = 18  # Of the number of an application.
 
 
-def resume_point(text: str, *, config: Config, cluster_id: str) -> str:
+def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: bool = False) -> str:
     """Return what `ClusterClient.submit` takes as ``resume_from``.
 
     Args:
@@ -21,6 +27,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str) -> str:
             for its newest epoch, or with ``@`` and an epoch.
         config: says where checkpoints are.
         cluster_id: of this cluster.
+        drops_state: what the program has no place for may be left behind.
 
     Raises:
         ConfigError: there is no such checkpoint, or none can be seen from here.
@@ -38,7 +45,30 @@ def resume_point(text: str, *, config: Config, cluster_id: str) -> str:
         raise _refusal(text, *(f"{place}: {each}" for each in error.mistakes)) from error
     except OSError as error:
         raise _refusal(text, f"{place} cannot be read: {error}") from error
-    return str(ResumePoint.parse(f"{prefix}@{epoch or ''}"))
+    return str(replace(ResumePoint.parse(f"{prefix}@{epoch or ''}"), drops_state=drops_state))
+
+
+def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
+    """Return what becomes of the state of each step of a checkpoint in a graph.
+
+    Args:
+        point: the checkpoint, as `resume_point` gives it.
+        dag: the graph.
+        config: says where checkpoints are.
+
+    Returns:
+        Nothing if the checkpoint is of a gearpy that gave steps no ids.
+
+    Raises:
+        ConfigError: something that is kept has no place, and that was not allowed.
+        GearpyError: what is stored of that application cannot be read.
+    """
+    found = ResumePoint.parse(point)
+    checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
+    known = DagVersions(read_log(checkpoints, found.prefix).state).read()
+    if not known or known[-1].layout is None:
+        return []
+    return check_moves(known[-1].layout, layout_of(dag), drops_state=found.drops_state)
 
 
 def _refusal(text: str, *mistakes: str) -> ConfigError:

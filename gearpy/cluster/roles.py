@@ -26,6 +26,7 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.application import StreamApplication
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
+from gearpy.transport.coroutines import Coroutines, CoroutineThread
 
 __all__ = [
     "app_master",
@@ -164,8 +165,12 @@ def runner_factory(
     rng: random.Random,
     clock_ms: Callable[[], int] = monotonic_ms,
     now_ms: Callable[[], int] = wall_ms,
+    coroutines: Coroutines | None = None,
 ) -> RunnerFactory:
-    """Return what makes an executor's tasks; ``now_ms`` is wall time."""
+    """Return what makes an executor's tasks; ``now_ms`` is wall time.
+
+    ``coroutines`` runs those of user code; None: on a thread of the executor.
+    """
     return RunnerFactory(
         application=application,
         output=output_limits(config),
@@ -179,4 +184,5 @@ def runner_factory(
         on_error=config.application.on_error,
         run=prefix_of(launch),
         open_state=partial(open_state, state_settings(config)),
+        coroutines=coroutines or CoroutineThread(),
     )

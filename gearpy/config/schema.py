@@ -217,6 +217,14 @@ class StreamingConfig:
         "Records of one batch. Larger gains little speed and makes neighbours wait longer.",
         high=1_000_000,
     )
+    columnar_batch_records: int = setting(
+        "columnar-batch-records",
+        65_536,
+        "records",
+        "Rows of one batch of columns, also of one read from a source. What a step costs for a "
+        "batch hardly grows with its rows; 64 of them count for flow control as one record.",
+        high=16_000_000,
+    )
     batch_max_bytes: int = setting(
         "batch-max-bytes",
         _MIB,

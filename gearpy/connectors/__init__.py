@@ -1,9 +1,13 @@
 """Sources and sinks that come with gearpy.
 
 - `files`: lines of text files, to the end or followed as they grow; text and JSON files out.
+- `datasets`: files of rows: CSV, lines of JSON, Parquet, Arrow; to the end, or as files come.
 - `memory`: a collection in, a list out; for tests and first steps.
+- `tables`: a table in memory; tables made by a function.
 - `generator`: records made by a function, at a given rate.
-- `folder_sinks`, `parquet`: folders of JSON lines or Parquet files, exactly once.
+- `tcp`, `stdin`: lines that come once.
+- `folder_sinks`, `parquet`, `table_folders`: folders of JSON lines, Parquet, CSV or Arrow files,
+  exactly once.
 - `epoch_writer`: a writer to subclass, for exactly once into a database.
 - `console`: lines and tables on standard output.
 
@@ -11,8 +15,14 @@ Behind them:
 - `file_bytes`: blocks of a file, complete or still growing.
 - `lines`: cuts lines out of large blocks and knows their place in the file.
 - `stamps`: which event time a record gets; blames the record when user code raises.
+- `locations`: looks files up, here or at a URL.
+- `file_sources`: files of rows as partitions; `file_queue` says which file is next.
+- `file_tables`: what all formats of rows share; `line_formats` and `column_formats` are those.
+- `line_tables`: tables out of blocks of lines.
+- `column_times`: event times out of a column.
 - `writers`: the writing half of the file sinks.
 - `folder_writer`: the writing half of the folder sinks; `folder_files` are its files and names.
+- `column_parts`: from records or tables to the columns of a file.
 - `arrow_columns`: from records to Arrow columns.
 - `columns`: from records to the rows of a table.
 

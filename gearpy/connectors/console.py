@@ -3,13 +3,15 @@
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 from gearpy.connectors.columns import Table
 from gearpy.connectors.stamps import each
+from gearpy.connectors.writers import json_lines
+from gearpy.errors import ConfigError
 from gearpy.task.api import Batch, Sink, SinkWriter
 
-__all__ = ["ConsoleSink", "ConsoleWriter", "console"]
+__all__ = ["ConsoleSink", "ConsoleWriter", "console", "stdout"]
 
 #: One for the process: several sinks may write to the same terminal.
 _LOCK: Final = threading.Lock()
@@ -42,12 +44,41 @@ def console(
     return ConsoleSink(columns, file)
 
 
+def stdout(*, form: Literal["text", "jsonl"] = "text") -> Sink:
+    """Print each record on a line of its own, for another program to read.
+
+    Args:
+        form: "text" prints a text as it is and anything else as ``str(record)``, as `console` does;
+            "jsonl" prints JSON, as `jsonl_file` writes it.
+
+    Raises:
+        ConfigError: there is no such form.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app = gp.StreamApp("objects")
+        >>> app.read(gp.collection([{"n": 1}])).write(gp.stdout(form="jsonl"))
+        >>> _ = gp.run(app)
+        {"n":1}
+    """
+    if form not in {"text", "jsonl"}:
+        raise ConfigError(f"stdout: form is {form!r}, must be one of text, jsonl")
+    return ConsoleSink(None, None, name="stdout", lines_of=_json_lines if form == "jsonl" else None)
+
+
 class ConsoleSink(Sink):
     """Standard output; see `console`. Gearpump: `LoggerSink`."""
 
     def __init__(
-        self, columns: Sequence[str] | Mapping[str, str] | None, file: TextIO | None
+        self,
+        columns: Sequence[str] | Mapping[str, str] | None,
+        file: TextIO | None,
+        *,
+        name: str = "console",
+        lines_of: Callable[[Sequence[Any]], list[str]] | None = None,
     ) -> None:
+        self._name = name
+        self._lines_of = lines_of or _plain_lines
         # All tasks share the table, and so its header and its widths.
         self._table = None if columns is None else Table("console", columns)
         self._file = file
@@ -55,11 +86,13 @@ class ConsoleSink(Sink):
     @property
     def description(self) -> str:
         """The name of the function."""
-        return "console"
+        return self._name
 
     def open(self, task_index: int, parallelism: int) -> "ConsoleWriter":
         """Return a writer; all write to one file."""
-        return ConsoleWriter(_plain_lines if self._table is None else self._table.lines, self._file)
+        return ConsoleWriter(
+            self._lines_of if self._table is None else self._table.lines, self._file
+        )
 
 
 class ConsoleWriter(SinkWriter):
@@ -84,6 +117,10 @@ class ConsoleWriter(SinkWriter):
 
 def _plain_lines(values: Sequence[Any]) -> list[str]:
     return each("console", str, values)
+
+
+def _json_lines(values: Sequence[Any]) -> list[str]:
+    return json_lines("stdout", values).decode().split("\n")[:-1]
 
 
 def _print(text: str, file: TextIO) -> None:

@@ -71,10 +71,6 @@ class Folder(Protocol):
         """Tell whether readers see a file of this name."""
         ...
 
-    def open_shown(self, name: str) -> BinaryIO:
-        """Open a file that readers see, to read it."""
-        ...
-
     def drop_pending(self, name: str) -> None:
         """Remove a pending file, if it is there."""
         ...
@@ -147,10 +143,6 @@ class OsFolder:
     def has_shown(self, name: str) -> bool:
         """See `Folder`."""
         return (self._path / name).is_file()
-
-    def open_shown(self, name: str) -> BinaryIO:
-        """See `Folder`."""
-        return (self._path / name).open("rb")
 
     def drop_pending(self, name: str) -> None:
         """See `Folder`."""

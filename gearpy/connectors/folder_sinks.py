@@ -64,8 +64,11 @@ class JsonLinesFormat:
         """See `PartFormat`."""
         return _JsonLines(file)
 
-    def go_on_from(self, file: BinaryIO) -> None:
-        """Nothing is to be learnt: a line is a line."""
+    def snapshot(self) -> None:
+        """A line is a line: nothing is to be kept to."""
+
+    def restore(self, state: bytes | None) -> None:
+        """Nothing was kept."""
 
 
 class _JsonLines:

@@ -50,8 +50,12 @@ class PartFormat(Protocol):
         """Begin to write an empty file."""
         ...
 
-    def go_on_from(self, file: BinaryIO) -> None:
-        """Learn from the newest file that the task has written in this run, after a restart."""
+    def snapshot(self) -> bytes | None:
+        """Return what files have to keep to that are written later; None if nothing."""
+        ...
+
+    def restore(self, state: bytes | None) -> None:
+        """Keep to what files did that were written before."""
         ...
 
 
@@ -83,6 +87,7 @@ class FolderSink(Sink):
         make_format: makes what one task needs to write files.
         prefix: of the names of files.
         overwrite: whether files of earlier runs are removed.
+        columnar: whether its files are best made of tables.
 
     Raises:
         ConfigError: the prefix cannot be one.
@@ -98,6 +103,7 @@ class FolderSink(Sink):
         *,
         prefix: str,
         overwrite: bool,
+        columnar: bool = False,
     ) -> None:
         if not (prefix.isascii() and prefix.isidentifier()) or prefix.startswith("_"):
             raise ConfigError(
@@ -109,6 +115,7 @@ class FolderSink(Sink):
         self._make_format = make_format
         self._prefix = prefix
         self._overwrite = overwrite
+        self.columnar = columnar
 
     @property
     def description(self) -> str:
@@ -161,6 +168,14 @@ class FolderWriter(TransactionalWriter):
         self._number = 0  # Of the pending file.
         self._part: _OpenPart | None = None
 
+    def restore(self, state: bytes | None) -> None:
+        """Write files that are like those before."""
+        self._format.restore(state)
+
+    def snapshot(self) -> bytes | None:
+        """Return what they are like."""
+        return self._format.snapshot()
+
     def recover(
         self,
         prepared: Mapping[int, PreparedPart | None],
@@ -186,7 +201,6 @@ class FolderWriter(TransactionalWriter):
             # Pending files first: one that an earlier incarnation shows meanwhile is then found.
             self._drop_pending()
             self._drop_shown(epoch)
-            self._learn()
         except OSError as error:
             raise ConfigError(
                 f"{self._name}: cannot write {self._folder.place}: {error.strerror}"
@@ -320,12 +334,6 @@ class FolderWriter(TransactionalWriter):
         for part in (*undone, *over):
             self._folder.drop_shown(part.name)
         self._folder.sync_shown()
-
-    def _learn(self) -> None:
-        mine = [part for part in self._shown_parts() if self._is_mine(part)]
-        if mine:
-            with suppress(FileNotFoundError), self._folder.open_shown(mine[-1].name) as file:
-                self._format.go_on_from(file)
 
     def _is_mine(self, part: Part) -> bool:
         return part.task == self._share.task and part.run == self._run

@@ -11,10 +11,21 @@ from gearpy.connectors.stamps import FromClock, FromRecords, Stamps, wall_clock_
 from gearpy.core.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.table import Table, Times
 from gearpy.task.api import Batch, Source, SourceReader
 from gearpy.task.failure import operator_error
+from gearpy.task.row_schema import RowSchema, row_schema_of
 
-__all__ = ["GeneratorPlace", "GeneratorReader", "GeneratorSource", "Pace", "generate"]
+__all__ = [
+    "GeneratorPlace",
+    "GeneratorReader",
+    "GeneratorSource",
+    "Pace",
+    "check_generator",
+    "generate",
+    "share_of",
+    "takes_part",
+]
 
 T = TypeVar("T")
 
@@ -30,6 +41,7 @@ def generate(
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
+    schema: Any = None,
 ) -> Source:
     """Read what a function's iterator gives; ends when it ends, or at the limit.
 
@@ -46,6 +58,9 @@ def generate(
         limit: number of records of all partitions together.
         partitions: number of iterators that can be read in parallel.
         out_of_order: how far back in time a later record of the same partition may be.
+        schema: of the records, which then come as tables: a `pyarrow.Schema`, a dataclass,
+            NamedTuple or TypedDict class, or a dict of names and types. `generate_tables` is
+            faster.
 
     Example:
         >>> import gearpy as gp
@@ -63,6 +78,7 @@ def generate(
         limit=limit,
         parts=partitions,
         bound_ms=duration_ms(out_of_order),
+        schema=None if schema is None else row_schema_of(schema),
     )
 
 
@@ -118,18 +134,25 @@ class GeneratorSource(Source):
         limit: int | None,
         parts: int,
         bound_ms: int,
+        schema: RowSchema | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        _check(make, rate=rate, limit=limit, parts=parts)
+        check_generator("generate", make, rate=rate, limit=limit, parts=parts)
         self.bounded = limit is not None
         self._make = make
-        self._takes_part = _has_parameter(make)
+        self._takes_part = takes_part(make)
         self._rate = rate
         self._timestamp = timestamp
         self._limit = limit
         self._parts = parts
         self._bound_ms = bound_ms
+        self._schema = schema
         self._now_ms = now_ms
+
+    @property
+    def schema(self) -> RowSchema | None:
+        """As given."""
+        return self._schema
 
     @property
     def description(self) -> str:
@@ -148,9 +171,10 @@ class GeneratorSource(Source):
             self._iterator(part),
             self._stamps(place["watermark_ms"]),
             position=place["position"],
-            limit=None if self._limit is None else _share(self._limit, part, self._parts),
+            limit=None if self._limit is None else share_of(self._limit, part, self._parts),
             pace=None if self._rate is None else Pace(self._rate / self._parts),
             now_ms=self._now_ms,
+            schema=self._schema,
         )
 
     def _iterator(self, part: int) -> Iterator[Any]:
@@ -180,6 +204,7 @@ class GeneratorReader(SourceReader):
         limit: how many records there are at most, those skipped included.
         pace: how fast they go.
         now_ms: the clock for it.
+        schema: of the tables that are given; None for records as they are.
     """
 
     def __init__(
@@ -191,7 +216,9 @@ class GeneratorReader(SourceReader):
         limit: int | None,
         pace: Pace | None,
         now_ms: Callable[[], int],
+        schema: RowSchema | None = None,
     ) -> None:
+        self._schema = schema
         self._iterator = islice(iterator, position, None)
         self._stamps = stamps
         self.out_of_order_ms = stamps.out_of_order_ms
@@ -209,7 +236,7 @@ class GeneratorReader(SourceReader):
             raise operator_error(_MAKE, error) from error
         self._position += len(values)
         self.finished = len(values) < wanted or self._left(1) == 0
-        return Batch(values, self._stamps.of(values)) if values else None
+        return self._batch(values) if values else None
 
     def snapshot(self) -> GeneratorPlace:
         """Return how many records were read."""
@@ -229,6 +256,12 @@ class GeneratorReader(SourceReader):
         """Forget the iterator, which ends a generator."""
         self._iterator = islice((), 0)
 
+    def _batch(self, values: list[Any]) -> Batch:
+        times = self._stamps.of(values)
+        if self._schema is None:
+            return Batch(values, times)
+        return Batch(Table(self._schema.table(values)), Times.of(times))
+
     def _allowed(self, max_records: int) -> int:
         wanted = self._left(max_records)
         return wanted if self._pace is None else self._pace.take(self._now_ms(), wanted)
@@ -237,11 +270,12 @@ class GeneratorReader(SourceReader):
         return wanted if self._limit is None else max(0, min(wanted, self._limit - self._position))
 
 
-def _share(limit: int, part: int, parts: int) -> int:
+def share_of(limit: int, part: int, parts: int) -> int:
+    """Return how many of so many records one partition gives."""
     return limit // parts + (part < limit % parts)
 
 
-def _has_parameter(make: Callable[..., Any]) -> bool:
+def takes_part(make: Callable[..., Any]) -> bool:
     """Whether there is a parameter without a default, which is for the partition."""
     try:
         parameters = inspect.signature(make).parameters.values()
@@ -251,15 +285,22 @@ def _has_parameter(make: Callable[..., Any]) -> bool:
     return any(p.kind in positional and p.default is p.empty for p in parameters)
 
 
-def _check(make: Any, *, rate: float | None, limit: int | None, parts: int) -> None:
+def check_generator(
+    name: str, make: Any, *, rate: float | None, limit: int | None, parts: int
+) -> None:
+    """Refuse what nothing can be made by.
+
+    Raises:
+        ConfigError: all mistakes at once.
+    """
     mistakes = []
     if not callable(make):
-        mistakes.append(f"generate: {make!r:.100} is no function: use collection() for values")
+        mistakes.append(f"{name}: {make!r:.100} is no function: use collection() for values")
     if rate is not None and not 0 < rate < math.inf:
-        mistakes.append(f"generate: rate is {rate}, must be more than 0 records per second")
+        mistakes.append(f"{name}: rate is {rate}, must be more than 0 records per second")
     if limit is not None and limit < 0:
-        mistakes.append(f"generate: limit is {limit}, must not be negative")
+        mistakes.append(f"{name}: limit is {limit}, must not be negative")
     if parts < 1:
-        mistakes.append(f"generate: partitions is {parts}, must be 1 or more")
+        mistakes.append(f"{name}: partitions is {parts}, must be 1 or more")
     if mistakes:
         raise ConfigError(*mistakes)

@@ -11,7 +11,9 @@ from gearpy.core.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.table import Table, Times
 from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
+from gearpy.task.row_schema import RowSchema, row_schema_of
 
 __all__ = [
     "CollectionPlace",
@@ -32,6 +34,7 @@ def collection(
     timestamp: Callable[[T], int | datetime] | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
+    schema: Any = None,
 ) -> Source:
     """Read the values of a collection, which is copied, then end.
 
@@ -43,6 +46,8 @@ def collection(
             Without it values that are no `Message` have the time 0, the Unix epoch.
         partitions: number of parts that can be read in parallel.
         out_of_order: how far back in time a later value of the same partition may be.
+        schema: of the values, which then come as tables: a `pyarrow.Schema`, a dataclass,
+            NamedTuple or TypedDict class, or a dict of names and types.
 
     Example:
         >>> import gearpy as gp
@@ -53,7 +58,11 @@ def collection(
         [1, 2, 3]
     """
     return CollectionSource(
-        values, timestamp=timestamp, parts=partitions, bound_ms=duration_ms(out_of_order)
+        values,
+        timestamp=timestamp,
+        parts=partitions,
+        bound_ms=duration_ms(out_of_order),
+        schema=None if schema is None else row_schema_of(schema),
     )
 
 
@@ -99,6 +108,7 @@ class CollectionSource(Source):
         timestamp: Callable[[Any], int | datetime] | None,
         parts: int,
         bound_ms: int,
+        schema: RowSchema | None = None,
     ) -> None:
         if parts < 1:
             raise ConfigError(f"collection: partitions is {parts}, must be 1 or more")
@@ -106,6 +116,12 @@ class CollectionSource(Source):
         self._timestamp = timestamp
         self._parts = parts
         self._bound_ms = bound_ms
+        self._schema = schema
+
+    @property
+    def schema(self) -> RowSchema | None:
+        """As given."""
+        return self._schema
 
     @property
     def description(self) -> str:
@@ -132,14 +148,17 @@ class CollectionSource(Source):
                 bound_ms=self._bound_ms,
                 watermark_ms=watermark_ms,
             )
-        return CollectionReader(self._values[share], stamps, place["position"])
+        return CollectionReader(self._values[share], stamps, place["position"], self._schema)
 
 
 class CollectionReader(SourceReader):
     """Reads one part of a collection from a position on."""
 
-    def __init__(self, values: list[Any], stamps: Stamps, position: int) -> None:
+    def __init__(
+        self, values: list[Any], stamps: Stamps, position: int, schema: RowSchema | None = None
+    ) -> None:
         self._values = values
+        self._schema = schema
         self._stamps = stamps
         self.out_of_order_ms = stamps.out_of_order_ms
         self._position = position
@@ -149,7 +168,12 @@ class CollectionReader(SourceReader):
         values = self._values[self._position : self._position + max_records]
         self._position += len(values)
         self.finished = self._position >= len(self._values)
-        return Batch(values, self._stamps.of(values)) if values else None
+        if not values:
+            return None
+        times = self._stamps.of(values)
+        if self._schema is None:
+            return Batch(values, times)
+        return Batch(Table(self._schema.table(values)), Times.of(times))
 
     def snapshot(self) -> CollectionPlace:
         """Return how many values were read."""

@@ -1,7 +1,5 @@
 """Folders of Parquet files in which readers see each record once."""
 
-import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -9,20 +7,15 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.connectors.arrow_columns import as_row, batch_of, schema_of
+from gearpy.connectors.column_parts import ColumnsOf, ColumnWriter, WaitingRows, checked_schema
 from gearpy.connectors.folder_writer import FolderSink
-from gearpy.connectors.stamps import each
 from gearpy.errors import ConfigError
 from gearpy.task.api import Sink
 
 __all__ = ["ParquetFormat", "ParquetRows", "parquet_folder"]
 
-_log = logging.getLogger(__name__)
 _NAME: Final = "parquet_folder"
 _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
-#: Columns wait in memory until they make a row group, which is what a reader reads at a time.
-_GROUP_ROWS: Final = 128 * 1024
-_GROUP_BYTES: Final = 64 * 1024 * 1024
 
 
 def parquet_folder(
@@ -49,7 +42,8 @@ def parquet_folder(
     Args:
         path: the folder, which is made if the one above exists; on a cluster all machines must see
             the same. A file system, not an object store.
-        schema: a `pyarrow.Schema`.
+        schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
+            and types.
         compression: "snappy", "zstd", "gzip", "lz4", "brotli" or "none".
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
@@ -67,17 +61,16 @@ def parquet_folder(
         >>> pyarrow.parquet.read_table("table").to_pylist()
         [{'n': 1}, {'n': 2}]
     """
-    if schema is not None and not isinstance(schema, pa.Schema):
-        raise ConfigError(f"{_NAME}: schema is {schema!r:.100}, need a pyarrow.Schema")
+    known = checked_schema(_NAME, schema)
     if compression not in _CODECS:
         raise ConfigError(
             f"{_NAME}: compression is {compression!r}, must be one of {', '.join(_CODECS)}"
         )
 
     def make_format() -> ParquetFormat:
-        return ParquetFormat(schema, compression)
+        return ParquetFormat(known, compression)
 
-    return FolderSink(_NAME, path, make_format, prefix=prefix, overwrite=overwrite)
+    return FolderSink(_NAME, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
 
 
 class ParquetFormat:
@@ -91,66 +84,29 @@ class ParquetFormat:
     ending = ".parquet"
 
     def __init__(self, schema: pa.Schema | None, compression: str = "snappy") -> None:
-        self._schema = schema
-        self.compression = compression
+        self._columns = ColumnsOf(_NAME, schema)
+        self._compression = compression
 
     def begin(self, file: BinaryIO) -> "ParquetRows":
         """See `PartFormat`."""
-        return ParquetRows(self, file)
+        return ParquetRows(self._columns, file, self._compression)
 
-    def go_on_from(self, file: BinaryIO) -> None:
-        """Keep to the schema of what was written before."""
-        if self._schema is not None:
-            return
-        try:
-            self._schema = pq.read_schema(file)
-        except (pa.ArrowException, OSError) as error:
-            _log.warning("%s: the schema begins anew, as %s", _NAME, error)
+    def snapshot(self) -> bytes | None:
+        """See `PartFormat`."""
+        return self._columns.snapshot()
 
-    def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
-        """Return the columns of some records; those of the first ones decide the schema.
-
-        Raises:
-            OperatorError: one does not fit.
-        """
-        rows = each(_NAME, as_row, records)
-        if self._schema is None:
-            self._schema = schema_of(_NAME, rows, records=records)
-        return batch_of(_NAME, rows, self._schema, records=records)
+    def restore(self, state: bytes | None) -> None:
+        """See `PartFormat`."""
+        self._columns.restore(state)
 
 
-class ParquetRows:
+class ParquetRows(WaitingRows):
     """The rows of one Parquet file."""
 
-    def __init__(self, form: ParquetFormat, file: BinaryIO) -> None:
-        self._format = form
-        self._file = file
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0  # That wait.
-        self._bytes = 0
-        self._writer: pq.ParquetWriter | None = None
+    def __init__(self, columns: ColumnsOf, file: BinaryIO, compression: str) -> None:
+        super().__init__(columns, file)
+        self._compression = compression
 
-    def write(self, values: Sequence[Any]) -> None:
-        """Let the records wait for others, until they are worth a row group."""
-        batch = self._format.batch_of(values)
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
-            self._write_group()
-
-    def finish(self) -> None:
-        """Write what waits, and the footer."""
-        if self._waiting:
-            self._write_group()
-        if self._writer is not None:
-            self._writer.close()
-
-    def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._waiting)
-        self._waiting, self._rows, self._bytes = [], 0, 0
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(
-                self._file, table.schema, compression=self._format.compression
-            )
-        self._writer.write_table(table, row_group_size=table.num_rows)
+    def _begin(self, schema: pa.Schema) -> ColumnWriter:
+        writer: ColumnWriter = pq.ParquetWriter(self._file, schema, compression=self._compression)
+        return writer

@@ -6,17 +6,29 @@ transports are thin shells around them. Any layer above may import this.
 The graph:
 - `graph`: order, levels and cycles of a directed graph.
 - `dag`: processors, edges and tasks of one application; immutable and checked.
-- `graph_difference`: in what the graphs of two processes differ, for people.
+- `graph_difference`: in what the graphs of two processes differ, for people. `state_moves`: what
+  becomes of the state of each step when a graph takes the place of another one.
 - `stable_hash`: the hash that routes keys, alike in every process; key groups.
-- `partition`: which task gets which record.
+- `partition`: which task gets which record; `table_partition`: which gets which rows of a table.
 
 One link, one task:
 - `flow`: credit between a task and the tasks downstream; loss detection.
 - `watermark`: event time of a task over its input links.
 - `alignment`: epochs of a task over its input links.
 - `sizing`: about how much memory records take, for limits.
-- `window`: assign, merge, close.
 - `times`: durations and event times as people write them.
+- `fields`: fields of records, by name.
+
+Steps of the stream language:
+- `window`: which records belong together; `trigger`: when what they come to is put out.
+- `panes`: what a key has in one window, and what becomes of it; kept by `aligned_panes`,
+  `session_panes` and `count_panes`. `sliding_pieces`: sliding windows that fold a record once.
+- `agenda`: what is due at a time, and the oldest of many times.
+- `aggregates`: count, sum and so on: what many records come to.
+- `joins`: what all joins have in common; `joins_window`, `joins_session`, `joins_interval`,
+  `joins_asof` and `joins_latest` are their kinds, `joins_log` what they keep over restarts.
+- `async_window`: records whose results come later; `attempts`: calls of something slow.
+  `lookup_cache`: what was looked up lately.
 
 State of one task, after Gearpump:
 - `monoids`: values that add up; `monoid_state`: state that tells epochs apart; `window_state`: the

@@ -22,7 +22,8 @@ CLUSTER_ID_CHARS: Final = 8
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(
-    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?", re.ASCII
+    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?(\+drop-state)?",
+    re.ASCII,
 )
 
 
@@ -40,6 +41,8 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 class ResumePoint:
     """What an application begins with: an epoch of another one; without a number, the newest.
 
+    With ``drops_state`` it may leave behind what its program has no place for.
+
     The other one may be of another cluster, that uses or has used the same store.
 
     Invariant: `parse` of `str` gives the same.
@@ -48,10 +51,13 @@ class ResumePoint:
     cluster_id: str
     app_id: AppId
     epoch: int | None = None
+    drops_state: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return what ``cluster/appN@EPOCH`` means; the epoch may be left out behind the ``@``.
+
+        ``+drop-state`` may stand at the end.
 
         Raises:
             ConfigError: the text is none.
@@ -62,9 +68,12 @@ class ResumePoint:
                 f"{text[:_SHOWN_CHARS_MAX]!r} is no place to resume from: name a cluster, an "
                 "application and an epoch, as in k3f9a1c2/app3@7, or k3f9a1c2/app3@ for its newest"
             )
-        cluster_id, app_id, epoch = found.groups()
+        cluster_id, app_id, epoch, drops = found.groups()
         return cls(
-            cluster_id=cluster_id, app_id=AppId(int(app_id)), epoch=int(epoch) if epoch else None
+            cluster_id=cluster_id,
+            app_id=AppId(int(app_id)),
+            epoch=int(epoch) if epoch else None,
+            drops_state=drops is not None,
         )
 
     @property
@@ -73,4 +82,5 @@ class ResumePoint:
         return prefix_of(self.cluster_id, self.app_id)
 
     def __str__(self) -> str:
-        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}"
+        drops = "+drop-state" if self.drops_state else ""
+        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}{drops}"

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from gearpy.core.dag import StepSpec
 from gearpy.core.epochs import Manifest, decode_manifest, encode_manifest
+from gearpy.core.state_moves import Layout, StepPlace
 from gearpy.errors import ProtocolError
-from gearpy.ids import TaskId
+from gearpy.ids import ProcessorId, TaskId
 from gearpy.messages.app import TaskOffsets
 
 __all__ = [
@@ -45,6 +47,7 @@ SET_CHECKPOINT: Final = "set-checkpoint"  # Source task -> where its partitions 
 SET_CHANGELOG: Final = "set-changelog"  # Task -> its partition of the changelog.
 EPOCH: Final = "epoch"  # Region and epoch -> its manifest.
 DAG: Final = "dag"  # Version -> what the graph was.
+_STEPS: Final = "steps"
 
 #: Plain values only: None, bool, int, float, str, bytes, list, and dict with str as keys.
 Values: TypeAlias = Mapping[str, Any]
@@ -333,11 +336,15 @@ class ConfigView:
 
 
 class DagVersion(NamedTuple):
-    """What a version of the graph was: `Dag.structural_hash`, and a line for each part of it."""
+    """What a version of the graph was: `Dag.structural_hash`, and a line for each part of it.
+
+    ``layout`` says which steps were where; None where whoever wrote it gave them no ids.
+    """
 
     version: int
     structural_hash: str
     description: tuple[str, ...]
+    layout: Layout | None = None
 
 
 class DagVersions:
@@ -356,7 +363,12 @@ class DagVersions:
 
     def write(self, dag: DagVersion) -> list[MessageDraft]:
         """Return what to append when a version begins to run; nothing if it is known."""
-        values = {"hash": dag.structural_hash, "description": list(dag.description)}
+        values: dict[str, Any] = {
+            "hash": dag.structural_hash,
+            "description": list(dag.description),
+        }
+        if dag.layout is not None:
+            values[_STEPS] = [_step_values(place) for place in dag.layout.values()]
         known = self._state.find(DAG, str(dag.version))
         if known is not None and known.values == values:
             return []
@@ -366,7 +378,49 @@ class DagVersions:
         lines = message.understood().get("description")
         if not message.key.isdecimal() or not isinstance(lines, list):
             raise _malformed(message, "it has no version or description")
-        return DagVersion(int(message.key), _text(message, "hash"), tuple(map(str, lines)))
+        return DagVersion(
+            int(message.key), _text(message, "hash"), tuple(map(str, lines)), _layout(message)
+        )
+
+
+def _step_values(place: StepPlace) -> dict[str, Any]:
+    return {
+        "processor": place.processor,
+        "parallelism": place.parallelism,
+        "place": place.place,
+        "id": place.step.id,
+        "name": place.step.name,
+        "kind": place.step.kind,
+        "keeps": place.step.keeps,
+        "whole": place.step.is_whole,
+    }
+
+
+def _layout(message: CoordinatorMessage) -> Layout | None:
+    steps = message.understood().get(_STEPS)
+    if steps is None:
+        return None
+    try:
+        places = [_step_place(each) for each in steps]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(message, f"its steps are none: {error!r}") from error
+    return {place.step.id: place for place in places}
+
+
+def _step_place(values: Values) -> StepPlace:
+    step = StepSpec(
+        id=str(values["id"]),
+        name=str(values["name"]),
+        kind=str(values["kind"]),
+        keeps=str(values["keeps"]),
+        is_whole=bool(values["whole"]),
+    )
+    return StepPlace(
+        ProcessorId(int(values["processor"])),
+        int(values["parallelism"]),
+        int(values["place"]),
+        step,
+    )
 
 
 def task_of(key: str, message: CoordinatorMessage | None = None) -> TaskId:

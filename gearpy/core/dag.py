@@ -15,7 +15,7 @@ from gearpy.core import graph
 from gearpy.errors import GraphError
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
 
-__all__ = ["IMMORTAL", "Dag", "EdgeSpec", "Life", "ProcessorSpec"]
+__all__ = ["IMMORTAL", "Dag", "EdgeSpec", "Life", "ProcessorSpec", "StepSpec"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,37 @@ IMMORTAL = Life()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepSpec:
+    """A step of a processor, for people, and to find again what it keeps.
+
+    Attributes:
+        id: names it over changes of the program; unique in a graph.
+        name: for people.
+        kind: the word for it.
+        keeps: what it keeps over restarts, and in which form; empty for nothing. What was kept
+            under another text is of no use to it.
+        key: by what its records come together; empty if that does not matter.
+        takes, gives: "rows" or "columns".
+        is_whole: it is the user's own task, and all that the task keeps is its.
+    """
+
+    id: str
+    name: str = ""
+    kind: str = ""
+    keeps: str = ""
+    key: str = ""
+    takes: str = "rows"
+    gives: str = "rows"
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorSpec:
     """One operator. ``kind`` names what it runs; the dag only compares it.
 
     ``partitions`` tells what a source reads: each task takes its share of them by their order, so
-    all processes must find the same.
+    all processes must find the same. ``steps`` say what is in it; they do not count when graphs
+    are compared.
     Gearpump: `ProcessorDescription`.
     """
 
@@ -61,6 +87,7 @@ class ProcessorSpec:
     kind: str = ""
     life: Life = IMMORTAL
     partitions: str = ""
+    steps: tuple[StepSpec, ...] = ()
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Return the tasks of this processor, by index."""

@@ -2,22 +2,33 @@
 
 Only batches travel, so a partitioner takes one apart. Start with `Partitioner`; users
 subclass `UnicastPartitioner` or `MulticastPartitioner`. Gearpump: `Partitioner`.
+
+All split tables, too: a row goes where the same record would go by itself.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Integral
-from operator import length_hint
+from operator import itemgetter, length_hint
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
+from gearpy.core.fields import FieldGetter, FieldsGetter
 from gearpy.core.stable_hash import KEY_GROUPS, key_group, task_of_group
+from gearpy.core.table_partition import (
+    deal_table,
+    distinct_keys,
+    pick_rows,
+    split_table,
+)
 from gearpy.errors import OperatorError
+from gearpy.messages.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +63,7 @@ class Partitioner(ABC):
     """Splits batches by target task; one own instance for each source task and edge.
 
     Invariant: records for one target keep their order. Parts are never empty; a part may
-    share its lists with the batch and with other parts.
+    share its lists with the batch and with other parts. Parts of a table are tables.
     """
 
     @property
@@ -84,6 +95,7 @@ class GroupByPartitioner(Partitioner):
 
     def __init__(self, key_fn: Callable[[Any], Any], *, key_groups: int = KEY_GROUPS) -> None:
         self._key_fn = key_fn
+        self._fields = key_fn if isinstance(key_fn, FieldGetter | FieldsGetter) else None
         self._key_groups = key_groups
         self._target_of = _TargetOfKey(parallelism=1, key_groups=key_groups)
 
@@ -113,19 +125,27 @@ class GroupByPartitioner(Partitioner):
             return [(0, values, timestamps)] if values else []
         if self._target_of.parallelism != parallelism:
             self._target_of = _TargetOfKey(parallelism=parallelism, key_groups=self._key_groups)
+        if type(values) is Table and self._fields is not None:
+            columns = distinct_keys(values, self._fields)
+            if columns is not None:
+                keys, places = columns
+                return list(split_table(self._targets(keys), values, timestamps, places))
         targets = self._targets(self._keys(values, timestamps))
         return _split(targets, values, timestamps)
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> list[Any]:
         key_fn, pending = self._key_fn, iter(values)
+        if self._fields is not None:
+            keys = _fields_of_dicts(self._fields, values)
+            if keys is not None:
+                return keys
         try:
             # No `map`, which takes a `StopIteration` of the key function for its own end.
             return [key_fn(value) for value in pending]
         except Exception as error:
             at = len(values) - length_hint(pending) - 1
-            name = getattr(key_fn, "__qualname__", type(key_fn).__name__)
             raise OperatorError(
-                operator=f"key_by({name.rpartition('<locals>.')[2].strip('<>')})",
+                operator=f"key_by({_shown(key_fn)})",
                 cause=f"{type(error).__name__}: {error}",
                 record=short_repr(values[at]),
                 event_time_ms=timestamps[at],
@@ -222,6 +242,11 @@ class ShufflePartitioner(Partitioner):
         first = int(self._start * parallelism) if self._next is None else self._next % parallelism
         self._next = (first + len(values)) % parallelism
         dealt = range(min(parallelism, len(values)))
+        if type(values) is Table:
+            counts = {
+                (first + k) % parallelism: len(range(k, len(values), parallelism)) for k in dealt
+            }
+            return list(deal_table(counts, values, timestamps))
         return [
             ((first + k) % parallelism, values[k::parallelism], timestamps[k::parallelism])
             for k in dealt
@@ -258,7 +283,19 @@ class ShuffleGroupingPartitioner(Partitioner):
             return [(0, values, timestamps)] if values else []
         if self._parallelism != parallelism:
             self._parallelism, self._round = parallelism, []
+        if type(values) is Table:
+            return list(deal_table(self._counts(len(values)), values, timestamps))
         return _split(self._deal(len(values)), values, timestamps)
+
+    def _counts(self, count: int) -> dict[int, int]:
+        """Deal, and tell only how many each gets; all full rounds at once."""
+        rest = min(count, len(self._round))
+        full, extra = divmod(count - rest, self._parallelism)
+        dealt = Counter(self._deal(rest))
+        for target in range(self._parallelism):
+            dealt[target] += full
+        dealt.update(self._deal(extra))
+        return dealt
 
     def _deal(self, count: int) -> list[int]:
         assert self._rng is not None, "fork() gives each sender its own instance"
@@ -377,23 +414,41 @@ class MulticastPartitioner(_UserPartitioner):
         self, values: list[Any], timestamps: list[int], *, parallelism: int, sender: int
     ) -> list[Part]:
         """Split a batch as `get_partitions` says."""
-        parts: dict[int, Part] = {}
-        for value, timestamp in zip(values, timestamps, strict=True):
+        places: dict[int, list[int]] = {}
+        for place, value in enumerate(values):
             for chosen in self.get_partitions(value, parallelism, sender):
                 target = self._checked(chosen, value, parallelism)
-                part = parts.setdefault(target, (target, [], []))
-                part[1].append(value)
-                part[2].append(timestamp)
-        parts.pop(DROP, None)
-        return list(parts.values())
+                places.setdefault(target, []).append(place)
+        places.pop(DROP, None)
+        return [(target, *_picked(at, values, timestamps)) for target, at in places.items()]
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
+def _fields_of_dicts(key_fn: FieldGetter | FieldsGetter, values: list[Any]) -> list[Any] | None:
+    """Read the fields without a call for each record; None where it takes one."""
+    is_single = isinstance(key_fn, FieldsGetter) and len(key_fn.names) == 1  # Still a tuple.
+    if is_single or set(map(type, values)) != {dict}:
+        return None
+    try:
+        return list(map(itemgetter(*key_fn.names), values))
+    except KeyError:
+        return None  # Which record it is, is found by looking at each.
+
+
+def _shown(key_fn: Any) -> str:
+    if isinstance(key_fn, FieldGetter | FieldsGetter):
+        return ", ".join(map(repr, key_fn.names))
+    name: str = getattr(key_fn, "__qualname__", type(key_fn).__name__)
+    return name.rpartition("<locals>.")[2].strip("<>")
+
+
 def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list[Part]:
     """Make the parts of records whose targets are known; those of `DROP` are left out."""
+    if type(values) is Table:
+        return list(split_table(targets, values, timestamps))
     parts: dict[int, Part] = {target: (target, [], []) for target in dict.fromkeys(targets)}
     if len(parts) == 1 and DROP not in parts:
         return [(targets[0], values, timestamps)]
@@ -404,3 +459,11 @@ def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list
         keep_timestamp(timestamp)
     parts.pop(DROP, None)
     return list(parts.values())
+
+
+def _picked(
+    places: list[int], values: list[Any], timestamps: list[int]
+) -> tuple[list[Any], list[int]]:
+    if type(values) is Table:
+        return pick_rows(places, values, timestamps)
+    return [values[at] for at in places], [timestamps[at] for at in places]

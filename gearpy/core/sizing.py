@@ -9,15 +9,20 @@ from itertools import islice
 from sys import getsizeof
 from typing import Any, Final
 
+from gearpy.messages.table import Table
+
 __all__ = ["estimate_bytes"]
 
 _SAMPLES: Final = 3
+_TIME_BYTES: Final = 8
 _ITEMS_MAX: Final = 16
 _DEPTH_MAX: Final = 4
 
 
 def estimate_bytes(values: Sequence[Any]) -> int:
-    """Return about how many bytes the values take together."""
+    """Return about how many bytes the values take together; of a table, with its times, exactly."""
+    if type(values) is Table:
+        return values.size_bytes + _TIME_BYTES * len(values)
     count = len(values)
     if count <= _SAMPLES:
         return sum(_size(value, _DEPTH_MAX) for value in values)

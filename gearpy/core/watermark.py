@@ -16,12 +16,15 @@ class WatermarkTracker:
 
     A link counts from the start, before its first message, so that a source that is slow to
     start is waited for. A link that has ended holds nothing back. When all other links are idle
-    the watermark stays and the task is idle: the end comes only when every link has ended, for
-    an idle link may give again.
+    the task is idle, and the watermark is the most that they have promised, as if the one that is
+    furthest had become idle last: what is known must not depend on the order in which they did,
+    nor on whether a link told its last promise before it became idle or with that. The end comes
+    only when every link has ended, for an idle link may give again.
 
     Invariant: `watermark_ms` never moves backwards, is at most the watermark of every link that
-    was not idle when it last moved, and is `MAX_MS` only if all links are there. A task that was
-    restarted begins with the watermark it had, until its links have come there again.
+    was not idle when it last moved, or of one link if all were, and is `MAX_MS` only if all links
+    are there. A task that was restarted begins with the watermark it had, until its links have
+    come there again.
     """
 
     def __init__(self, links: Iterable[TaskId], watermark_ms: int = MIN_MS) -> None:
@@ -45,7 +48,7 @@ class WatermarkTracker:
             self._active.pop(link, None)
             holds = before < known
         elif idle:
-            holds = self._active.pop(link, None) is not None
+            holds = self._active.pop(link, None) is not None or not self._active
         else:
             holds = before <= self.watermark_ms or link not in self._active
             self._active[link] = known
@@ -57,12 +60,14 @@ class WatermarkTracker:
         return [link for link, at_ms in self._active.items() if at_ms == low]
 
     def _advance(self) -> bool:
-        if self._open and not self._active:
-            return False
-        low = min(self._active.values(), default=MAX_MS)
-        moved = low > self.watermark_ms
-        self.watermark_ms = max(self.watermark_ms, low)
+        moved = (reached_ms := self._reached_ms()) > self.watermark_ms
+        self.watermark_ms = max(self.watermark_ms, reached_ms)
         return moved
+
+    def _reached_ms(self) -> int:
+        if self._active:
+            return min(self._active.values())
+        return max((self._watermarks[link] for link in self._open), default=MAX_MS)
 
 
 class BoundedOutOfOrder:

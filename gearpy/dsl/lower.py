@@ -7,10 +7,8 @@ chaining rules refuse some orders; here any order chains.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
 
 from gearpy.core.partition import (
     CoLocationPartitioner,
@@ -18,27 +16,19 @@ from gearpy.core.partition import (
     Partitioner,
     ShufflePartitioner,
 )
-from gearpy.dsl.plan import (
-    FoldNode,
-    Node,
-    ProcessNode,
-    ReadNode,
-    RowNode,
-    SideNode,
-    StateNode,
-    WriteNode,
-)
+from gearpy.dsl.columns import unknown_fields
+from gearpy.dsl.operator_ids import operator_ids, step_ids
+from gearpy.dsl.physical import physical
+from gearpy.dsl.plan import Key, Node, ProcessNode, ReadNode, RowsNode, SideNode, WriteNode
+from gearpy.dsl.stages import stage_maker
+from gearpy.dsl.step_specs import step_specs
 from gearpy.errors import ConfigError, GraphError
-from gearpy.task.aggregate import RunningFold, WindowFold
 from gearpy.task.api import TaskContext
 from gearpy.task.application import Graph, Processor, StreamApplication, TaskFactory
-from gearpy.task.fused import fused_stages
 from gearpy.task.late import LATE
-from gearpy.task.operators import ChainTask, Stage
+from gearpy.task.operators import ChainTask
 from gearpy.task.sides import MAIN, SidePartitioner
-from gearpy.task.sink_stage import SinkStage
 from gearpy.task.source_task import SourceTask
-from gearpy.task.stateful import KeyedStage
 
 __all__ = ["lower"]
 
@@ -58,7 +48,14 @@ class _Chain:
         if not isinstance(node, SideNode):
             return MAIN
         maker = node.inputs[0]
-        return self.sides.setdefault((maker, node.tag), f"{node.tag}@{self.steps.index(maker)}")
+        is_own = isinstance(maker, ProcessNode)  # Its task says the tag itself.
+        tag = node.tag if is_own else f"{node.tag}@{self.steps.index(maker)}"
+        return self.sides.setdefault((maker, node.tag), tag)
+
+    @property
+    def may_set_aside(self) -> bool:
+        """Whether what leaves the task may be of a side output."""
+        return bool(self.sides) or isinstance(self.steps[0], ProcessNode)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,29 +70,54 @@ class _Edge:
     def partitioner(self) -> Partitioner:
         """Return how records are spread. Who makes no side outputs pays nothing for them."""
         partitioner = _partitioner(self.source, self.target)
-        return SidePartitioner(partitioner, self.tags) if self.source.sides else partitioner
+        if self.source.may_set_aside:
+            return SidePartitioner(partitioner, self.tags)
+        return partitioner
 
 
-def lower(name: str, nodes: Sequence[Node], *, parallelism: int) -> StreamApplication:
+def lower(
+    name: str, nodes: Sequence[Node], *, parallelism: int, mistakes: Sequence[str] = ()
+) -> StreamApplication:
     """Return the application that runs the plan.
+
+    Args:
+        name: of the application.
+        nodes: the plan as it was written.
+        parallelism: of steps that do not say otherwise.
+        mistakes: those that are known already.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
     """
     if not nodes:
         raise GraphError(f"application {name!r} has no steps: start with app.read(source)")
-    chain_of = _chains(nodes, parallelism)
+    mistakes = [*mistakes, *(mistake for node in nodes for mistake in unknown_fields(node))]
+    try:
+        application = StreamApplication(name, _graph(nodes, parallelism))
+    except ConfigError as error:
+        raise type(error)(*mistakes, *error.mistakes) from None
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return application
+
+
+def _graph(nodes: Sequence[Node], parallelism: int) -> Graph:
+    placed = physical(nodes, parallelism)
+    ids = step_ids(placed, operator_ids(nodes))
+    specs = step_specs(placed, ids)
+    chain_of = _chains(placed, parallelism)
     chains = list(dict.fromkeys(chain_of.values()))
     edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
     graph = Graph()
     for chain in chains:
-        chain.processor = _processor(chain)
+        chain.processor = _processor(chain, ids)
+        chain.processor.steps = [specs[step] for step in chain.steps]
         graph.add(chain.processor)
     for edge in edges:
         assert edge.source.processor is not None
         assert edge.target.processor is not None
         graph.connect(edge.source.processor, edge.target.processor, edge.partitioner)
-    return StreamApplication(name, graph)
+    return graph
 
 
 def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chain]:
@@ -140,7 +162,7 @@ def _parallelism(node: Node, source: _Chain | None, default: int) -> int:
         return node.parallelism
     if isinstance(node, ReadNode):
         return _useful_parallelism(node, default)
-    if source is None or isinstance(node, (FoldNode, StateNode)):
+    if source is None or (node.key is not None and not isinstance(node, ProcessNode)):
         return default
     return source.parallelism
 
@@ -162,42 +184,51 @@ def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:
         return False
     if isinstance(node, WriteNode) and node.dispatcher != "default":
         return False
-    return _key_of(node) is None
+    return _key_to_come(node) is None
 
 
-def _key_of(node: Node) -> Callable[[Any], Any] | None:
-    """Return the key by which the records of a step must come."""
-    return node.key if isinstance(node, (FoldNode, ProcessNode, StateNode)) else None
+def _key_to_come(node: Node) -> Key | None:
+    """Return the key by which the records of a step must still be spread."""
+    before = node.inputs[0] if node.inputs else None
+    if isinstance(before, RowsNode) and before.key is node.key:
+        return None  # They were, as columns.
+    return node.key
 
 
 def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
-    key = _key_of(target.steps[0])
+    key = _key_to_come(target.steps[0])
     if key is not None:
-        return GroupByPartitioner(key)
+        return GroupByPartitioner(key.function)
     if source.parallelism == target.parallelism:
         return CoLocationPartitioner()
     return ShufflePartitioner()
 
 
-def _processor(chain: _Chain) -> Processor:
+def _processor(chain: _Chain, ids: Mapping[Node, str]) -> Processor:
     head = chain.steps[0]
     if isinstance(head, ProcessNode):
         return Processor(
-            head.task, chain.parallelism, head.name, dispatcher=head.dispatcher, key=head.key
+            head.task,
+            chain.parallelism,
+            head.name,
+            dispatcher=head.dispatcher,
+            key=None if head.key is None else head.key.function,
         )
     name = " > ".join(step.name for step in chain.steps)
     last = chain.steps[-1]
     sink = last.sink if isinstance(last, WriteNode) else None
     if isinstance(head, ReadNode):
         return Processor(
-            _source_task(head, chain), chain.parallelism, name, source=head.source, sink=sink
+            _source_task(head, chain, ids), chain.parallelism, name, source=head.source, sink=sink
         )
     dispatcher = head.dispatcher if isinstance(head, WriteNode) else "default"
-    return Processor(_chain_task(chain), chain.parallelism, name, dispatcher=dispatcher, sink=sink)
+    return Processor(
+        _chain_task(chain, ids), chain.parallelism, name, dispatcher=dispatcher, sink=sink
+    )
 
 
-def _source_task(head: ReadNode, of: _Chain) -> TaskFactory:
-    make_stages = _stage_maker(of.steps[1:], of)
+def _source_task(head: ReadNode, of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
+    make_stages = stage_maker(of.steps[1:], of.sides, ids)
     tag = of.sides.get((head, LATE))
     late = "drop" if head.late == "side" and tag is None else head.late
 
@@ -209,58 +240,16 @@ def _source_task(head: ReadNode, of: _Chain) -> TaskFactory:
             late=late,
             late_tag=tag or LATE,
             idle_after_ms=head.idle_after_ms,
+            when_idle=head.when_idle,
         )
 
     return source
 
 
-def _chain_task(of: _Chain) -> TaskFactory:
-    make_stages = _stage_maker(of.steps, of)
+def _chain_task(of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
+    make_stages = stage_maker(of.steps, of.sides, ids)
 
     def chain(context: TaskContext) -> ChainTask:
         return ChainTask(context, make_stages)
 
     return chain
-
-
-def _stage_maker(steps: Sequence[Node], chain: _Chain) -> Callable[[TaskContext], Sequence[Stage]]:
-    def make(context: TaskContext) -> list[Stage]:
-        stages: list[Stage] = []
-        for is_row, run in groupby(steps, key=lambda step: isinstance(step, RowNode)):
-            if is_row:
-                operators = [step.operator for step in run if isinstance(step, RowNode)]
-                stages += fused_stages(
-                    operators, limit=context.limits.batch_records, rejects=context.rejects
-                )
-            else:
-                stages += [stage for step in run for stage in _stage(step, chain, context)]
-        return stages
-
-    return make
-
-
-def _stage(step: Node, chain: _Chain, context: TaskContext) -> list[Stage]:
-    if isinstance(step, WriteNode):
-        return [SinkStage(context, step.sink, step.name)]
-    if isinstance(step, FoldNode):
-        return [_fold_stage(step, chain, context)]
-    if isinstance(step, StateNode):
-        return [KeyedStage(context, step.name, step.key, step.function)]
-    return []  # A merge passes its records on.
-
-
-def _fold_stage(step: FoldNode, chain: _Chain, context: TaskContext) -> Stage:
-    if step.windows is not None:
-        tag = chain.sides.get((step, LATE))
-        return WindowFold(
-            context,
-            step.name,
-            step.windows,
-            step.key,
-            step.fold,
-            limit=context.limits.batch_records,
-            late="drop" if step.late == "side" and tag is None else step.late,
-            late_tag=tag or LATE,
-        )
-    assert step.key is not None, "a running fold is by key"
-    return RunningFold(context, step.name, step.key, step.fold)

@@ -1,48 +1,106 @@
-"""What a user wrote, as immutable nodes; inputs come before what reads them."""
+"""What a user wrote, as immutable nodes; inputs come before what reads them.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+`physical` puts more nodes between them, for what runs but nobody wrote; those come last here.
+"""
 
-from gearpy.core.window import WindowAssigner
-from gearpy.task.aggregate import Fold
-from gearpy.task.api import Sink, Source
-from gearpy.task.application import TaskFactory
-from gearpy.task.fused import RowOperator
-from gearpy.task.late import SourceLate, WindowLate
-from gearpy.task.stateful import StateFunction
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from gearpy.task.join_stage import join_key
+
+if TYPE_CHECKING:
+    from gearpy.core.aggregates import Aggregate
+    from gearpy.core.window import Windows
+    from gearpy.task.aggregate import Fold
+    from gearpy.task.api import Sink, Source
+    from gearpy.task.application import TaskFactory
+    from gearpy.task.async_stage import AsyncFunction
+    from gearpy.task.fused import RowOperator
+    from gearpy.task.join_stage import JoinSpec
+    from gearpy.task.late import SourceLate, WindowLate
+    from gearpy.task.row_schema import RowSchema
+    from gearpy.task.source_task import WhenIdle
+    from gearpy.task.stateful import StateFunction
+    from gearpy.task.table_stages import Form
 
 __all__ = [
+    "AggregateNode",
+    "AsyncNode",
+    "BatchNode",
+    "BranchNode",
+    "Dispatcher",
+    "DistinctNode",
     "FoldNode",
+    "JoinNode",
+    "Key",
+    "LogNode",
+    "MergeAggregateNode",
+    "MergeCountNode",
     "MergeNode",
     "Node",
+    "PartialAggregateNode",
+    "PartialCountNode",
     "ProcessNode",
     "ReadNode",
     "RowNode",
+    "RowsNode",
     "SideNode",
     "StateNode",
+    "TableNode",
     "WriteNode",
 ]
 
 Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a stream is grouped by.
+
+    Attributes:
+        function: gives the key of a record.
+        columns: the names, if it was given by names; then it can be found in a table, too.
+    """
+
+    function: Callable[[Any], Any]
+    columns: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Node:
-    """One step. ``parallelism`` None means: as its input, or the application's."""
+    """One step.
+
+    Attributes:
+        name: for people; derived, unless it was given.
+        given: the name that the user gave; empty if none.
+        kind: the word for it in the stream language.
+        inputs: the steps that it reads.
+        parallelism: None means: as its input, or the application's.
+        key: by which the records of its inputs must come; None: it does not matter.
+        origin: the step that was written, where this one is put in its place.
+    """
 
     name: str
-    inputs: "tuple[Node, ...]" = ()
+    given: str = ""
+    kind: str = ""
+    inputs: tuple[Node, ...] = ()
     parallelism: int | None = None
+    key: Key | None = None
+    origin: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReadNode(_Node):
     """Records of a source."""
 
+    kind: str = "read"
     source: Source
     late: SourceLate = "keep"
     idle_after_ms: int | None = None
+    when_idle: WhenIdle = "hold"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,12 +111,64 @@ class RowNode(_Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoldNode(_Node):
-    """An aggregation by key (None: over all records), running or per window."""
+class BatchNode(_Node):
+    """A function over batches of records in columns.
 
-    key: Callable[[Any], Any] | None
-    windows: WindowAssigner | None
+    Attributes:
+        function: gets a batch, returns a batch.
+        form: of what it gets and returns.
+        times: name of a column of event times for it; None: it gets none.
+        takes: schema of the records that it gets, where they come as rows; None: found out.
+        gives: schema of the records that it gives; None: dicts, by what it returns.
+    """
+
+    kind: str = "map_batches"
+    function: Callable[[Any], Any]
+    form: Form = "arrow"
+    times: str | None = None
+    takes: RowSchema | None = None
+    gives: RowSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogNode(_Node):
+    """Writes a line to the log for one record of ``every``."""
+
+    kind: str = "log"
+    level: int
+    every: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoldNode(_Node):
+    """A user's function over the records of a key (None: over all), running or per window.
+
+    Attributes:
+        windows: None for running.
+        fold: what it does.
+        late: what becomes of late records.
+    """
+
+    windows: Windows | None
     fold: Fold
+    late: WindowLate = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AggregateNode(_Node):
+    """Named aggregates over the records of a key (None: over all), running or per window.
+
+    Attributes:
+        windows: None for running.
+        aggregates: by the name in the result.
+        is_single: there is one, and its value is the result, without a name.
+        late: what becomes of late records.
+    """
+
+    kind: str = "aggregate"
+    windows: Windows | None
+    aggregates: Mapping[str, Aggregate]
+    is_single: bool = False
     late: WindowLate = "drop"
 
 
@@ -66,19 +176,75 @@ class FoldNode(_Node):
 class StateNode(_Node):
     """A function over single records and what was kept for their key."""
 
-    key: Callable[[Any], Any]
+    kind: str = "map_with_state"
     function: StateFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DistinctNode(_Node):
+    """Lets the first record of each key pass.
+
+    Attributes:
+        within_ms: a key may pass again when so much event time is between; None: never.
+    """
+
+    kind: str = "distinct"
+    within_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AsyncNode(_Node):
+    """A coroutine over single records, many at a time."""
+
+    kind: str = "map_async"
+    function: AsyncFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JoinNode(_Node):
+    """Records of two streams that belong together; its inputs are left and right.
+
+    They come as ``(side, key, value)``, wrapped by steps that are put before it.
+
+    Attributes:
+        left_key: of the records of the left stream.
+        right_key: of those of the right one.
+        spec: which ones belong together, and what they make.
+    """
+
+    kind: str = "join"
+    key: Key | None = field(default=Key(join_key))
+    left_key: Key
+    right_key: Key
+    spec: JoinSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MergeNode(_Node):
     """The records of several streams, in the order they come."""
 
+    kind: str = "merge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BranchNode(_Node):
+    """Puts each record into the side output of the first predicate that is true of it.
+
+    Attributes:
+        predicates: by the tag of the side output.
+        default: tag for the rest; None drops them.
+    """
+
+    kind: str = "branch"
+    predicates: Mapping[str, Callable[[Any], object]]
+    default: str | None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SideNode(_Node):
     """What its input sets aside under a tag. No step of its own, only another of its outputs."""
 
+    kind: str = "side"
     tag: str
 
 
@@ -86,8 +252,8 @@ class SideNode(_Node):
 class ProcessNode(_Node):
     """A user's task; with a key, all records of one key go to the same of its tasks."""
 
+    kind: str = "process"
     task: TaskFactory
-    key: Callable[[Any], Any] | None = None
     dispatcher: Dispatcher = "default"
 
 
@@ -95,10 +261,82 @@ class ProcessNode(_Node):
 class WriteNode(_Node):
     """Records go to a sink."""
 
+    kind: str = "write"
     sink: Sink
     dispatcher: Dispatcher = "default"
 
 
+# What runs, but nobody wrote.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowsNode(_Node):
+    """Makes rows of tables."""
+
+    kind: str = "rows"
+    schema: RowSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableNode(_Node):
+    """Makes tables of rows."""
+
+    kind: str = "table"
+    schema: RowSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartialAggregateNode(_Node):
+    """Aggregates each table by window and key, before it is sent to the task of the key."""
+
+    kind: str = "partial"
+    of: AggregateNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MergeAggregateNode(_Node):
+    """Merges what `PartialAggregateNode` gives; what an `AggregateNode` on columns ends with."""
+
+    kind: str = "merge_partial"
+    of: AggregateNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartialCountNode(_Node):
+    """Counts rows by window and key, before the numbers are sent to the task of the key."""
+
+    kind: str = "partial"
+    of: AggregateNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MergeCountNode(_Node):
+    """Adds up what `PartialCountNode` gives; what a count of rows in several tasks ends with."""
+
+    kind: str = "merge_partial"
+    of: AggregateNode
+
+
 Node: TypeAlias = (
-    ReadNode | RowNode | FoldNode | StateNode | MergeNode | SideNode | ProcessNode | WriteNode
+    ReadNode
+    | RowNode
+    | BatchNode
+    | LogNode
+    | FoldNode
+    | AggregateNode
+    | StateNode
+    | DistinctNode
+    | AsyncNode
+    | JoinNode
+    | MergeNode
+    | BranchNode
+    | SideNode
+    | ProcessNode
+    | WriteNode
+    | RowsNode
+    | TableNode
+    | PartialAggregateNode
+    | MergeAggregateNode
+    | PartialCountNode
+    | MergeCountNode
 )

@@ -1,161 +1,436 @@
-"""What users write: an application of streams.
+"""What users write: streams of records, and the steps that they go through. Gearpump: `Stream`."""
 
-Every method adds a step to the plan and returns the stream behind it; nothing runs until the
-application is run or submitted. Gearpump: `Stream`, `StreamApp`.
-"""
+from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, TypeVar, overload
 
-from gearpy.core.times import Duration, duration_ms
-from gearpy.core.window import WindowAssigner
-from gearpy.dsl.lower import lower
+from gearpy.core.times import Duration
+from gearpy.core.window import Windows
+from gearpy.dsl.asynchronous import Asynchronous
+from gearpy.dsl.branches import Branches, branches
+from gearpy.dsl.keyed import KeyedStream, keyed
+from gearpy.dsl.keys import ITSELF, KeyLike, key_of
+from gearpy.dsl.names import check_count, check_function, check_name, checked, name_of, step_name
 from gearpy.dsl.plan import (
+    BatchNode,
     Dispatcher,
-    FoldNode,
+    LogNode,
     MergeNode,
-    Node,
     ProcessNode,
-    ReadNode,
     RowNode,
     SideNode,
-    StateNode,
     WriteNode,
 )
+from gearpy.dsl.windowed import WindowedStream, windowed
 from gearpy.errors import ConfigError
-from gearpy.task.aggregate import Fold, WindowResult
-from gearpy.task.api import Sink, Source
-from gearpy.task.application import StreamApplication, TaskFactory
+from gearpy.task.api import Sink
 from gearpy.task.fused import RowOperator
-from gearpy.task.late import LATE, SOURCE_LATE, WINDOW_LATE, SourceLate, WindowLate, check_late
-from gearpy.task.stateful import StateFunction
+from gearpy.task.late import LATE, WindowLate
+from gearpy.task.row_schema import row_schema_of
+from gearpy.task.table_stages import FORMS, Form
 
-__all__ = ["KeyedStream", "Stream", "StreamApp", "WindowedStream"]
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from gearpy.task.application import TaskFactory
+
+__all__ = ["Stream"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 K = TypeVar("K")
-S = TypeVar("S")
+
+#: What only streams have that are grouped by key ...
+_NEED_A_KEY: Final = frozenset(
+    {"map_with_state", "flat_map_with_state", "join", "cogroup"}
+    | {"join_interval", "join_asof", "join_latest"}
+)
+#: ... or that are in windows.
+_NEED_GROUPS: Final = frozenset(
+    {"aggregate", "count", "sum", "min", "max", "mean", "top_n", "reduce", "fold"}
+)
+#: Numbers of `logging`, by their names.
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-class StreamApp:
-    """An application in the stream language.
+class Stream(Asynchronous[T]):
+    """Records of type ``T``, each with an event time, without an end unless the source has one.
 
-    Args:
-        name: letters, digits, ``_ - .``; unique among the running applications of a cluster.
-        parallelism: tasks of each operator that does not say otherwise.
-
-    Example:
-        >>> import gearpy as gp
-        >>> app = gp.StreamApp("double")
-        >>> results: list[int] = []
-        >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * 2).write(gp.memory(results))
-        >>> _ = gp.run(app)
-        >>> results
-        [2, 4, 6]
+    All methods take a ``name``: it is shown to people, and what a step keeps is found by it when
+    the program has changed.
     """
 
-    def __init__(self, name: str, *, parallelism: int = 1) -> None:
-        self.name = name
-        self.parallelism = parallelism
-        self._nodes: list[Node] = []
+    def map(self, function: Callable[[T], U], *, name: str = "") -> Stream[U]:
+        """Replace each record by ``function(record)``; its event time stays.
 
-    def read(
-        self,
-        source: Source,
-        *,
-        parallelism: int | None = None,
-        name: str = "",
-        late: SourceLate = "keep",
-        idle_after: Duration | None = None,
-    ) -> "Stream[Any]":
-        """Return the stream of a source's records.
-
-        Args:
-            source: what to read.
-            parallelism: number of tasks that share its partitions.
-            name: for people.
-            late: what to do with a record that is older than its partition has promised by the
-                records before it: "keep" it, and let windows decide; "drop" it; "restamp" it with
-                the time that was promised; or "side", which puts it into `Stream.late`. All but
-                the first count it.
-            idle_after: a partition that has given nothing for so long holds event time back no
-                longer, until it gives again. Without it, what the source says counts alone.
-
-        Raises:
-            ConfigError: ``late`` or ``idle_after`` is not understood.
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("squares"), []
+            >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * n).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 4, 9]
         """
-        check_late(late, SOURCE_LATE)
-        node = ReadNode(
-            name=name or source.description,
-            source=source,
-            parallelism=parallelism,
-            late=late,
-            idle_after_ms=_ms(idle_after),
-        )
-        return Stream(self, self._add(node))
-
-    def build(self) -> StreamApplication:
-        """Return the graph that will run.
-
-        Raises:
-            ConfigError: it cannot run; all mistakes at once.
-        """
-        return lower(self.name, self._nodes, parallelism=self.parallelism)
-
-    def _add(self, node: Node) -> Node:
-        self._nodes.append(node)
-        return node
-
-
-class Stream(Generic[T]):
-    """Records of type ``T``, each with an event time, without an end unless the source has one."""
-
-    def __init__(self, app: StreamApp, node: Node) -> None:
-        self._app = app
-        self._node = node
-
-    def map(self, function: Callable[[T], U], *, name: str = "") -> "Stream[U]":
-        """Replace each record by ``function(record)``; its event time stays."""
         return self._row("map", function, name)
 
-    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> "Stream[T]":
-        """Keep the records for which the predicate is true."""
+    @overload
+    def filter(self, predicate: Callable[[T], TypeGuard[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[T]: ...
+
+    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[Any]:
+        """Keep the records for which the predicate is true.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("odd"), []
+            >>> app.read(gp.collection([1, 2, 3])).filter(lambda n: n % 2).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 3]
+        """
         return self._row("filter", predicate, name)
 
-    def flat_map(self, function: Callable[[T], Iterable[U]], *, name: str = "") -> "Stream[U]":
+    def flat_map(self, function: Callable[[T], Iterable[U]], *, name: str = "") -> Stream[U]:
         """Replace each record by all that ``function(record)`` gives.
 
         A generator is pulled only as fast as the steps behind it can take it.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("words"), []
+            >>> app.read(gp.collection(["to be", "or"])).flat_map(str.split).write(
+            ...     gp.memory(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            ['to', 'be', 'or']
         """
         return self._row("flat_map", function, name)
 
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        schema: type[U],
+        takes: object = None,
+        form: Form = "arrow",
+        times: str | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        schema: pa.Schema | Mapping[str, Any] | None = None,
+        takes: object = None,
+        form: Form = "arrow",
+        times: str | None = None,
+        name: str = "",
+    ) -> Stream[dict[str, Any]]: ...
+
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        schema: object = None,
+        takes: object = None,
+        form: Form = "arrow",
+        times: str | None = None,
+        name: str = "",
+    ) -> Stream[Any]:
+        """Replace batches of records in columns by what a function makes of them.
+
+        Steps behind it that take rows get dicts, or what ``schema`` says. The function returns as
+        many rows as it gets, in their order, as event times stay in their places; or none.
+
+        Args:
+            function: gets and returns a `pyarrow.RecordBatch`, or what ``form`` says.
+            schema: of what it returns: a dataclass, NamedTuple or TypedDict class, a dict of names
+                and types, or a `pyarrow.Schema`. Without it, it is as it comes.
+            takes: the same of what it gets, for streams that come in rows and do not say.
+            form: "arrow"; "pandas" or "polars" for a function over data frames.
+            times: name of a column of event times, in ms, which the function gets and returns in
+                addition; then it may leave rows out, and add some.
+            name: for people.
+
+        Raises:
+            ConfigError: a schema or the form is not understood.
+
+        Example:
+            >>> import gearpy as gp
+            >>> import pyarrow.compute as pc
+            >>> def double(batch):
+            ...     return batch.set_column(0, "n", pc.multiply(batch.column("n"), 2))
+            >>> app, results = gp.StreamApp("doubled"), []
+            >>> numbers = app.read(gp.collection([{"n": 1}, {"n": 2}]))
+            >>> numbers.map_batches(double).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [{'n': 2}, {'n': 4}]
+        """
+        check_function("map_batches", function, of="a batch of records")
+        if form not in FORMS:
+            raise ConfigError(f"map_batches: form is {form!r}, must be one of {', '.join(FORMS)}")
+        with checked("map_batches"):
+            given = None if takes is None else row_schema_of(takes)
+            returned = None if schema is None else row_schema_of(schema)
+        node = BatchNode(
+            name=name or step_name("map_batches", function),
+            given=name,
+            inputs=(self._node,),
+            function=function,
+            form=form,
+            times=times,
+            takes=given,
+            gives=returned,
+        )
+        return self._program.add(node)
+
+    def inspect(self, function: Callable[[T], object], *, name: str = "") -> Stream[T]:
+        """Call a function with each record, and pass the record on.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, seen, results = gp.StreamApp("seen"), [], []
+            >>> numbers = app.read(gp.collection([1, 2])).inspect(seen.append)
+            >>> numbers.map(str).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> seen, results
+            ([1, 2], ['1', '2'])
+        """
+        check_function("inspect", function)
+
+        def inspect(record: T) -> T:
+            function(record)
+            return record
+
+        name_shown = name or step_name("inspect", function)
+        return self._add_row(RowOperator("map", name_shown, inspect), "inspect", name)
+
+    def log(self, level: str | int = "info", *, every: int = 1, name: str = "") -> Stream[T]:
+        """Write records to the log of the application, and pass all on.
+
+        Args:
+            level: "debug", "info", "warning", "error", or a number of `logging`.
+            every: one line for so many records of a task.
+            name: stands in each line.
+
+        Raises:
+            ConfigError: the level is not known, or ``every`` is no number from 1.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("logged"), []
+            >>> app.read(gp.collection([1, 2])).log("debug", every=1000).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 2]
+        """
+        number = _LEVELS.get(level) if isinstance(level, str) else level
+        if type(number) is not int:
+            raise ConfigError(f"log: level is {level!r}, must be one of {', '.join(_LEVELS)}")
+        check_count("log", "every", every, example="every=1000")
+        node = LogNode(
+            name=name or "log", given=name, inputs=(self._node,), level=number, every=every
+        )
+        return self._program.add(node)
+
+    @overload
     def key_by(
-        self, key: Callable[[T], K], *, parallelism: int | None = None
-    ) -> "KeyedStream[K, T]":
+        self, key: Callable[[T], K], /, *, parallelism: int | None = None
+    ) -> KeyedStream[K, T]: ...
+
+    @overload
+    def key_by(self, key: str, /, *, parallelism: int | None = None) -> KeyedStream[Any, T]: ...
+
+    @overload
+    def key_by(
+        self, first: str, second: str, /, *more: str, parallelism: int | None = None
+    ) -> KeyedStream[tuple[Any, ...], T]: ...
+
+    def key_by(self, *key: KeyLike, parallelism: int | None = None) -> KeyedStream[Any, T]:
         """Group by key: the next step sees all records of one key in one of its tasks.
 
         Args:
-            key: a function of the record alone; it may run more than once for a record.
+            key: a function of the record alone, which may run more than once for a record; or
+                names of fields, of which several make a tuple. By names columns stay columns.
             parallelism: tasks of the next step.
-        """
-        return KeyedStream(self._app, self._node, key, parallelism)
 
-    def window(
-        self, windows: WindowAssigner, *, late: WindowLate = "drop"
-    ) -> "WindowedStream[None, T]":
+        Raises:
+            ConfigError: it is neither.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("visits"), []
+            >>> visits = [{"user": "a", "page": 1}, {"user": "b", "page": 1}]
+            >>> by_page = app.read(gp.collection(visits)).key_by("page")
+            >>> by_page.count().write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 1), (1, 2)]
+        """
+        return keyed(self._program, self._node, key_of("key_by", key), parallelism)
+
+    group_by = key_by
+
+    def window(self, windows: Windows, *, late: WindowLate = "drop") -> WindowedStream[None, T]:
         """Cut the whole stream into windows; the next step runs in one task.
 
         Args:
             windows: which ones, such as ``gp.tumbling("10s")``.
-            late: what to do with a record whose window has closed: "drop" it; "restamp" it, so
-                that it counts in the window that is open; or "side", which puts it into
-                `Stream.late` of the results. It is counted always.
+            late: what to do with a record that comes when its window takes none any more: "drop"
+                it; "restamp" it, so that it counts in the window that is open; or "side", which
+                puts it into `Stream.late` of the results. It is counted always.
+
+        Raises:
+            ConfigError: these are no windows, or ``late`` is not understood.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("all"), []
+            >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
+            >>> app.read(gp.collection(events)).window(gp.tumbling(10)).count().write(
+            ...     gp.memory(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> [(result.start, result.value) for result in results]
+            [(0, 2), (10, 1)]
         """
-        return WindowedStream(self._app, self._node, None, 1, windows=windows, late=late)
+        return windowed(self._program, self._node, None, 1, windows=windows, late=late)
+
+    def distinct(
+        self,
+        key: str | Callable[[T], object] | None = None,
+        *,
+        within: Duration | None = None,
+        parallelism: int | None = None,
+        name: str = "",
+    ) -> Stream[T]:
+        """Let the first record of each key pass, and drop what comes again.
+
+        Args:
+            key: a field, or a function of the record; the record itself if not given.
+            within: a key may pass again so long after it has passed, in event time; what is kept
+                for it is freed then. Without it, each key is kept for good.
+            parallelism: number of tasks.
+            name: for people.
+
+        Raises:
+            ConfigError: ``key`` or ``within`` is not understood.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("different"), []
+            >>> app.read(gp.collection(["a", "b", "a"])).distinct().write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            ['a', 'b']
+        """
+        by = ITSELF if key is None else key_of("distinct", (key,))
+        grouped = keyed(self._program, self._node, by, parallelism)
+        return grouped.distinct(within=within, name=name)
+
+    unique = distinct
+
+    def merge(self, *others: Stream[T], name: str = "") -> Stream[T]:
+        """Return one stream of the records of this and the others.
+
+        Raises:
+            ConfigError: one of them belongs to another application, or is no stream.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("both"), []
+            >>> evens, odds = app.read(gp.collection([2, 4])), app.read(gp.collection([1]))
+            >>> evens.merge(odds).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> sorted(results)
+            [1, 2, 4]
+        """
+        for other in others:
+            if not isinstance(other, Stream):
+                raise ConfigError(f"merge takes streams, not {type(other).__name__}")
+            self._program.check_own("merge", other._program)
+        nodes = (self._node, *(other._node for other in others))
+        return self._program.add(MergeNode(name=name or "merge", given=name, inputs=nodes))
+
+    union = merge
+
+    def split(
+        self, predicate: Callable[[T], object], *, name: str = ""
+    ) -> tuple[Stream[T], Stream[T]]:
+        """Return two streams: of the records for which a predicate is true, and of the rest.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, small, rest = gp.StreamApp("sizes"), [], []
+            >>> below, above = app.read(gp.collection([1, 20, 3])).split(lambda n: n < 10)
+            >>> below.write(gp.memory(small))
+            >>> above.write(gp.memory(rest))
+            >>> _ = gp.run(app)
+            >>> small, rest
+            ([1, 3], [20])
+        """
+        check_function("split", predicate)
+        both = branches(
+            self._program,
+            self._node,
+            {"yes": predicate},
+            default="no",
+            kind="split",
+            shown=step_name("split", predicate),
+            name=name,
+        )
+        return both["yes"], both["no"]
+
+    def branch(
+        self,
+        name: str = "",
+        /,
+        *,
+        default: str | None = "default",
+        **predicates: Callable[[T], object],
+    ) -> Branches[T]:
+        """Put each record into one of several streams: of the first predicate that is true of it.
+
+        Args:
+            name: for people.
+            default: name of the stream of the rest; None drops them.
+            predicates: by the name of the stream.
+
+        Raises:
+            ConfigError: there are no predicates, or one is no function.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, small, rest = gp.StreamApp("branches"), [], []
+            >>> sizes = app.read(gp.collection([1, 20, 300])).branch(
+            ...     small=lambda n: n < 10, middle=lambda n: n < 100
+            ... )
+            >>> sizes.small.write(gp.memory(small))
+            >>> sizes.default.write(gp.memory(rest))
+            >>> _ = gp.run(app)
+            >>> small, rest
+            ([1], [300])
+        """
+        return branches(
+            self._program,
+            self._node,
+            predicates,
+            default=default,
+            kind="branch",
+            shown=f"branch({', '.join(predicates)})",
+            name=name,
+        )
 
     @property
-    def late(self) -> "Stream[Any]":
+    def late(self) -> Stream[Any]:
         """The late records that were set aside; of ``read`` or ``window`` with ``late="side"``.
 
         Raises:
@@ -166,24 +441,39 @@ class Stream(Generic[T]):
                 f"{self._node.name!r} sets no late records aside: "
                 'ask for it by late="side" in read() or window()'
             )
-        return Stream(self._app, SideNode(name=LATE, inputs=(self._node,), tag=LATE))
+        return self._side(LATE)
 
-    def merge(self, *others: "Stream[T]", name: str = "") -> "Stream[T]":
-        """Return one stream of the records of this and the others.
+    def side(self, tag: str) -> Stream[Any]:
+        """Return what a task of one's own sends beside its main output, under a tag.
+
+        It sends it by ``context.output_to(tag, message)``, or in a message whose value is
+        ``gp.Side(tag, value)``.
 
         Raises:
-            ConfigError: one of them belongs to another application.
+            ConfigError: this is not the stream behind `process`, or the tag is empty.
+
+        Example:
+            >>> import gearpy as gp
+            >>> class Parse(gp.Task):
+            ...     def on_next(self, message):
+            ...         if message.value.isdigit():
+            ...             yield message._replace(value=int(message.value))
+            ...         else:
+            ...             self.context.output_to("bad", message)
+            >>> app, good, bad = gp.StreamApp("parsed"), [], []
+            >>> numbers = app.read(gp.collection(["1", "x", "2"])).process(Parse)
+            >>> numbers.write(gp.memory(good))
+            >>> numbers.side("bad").write(gp.memory(bad))
+            >>> _ = gp.run(app)
+            >>> good, bad
+            ([1, 2], ['x'])
         """
-        for other in others:
-            if other._app is not self._app:
-                raise ConfigError(
-                    f"merge joins streams of one application, but one is of {self._app.name!r} "
-                    f"and one of {other._app.name!r}: read both with the same StreamApp"
-                )
-        node = MergeNode(
-            name=name or "merge", inputs=(self._node, *(other._node for other in others))
-        )
-        return Stream(self._app, self._app._add(node))
+        if not isinstance(self._node, ProcessNode):
+            raise ConfigError(
+                f"{self._node.name!r} has no side outputs: ask for them behind process(...)"
+            )
+        check_name("side", "the tag", tag)
+        return self._side(tag)
 
     def process(
         self,
@@ -192,7 +482,7 @@ class Stream(Generic[T]):
         parallelism: int | None = None,
         name: str = "",
         dispatcher: Dispatcher = "default",
-    ) -> "Stream[Any]":
+    ) -> Stream[Any]:
         """Hand the records to a `Task` of one's own; the stream behind it is what it sends.
 
         Args:
@@ -200,15 +490,28 @@ class Stream(Generic[T]):
             parallelism: number of tasks.
             name: for people.
             dispatcher: "pinned" for code that blocks.
+
+        Example:
+            >>> import gearpy as gp
+            >>> class Twice(gp.Task):
+            ...     def on_next(self, message):
+            ...         return [message, message]
+            >>> app, results = gp.StreamApp("twice"), []
+            >>> app.read(gp.collection([1, 2])).process(Twice).write(gp.memory(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 1, 2, 2]
         """
+        check_function("process", task, of="a TaskContext, such as a Task class")
         node = ProcessNode(
-            name=name or _name_of(task),
+            name=name or name_of(task),
+            given=name,
             inputs=(self._node,),
             parallelism=parallelism,
             task=task,
             dispatcher=dispatcher,
         )
-        return Stream(self._app, self._app._add(node))
+        return self._program.add(node)
 
     def write(self, sink: Sink, *, name: str = "", dispatcher: Dispatcher = "default") -> None:
         """Hand the records to a sink.
@@ -218,210 +521,44 @@ class Stream(Generic[T]):
             name: for people.
             dispatcher: "pinned" gives a sink that blocks threads of its own, so that other
                 tasks of the executor go on meanwhile.
+
+        Raises:
+            ConfigError: it is no sink.
         """
+        if not isinstance(sink, Sink):
+            raise ConfigError(f"write takes a sink such as gp.console(), not {sink!r}")
         node = WriteNode(
             name=name or sink.description,
+            given=name,
             inputs=(self._node,),
             sink=sink,
             dispatcher=dispatcher,
         )
-        self._app._add(node)
+        self._program.add(node)
 
-    def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> "Stream[Any]":
-        name = name or f"{kind}({_name_of(function)})"
-        node = RowNode(name=name, inputs=(self._node,), operator=RowOperator(kind, name, function))
-        return Stream(self._app, self._app._add(node))
+    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
 
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in _NEED_A_KEY or name in _NEED_GROUPS:
+                window = f", or .window(...).{name}(...)" if name in _NEED_GROUPS else ""
+                raise ConfigError(
+                    f"a stream has no {name!r} before its records are grouped: write "
+                    f".key_by(...).{name}(...){window}"
+                )
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
 
-class _GroupedStream(Generic[K, T]):
-    """Records that an aggregate takes together: by key, by window, or both."""
+    def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> Stream[Any]:
+        check_function(kind, function)
+        operator = RowOperator(kind, name or step_name(kind, function), function)
+        return self._add_row(operator, kind, name)
 
-    def __init__(
-        self,
-        app: StreamApp,
-        node: Node,
-        key: Callable[[T], K] | None,
-        parallelism: int | None,
-        *,
-        windows: WindowAssigner | None = None,
-        late: WindowLate = "drop",
-    ) -> None:
-        check_late(late, WINDOW_LATE)
-        self._app = app
-        self._node = node
-        self._key = key
-        self._parallelism = parallelism
-        self._windows = windows
-        self._late = late
-
-    def _fold(self, fold: Fold, name: str) -> "Stream[Any]":
-        node = FoldNode(
-            name=name,
-            inputs=(self._node,),
-            parallelism=self._parallelism,
-            key=self._key,
-            windows=self._windows,
-            fold=fold,
-            late=self._late,
+    def _add_row(self, operator: RowOperator, kind: str, given: str) -> Stream[Any]:
+        node = RowNode(
+            name=operator.name, given=given, kind=kind, inputs=(self._node,), operator=operator
         )
-        return Stream(self._app, self._app._add(node))
+        return self._program.add(node)
 
-
-class KeyedStream(_GroupedStream[K, T]):
-    """Records grouped by key. Without a window, aggregates run on and on."""
-
-    def window(
-        self, windows: WindowAssigner, *, late: WindowLate = "drop"
-    ) -> "WindowedStream[K, T]":
-        """Cut each key's records into windows; ``late`` as in `Stream.window`."""
-        return WindowedStream(
-            self._app, self._node, self._key, self._parallelism, windows=windows, late=late
-        )
-
-    def reduce(self, function: Callable[[T, T], T], *, name: str = "") -> "Stream[tuple[K, T]]":
-        """Combine each key's records one by one; gives ``(key, value)`` after every record."""
-        return self._fold(_reduce(function), name or f"reduce({_name_of(function)})")
-
-    def count(self, *, name: str = "") -> "Stream[tuple[K, int]]":
-        """Count each key's records; gives ``(key, count)`` after every record."""
-        return self._fold(_COUNT, name or "count")
-
-    def sum(
-        self, of: Callable[[T], Any] | None = None, *, name: str = ""
-    ) -> "Stream[tuple[K, Any]]":
-        """Add up ``of(record)`` (the record itself) for each key, after every record."""
-        return self._fold(_sum(of), name or "sum")
-
-    def map_with_state(
-        self,
-        function: Callable[[S, T], tuple[S | None, U]],
-        *,
-        initial: S | None = None,
-        ttl: Duration | None = None,
-        name: str = "",
-    ) -> "Stream[U]":
-        """Replace each record by what a function makes of it and of what it has kept for its key.
-
-        What is kept comes back after a restart; it is plain data, and better not changed in place.
-
-        Args:
-            function: called with what is kept and the record; returns what to keep, or None to
-                forget the key, and the result. Its event time is that of the record.
-            initial: what is there for a key that nothing is kept for; each gets its own copy.
-            ttl: a key that had no record for so long is forgotten: in event time, from its last
-                record to the watermark.
-            name: for people.
-
-        Raises:
-            ConfigError: ``ttl`` is not understood.
-
-        Example:
-            >>> import gearpy as gp
-            >>> app, results = gp.StreamApp("numbered"), []
-            >>> words = app.read(gp.collection(["a", "b", "a"])).key_by(lambda word: word)
-            >>> numbered = words.map_with_state(lambda n, word: (n + 1, (word, n)), initial=0)
-            >>> numbered.write(gp.memory(results))
-            >>> _ = gp.run(app)
-            >>> results
-            [('a', 0), ('b', 0), ('a', 1)]
-        """
-        return self._with_state(
-            StateFunction(function=function, is_flat=False, initial=initial, ttl_ms=_ms(ttl)),
-            name or f"map_with_state({_name_of(function)})",
-        )
-
-    def flat_map_with_state(
-        self,
-        function: Callable[[S, T], tuple[S | None, Iterable[U]]],
-        *,
-        initial: S | None = None,
-        ttl: Duration | None = None,
-        name: str = "",
-    ) -> "Stream[U]":
-        """Do the same with a function that gives any number of results for a record.
-
-        A generator is pulled only as fast as the steps behind it can take it.
-        """
-        return self._with_state(
-            StateFunction(function=function, is_flat=True, initial=initial, ttl_ms=_ms(ttl)),
-            name or f"flat_map_with_state({_name_of(function)})",
-        )
-
-    def process(
-        self,
-        task: TaskFactory,
-        *,
-        parallelism: int | None = None,
-        name: str = "",
-        dispatcher: Dispatcher = "default",
-    ) -> "Stream[Any]":
-        """Hand the records to a `Task`; all records of one key go to the same of its tasks.
-
-        In `Task.on_next`, `TaskContext.state` is that of the record's key.
-        """
-        node = ProcessNode(
-            name=name or _name_of(task),
-            inputs=(self._node,),
-            parallelism=parallelism if parallelism is not None else self._parallelism,
-            task=task,
-            key=self._key,
-            dispatcher=dispatcher,
-        )
-        return Stream(self._app, self._app._add(node))
-
-    def _with_state(self, function: StateFunction, name: str) -> "Stream[Any]":
-        assert self._key is not None
-        node = StateNode(
-            name=name,
-            inputs=(self._node,),
-            parallelism=self._parallelism,
-            key=self._key,
-            function=function,
-        )
-        return Stream(self._app, self._app._add(node))
-
-
-class WindowedStream(_GroupedStream[K, T]):
-    """Records by key and window; an aggregate gives one `WindowResult` for each of them.
-
-    A window's results come when the watermark has reached its end; records for it that come later
-    are late.
-    """
-
-    def reduce(
-        self, function: Callable[[T, T], T], *, name: str = ""
-    ) -> "Stream[WindowResult[K, T]]":
-        """Combine the records one by one."""
-        return self._fold(_reduce(function), name or f"window_reduce({_name_of(function)})")
-
-    def count(self, *, name: str = "") -> "Stream[WindowResult[K, int]]":
-        """Count the records."""
-        return self._fold(_COUNT, name or "window_count")
-
-    def sum(
-        self, of: Callable[[T], Any] | None = None, *, name: str = ""
-    ) -> "Stream[WindowResult[K, Any]]":
-        """Add up ``of(record)``, or the records themselves."""
-        return self._fold(_sum(of), name or "window_sum")
-
-
-def _name_of(function: object) -> str:
-    name = getattr(function, "__qualname__", None) or type(function).__name__
-    return cast("str", name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
-
-
-def _ms(duration: Duration | None) -> int | None:
-    return None if duration is None else duration_ms(duration)
-
-
-def _reduce(function: Callable[[Any, Any], Any]) -> Fold:
-    return Fold(kind="fold", first=lambda record: record, add=function)
-
-
-def _sum(of: Callable[[Any], Any] | None) -> Fold:
-    if of is None:
-        return Fold(kind="fold", first=lambda record: record, add=lambda total, r: total + r)
-    return Fold(kind="fold", first=of, add=lambda total, record: total + of(record))
-
-
-_COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
+    def _side(self, tag: str) -> Stream[Any]:
+        return self._program.stream(SideNode(name=tag, inputs=(self._node,), tag=tag))

@@ -1,6 +1,7 @@
 """What actors and tasks say to each other: plain data, no behaviour.
 
 - `data`: task to task (records, acks). One object per batch, never one per record.
+- `table`: the records of a batch as columns.
 - `app`: app master and executors.
 - `cluster`: client, master and workers; `client`: what else a client may ask.
 - `node`: process to process, beneath all others.

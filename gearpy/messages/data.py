@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from gearpy.ids import MIN_MS, SessionId, TaskId
+from gearpy.messages.table import ROWS_PER_CREDIT, credit_of
 
 __all__ = [
     "Ack",
@@ -42,8 +43,9 @@ _message_of = partial(tuple.__new__, Message)
 class Batch:
     """Records in order: ``values[i]`` happened at ``timestamps[i]`` (ms since the epoch).
 
-    Both lists have the same length. Immutable by contract once it was handed over: tasks of
-    one process share it.
+    Both lists have the same length. On the columnar path they are a `Table` and its `Times`.
+    Immutable by contract once it was handed over, and so are the records in it: tasks of one
+    process share it, and steps keep records and store them beside the task.
     """
 
     values: list[Any]
@@ -52,8 +54,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def credit(self) -> int:
+        """What its records count for flow control."""
+        values = self.values  # Rows, which are the rule, are asked for often.
+        return len(values) if type(values) is list else credit_of(values)
+
     def messages(self) -> Iterator[Message]:
-        """Iterate over the records as `Message`s."""
+        """Iterate over the records as `Message`s; a row of a table is a dict."""
         return map(_message_of, zip(self.values, self.timestamps, strict=True))
 
     @classmethod
@@ -68,9 +76,15 @@ class EncodedBatch:
 
     count: int
     body: bytes | memoryview
+    is_table: bool = False
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def credit(self) -> int:
+        """What its records count for flow control, as it was where it came from."""
+        return -(-self.count // ROWS_PER_CREDIT) if self.is_table else self.count
 
 
 @dataclass(slots=True)
@@ -97,7 +111,7 @@ class DataMessage:
     @property
     def counted(self) -> int:
         """What flow control counts for it: its records; a punctuation as one, lest it get lost."""
-        return len(self.batch) or 1
+        return self.batch.credit or 1
 
 
 @dataclass(slots=True, frozen=True)

@@ -17,7 +17,7 @@ Below them:
 - `place`: the current key and namespace, and clocks.
 - `heap`, `queues`: state in memory.
 - `disk`, `disk_cells`: state in a file.
-- `delta`: what has changed, as sections of a checkpoint.
+- `delta`: what has changed, as sections of a checkpoint; `many`: the same for many pairs at once.
 
 May be imported by task and above.
 """

@@ -7,20 +7,22 @@ a time. They tell at the end of an epoch what has changed, and get all pairs bac
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import chain, compress, islice
+from operator import is_not
 from types import NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgpack
 
-from gearpy.core.stable_hash import key_group
+from gearpy.core.fields import one_nan
 from gearpy.errors import ConfigError, OperatorError, ProtocolError
 from gearpy.state.api import Section
 from gearpy.state.cells import Tables, Tag, runs_of
-from gearpy.state.coders import MSGPACK, atom_packer
-from gearpy.state.delta import GroupCell, Reads, drain_all, sections_of_cells
-from gearpy.state.keys import TASK_GROUP, decode_key, encode_key
+from gearpy.state.coders import MSGPACK
+from gearpy.state.delta import drain_all, drain_list
+from gearpy.state.keys import decode_key
+from gearpy.state.many import CHUNK, WITH_KEY, Chunk, sections_of_chunks
 from gearpy.state.place import namespace_of, part_of
 from gearpy.wire.payload import decode_value
 
@@ -33,20 +35,69 @@ _MARK: Final = f"bp\0{_ROOT}\0".encode()
 _ATOMS: Final = frozenset(
     {NoneType, bool, int, float, str, Decimal, date, datetime, time, timedelta, UUID}
 )
-_IN_TUPLES: Final = _ATOMS | {bytes}
-#: Keys of these types are given back exactly as they were; of others it is stored what they were.
-_EXACT: Final = frozenset({str, int, bytes, NoneType})
-#: Begins what is stored where the key is not exact; msgpack begins no value with this byte.
-_WITH_KEY: Final = b"\xc1"
-_MISSING: Final = object()
-_PAIR: Final = b"\x92"  # A list of two, for msgpack.
+_ATOMS_AND_TUPLES: Final = _ATOMS | {tuple}
+_IN_TUPLES: Final = _ATOMS_AND_TUPLES | {bytes}
+#: How deep tuples are looked into; deeper ones are encoded at once, as what can change is.
+_TUPLES_DEPTH_MAX: Final = 4
 
 
-class _Change(NamedTuple):
+class _Pairs(NamedTuple):
+    """Pairs of which nobody says what they were; ``is_given`` if nobody else has the dict."""
+
     table: bytes
     pairs: dict[Any, Any]
-    before: dict[Any, Any]
-    deleted: int | None = None  # So many of the first keys have no value any more.
+    is_given: bool = False
+
+    def chunks(self) -> Iterator[Chunk]:
+        keys, values = iter(self.pairs), iter(self.pairs.values())
+        while chunk := list(islice(keys, CHUNK)):
+            yield Chunk(self.table, chunk, list(islice(values, CHUNK)))
+
+    def release(self) -> None:
+        """Free them, unless they may be used."""
+        if self.is_given:
+            drain_all([self.pairs])
+
+
+class _Columns(NamedTuple):
+    """All pairs, and what the first of them were; ``keys`` may be more by now."""
+
+    table: bytes
+    keys: list[Any]
+    values: list[Any]
+    before: list[Any]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for at in range(0, len(self.values), CHUNK):
+            end = min(at + CHUNK, len(self.values))
+            values = self.values[at:end]
+            is_changed = _changed(values, self.before[at:end])
+            keys = list(compress(self.keys[at:end], is_changed))
+            if keys:
+                yield Chunk(self.table, keys, list(compress(values, is_changed)))
+
+    def release(self) -> None:
+        """Free what they were; what they are may be what the next ones are compared with."""
+        drain_list(self.before)
+
+
+class _Deleted(NamedTuple):
+    """The first keys of a dict, which have no value any more."""
+
+    table: bytes
+    pairs: dict[Any, Any]
+    deleted: int
+
+    def chunks(self) -> Iterator[Chunk]:
+        keys = islice(self.pairs, self.deleted)
+        while chunk := list(islice(keys, CHUNK)):
+            yield Chunk(self.table, chunk, None)
+
+    def release(self) -> None:
+        drain_all([self.pairs])
+
+
+_Change: TypeAlias = _Pairs | _Columns | _Deleted
 
 
 class BulkState:
@@ -81,41 +132,60 @@ class BulkState:
             if pairs:
                 yield namespace_of(table[len(self._tag) :]), pairs
 
-    def isolated(self, pairs: dict[Any, Any]) -> dict[Any, Any]:
-        """Return pairs whose values nobody can change: these if there are no others.
+    def isolated(self, values: Iterable[Any]) -> tuple[list[Any], bool]:
+        """Return values that nobody can change, and whether some of the others can.
 
-        Values that may change become what they would be stored as.
+        If so, all become what they would be stored as.
 
         Raises:
             OperatorError: a value cannot be stored.
         """
-        if _are_atoms(pairs.values()):
-            return pairs
+        isolated, can_change = _copied(values)
+        if not can_change:
+            return isolated, False
         try:
-            return {key: MSGPACK.encode(value) for key, value in pairs.items()}
+            return list(map(MSGPACK.encode, isolated)), True
         except ConfigError as error:
             raise _blamed(self._operator, error) from error
 
-    def put(
-        self,
-        pairs: dict[Any, Any],
-        namespace: Any = None,
-        *,
-        before: dict[Any, Any] | None = None,
-    ) -> None:
-        """Set what keys have from now on. Takes the dict; its values must be `isolated`.
+    def put(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
+        """Set what keys have from now on. Takes the dict.
 
-        Args:
-            pairs: what has changed; or all, if it is told what they were.
-            namespace: where they are.
-            before: what they were when they were told last. It is taken, too.
+        Raises:
+            OperatorError: a value cannot be stored.
         """
         if pairs:
-            self._changes.append(_Change(self._tag + part_of(namespace), pairs, before or {}))
+            values, can_change = self.isolated(pairs.values())
+            if can_change:
+                pairs = dict(zip(pairs, values, strict=True))
+            self._changes.append(_Pairs(self._tag + part_of(namespace), pairs))
+
+    def give(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
+        """Do as `put` with values that need no look: lists and tuples of what never changes.
+
+        Nobody uses them, or the dict, any more. They are encoded when they are stored, so that
+        is when one is found that cannot be.
+        """
+        if pairs:
+            self._changes.append(_Pairs(self._tag + part_of(namespace), pairs, is_given=True))
+
+    def put_all(
+        self, keys: list[Any], values: list[Any], namespace: Any = None, *, before: list[Any]
+    ) -> None:
+        """Set what all keys have from now on; what is no other than before is not stored again.
+
+        Args:
+            keys: only added to from now on.
+            values: of the first keys; `isolated`, and not changed any more.
+            namespace: where they are.
+            before: what the first of them were when they were told last. It is taken.
+        """
+        if values:
+            self._changes.append(_Columns(self._tag + part_of(namespace), keys, values, before))
 
     def delete_first(self, count: int, pairs: dict[Any, Any], namespace: Any = None) -> None:
         """Take away the first ``count`` keys of a dict. Takes the dict."""
-        self._changes.append(_Change(self._tag + part_of(namespace), pairs, {}, count))
+        self._changes.append(_Deleted(self._tag + part_of(namespace), pairs, count))
 
     def snapshot(self) -> "BulkDelta | None":
         """Hand over what has changed since the last call; None if nothing has."""
@@ -126,52 +196,30 @@ class BulkState:
 
 
 class BulkDelta:
-    """Changed pairs; see `StateDelta`. Keys are encoded here."""
+    """Changed pairs; see `StateDelta`. They are compared and encoded here."""
 
     def __init__(self, changes: list[_Change], operator: str, *, is_keyed: bool) -> None:
         self._changes = changes
         self._operator = operator
-        self._group_of = key_group if is_keyed else _group_of_task
+        self._is_keyed = is_keyed
 
     def sections(self) -> Iterator[Section]:
         """Yield all changes.
 
         Raises:
-            OperatorError: a key cannot be stored.
+            OperatorError: a key cannot be stored, or a value that was given.
         """
+        chunks = chain.from_iterable(each.chunks() for each in self._changes)
         try:
-            yield from sections_of_cells(self._cells(), Reads())
+            yield from sections_of_chunks(chunks, is_keyed=self._is_keyed)
         except ConfigError as error:
             raise _blamed(self._operator, error) from error
 
     def release(self) -> None:
         """Free the memory."""
-        for each in self._changes:  # The next change may need what came of it.
-            drain_all([each.before if each.deleted is None else each.pairs])
+        for each in self._changes:
+            each.release()
         self._changes = []
-
-    def _cells(self) -> Iterator[GroupCell]:
-        return chain.from_iterable(
-            self._set(each) if each.deleted is None else self._deleted(each)
-            for each in self._changes
-        )
-
-    def _set(self, change: _Change) -> Iterator[GroupCell]:
-        group_of, table = self._group_of, change.table
-        before, pack = change.before, atom_packer()
-        for key, value in change.pairs.items():
-            known = before.get(key, _MISSING)
-            # Of what cannot change there is a new object.
-            if value is known or (type(value) is bytes and value == known):
-                continue
-            packed = value if type(value) is bytes else pack(value)
-            if type(key) not in _EXACT:
-                packed = _WITH_KEY + _PAIR + MSGPACK.encode(key) + packed
-            yield group_of(key), table + encode_key(key), packed
-
-    def _deleted(self, change: _Change) -> Iterator[GroupCell]:
-        for key in islice(change.pairs, change.deleted):
-            yield self._group_of(key), change.table + encode_key(key), None
 
 
 class Bulks:
@@ -215,28 +263,54 @@ class Bulks:
         return [delta for delta in deltas if delta is not None]
 
 
-def _are_atoms(values: Iterable[Any]) -> bool:
-    """Tell whether no value can ever change. Nothing is called for each: there may be millions."""
-    kinds = set(map(type, values))
-    if tuple not in kinds or not kinds - {tuple} <= _ATOMS:
-        return kinds <= _ATOMS
-    tuples = (value for value in values if type(value) is tuple)
-    return set(map(type, chain.from_iterable(tuples))) <= _IN_TUPLES
+def _copied(values: Iterable[Any]) -> tuple[list[Any], bool]:
+    """Return a list of values, and whether any of them can change.
+
+    Nothing is called for each: there may be millions. And each is looked at again while it is near
+    the processor, as to fetch it is most of the work.
+    """
+    copied: list[Any] = []
+    can_change = False
+    left = iter(values)
+    while chunk := list(islice(left, CHUNK)):
+        can_change = can_change or _can_change(chunk)
+        copied += chunk
+    return copied, can_change
+
+
+def _can_change(values: list[Any]) -> bool:
+    """Tell whether some of the values could change, as far as one need look into tuples."""
+    fixed, within = _ATOMS_AND_TUPLES, values
+    for _ in range(_TUPLES_DEPTH_MAX):
+        kinds = set(map(type, within))
+        if not kinds <= fixed:
+            return True
+        if tuple not in kinds:
+            return False
+        fixed = _IN_TUPLES
+        tuples = within if len(kinds) == 1 else [each for each in within if type(each) is tuple]
+        within = list(chain.from_iterable(tuples))
+    return True
+
+
+def _changed(values: list[Any], before: list[Any]) -> list[bool]:
+    """Tell of each value whether it is another one than before; those behind were not there."""
+    if bytes in set(map(type, values)):
+        known = zip(values, before, strict=False)
+        changed = [now is not old and (type(now) is not bytes or now != old) for now, old in known]
+    else:  # Of what cannot change there is a new object.
+        changed = list(map(is_not, values, before))
+    return changed + [True] * (len(values) - len(before))
 
 
 def _take_in(pairs: dict[Any, Any], key: bytes, data: bytes) -> None:
-    if data.startswith(_WITH_KEY):
-        at = _WITH_KEY + _PAIR
-        if not data.startswith(at):
+    if data[:1] == WITH_KEY[:1]:
+        if not data.startswith(WITH_KEY):
             raise ProtocolError(f"malformed value of bulk state: {data[:40]!r}")
-        kept, value = decode_value(data[len(_WITH_KEY) :])
-        pairs[kept] = value
+        kept, value = decode_value(data[1:])
+        pairs[one_nan(kept)] = value
     else:
         pairs[decode_key(key)] = decode_value(data)
-
-
-def _group_of_task(_: Any) -> int:
-    return TASK_GROUP
 
 
 def _blamed(operator: str, error: ConfigError) -> OperatorError:

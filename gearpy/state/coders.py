@@ -4,7 +4,7 @@ A state names its coder. What has been stored with one coder cannot be read with
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -27,6 +27,7 @@ __all__ = [
     "CoderLike",
     "atom_packer",
     "atoms_of",
+    "atoms_packer",
     "coder_named",
     "pack_atom",
 ]
@@ -101,6 +102,19 @@ def atom_packer() -> Callable[[Any], bytes]:
     return pack
 
 
+def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
+    """Return what does the same as `pack_atom` to many, much faster for most; for one thread."""
+    quick = msgpack.Packer(autoreset=True, strict_types=True).pack
+
+    def pack_all(values: Collection[Any]) -> list[bytes]:
+        try:
+            return list(map(quick, values))
+        except (TypeError, ValueError, OverflowError):
+            return list(map(atom_packer(), values))
+
+    return pack_all
+
+
 def atoms_of(coder: Coder) -> frozenset[type]:
     """Return the types of which a coder leaves values as they are."""
     return coder.atoms if isinstance(coder, AtomCoder) else frozenset()
@@ -158,7 +172,8 @@ def _decode_json(data: bytes) -> Any:
 
 _only_floats: Final = _only(float, "float")
 
-#: Everything that can travel between tasks: plain values and classes known to `gearpy.register`.
+#: Everything that can travel between tasks: plain values and classes known to
+#: `gearpy.register_record`.
 MSGPACK: Final = AtomCoder(
     "msgpack", _encoders.pack, decode_value, frozenset({int, float, str, bool})
 )

@@ -224,7 +224,7 @@ def _of_dataclass(value: Any) -> bytes:
     if record is None:
         raise ConfigError(
             f"state cannot be kept for keys of class {kind.__qualname__}: register it with "
-            f"gearpy.register({kind.__name__}), or choose a tuple of its fields as the key"
+            f"gearpy.register_record({kind.__name__}), or choose a tuple of its fields as the key"
         )
     left_out = [each.name for each in fields(value) if not each.compare]
     if left_out:

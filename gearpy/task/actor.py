@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from gearpy.actor.api import BatchActor, Cancellable
-from gearpy.errors import GearpyError, OperatorError
+from gearpy.actor.api import BatchActor, Cancellable, Ref
+from gearpy.errors import GearpyError, MailboxFull, OperatorError
 from gearpy.ids import TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.cluster import ErrorCard
@@ -84,14 +85,28 @@ class _Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class _Signal:
+    """Something has happened outside of the task that it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Wake:
     """The time has come that the runner waits for."""
 
 
 TaskMessage: TypeAlias = (
-    LinkMessage | StartTask | StopTask | CutEpoch | CommitTask | InjectMessage | _Turn | _Wake
+    LinkMessage
+    | StartTask
+    | StopTask
+    | CutEpoch
+    | CommitTask
+    | InjectMessage
+    | _Turn
+    | _Signal
+    | _Wake
 )
 _TURN = _Turn()
+_SIGNAL = _Signal()
 _WAKE = _Wake()
 _LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
 
@@ -213,7 +228,7 @@ class TaskActor(BatchActor[TaskMessage]):
             self._pass_on(message)
         elif isinstance(message, _Turn):
             self._turn_queued = False
-        else:
+        elif isinstance(message, _Wake):
             self._wake_at_ms = None
 
     def _pass_on(self, message: CutEpoch | CommitTask | InjectMessage) -> None:
@@ -229,6 +244,7 @@ class TaskActor(BatchActor[TaskMessage]):
         if self._stopped:
             return
         if not self._running:  # Asked again, it only answers again.
+            self._runner.context.wake = partial(_signal, self.context.self_ref)
             self._runner.open(start_time_ms)
             self._running = True
         self._events.on_task_started(self._task_id)
@@ -303,3 +319,9 @@ class TaskActor(BatchActor[TaskMessage]):
         except OperatorError as error:
             return card_of(error, task=str(self._task_id))
         return None
+
+
+def _signal(task: Ref[TaskMessage]) -> None:
+    """Have a task take a turn. Runs on any thread."""
+    with suppress(MailboxFull):  # Then it takes one anyway.
+        task.tell(_SIGNAL)

@@ -1,12 +1,16 @@
 """Stages that fold records by key: running, or per window."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import length_hint
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from functools import partial, reduce
+from itertools import groupby, islice, repeat
+from operator import itemgetter, length_hint
+from typing import Any, Final, Literal, TypeAlias
 
-from gearpy.core.window import WindowAssigner
+from gearpy.core.fields import may_have_nan, one_nan
+from gearpy.core.sliding_pieces import SlidingPieces
+from gearpy.core.window import SlidingWindows, WindowAssigner
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.state.bulk import BulkState
@@ -16,44 +20,54 @@ from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.late import LATE, WindowLate
 from gearpy.task.output import Columns
 from gearpy.task.sides import Side
-from gearpy.wire.records import register_record
+from gearpy.task.step_state import step_bulk
+from gearpy.task.window_result import WindowResult, result_of
 
-__all__ = ["Fold", "KeyFunction", "RunningFold", "WindowFold", "WindowResult"]
+__all__ = [
+    "Fold",
+    "FoldLoop",
+    "KeyFunction",
+    "RunningFold",
+    "WindowFold",
+    "WindowResult",
+    "shared_state",
+]
 
 KeyFunction: TypeAlias = Callable[[Any], Any]
+#: Folds records with their event times into values by key, and returns the keys of those taken.
+#: Called with the dict of values, records, times, and what takes ``(error, place)`` of a bad one.
+FoldLoop: TypeAlias = Callable[
+    [dict[Any, Any], list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
+]
 _MISSING: Final = object()
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class WindowResult(NamedTuple, Generic[K, V]):
-    """What one key came to in one window ``[start, end)``; times in ms since the epoch.
-
-    ``key`` is None for a stream without keys. The window over everything has
-    ``start = MIN_MS`` and ``end = MAX_MS``.
-    """
-
-    key: K
-    value: V
-    start: int
-    end: int
-
-
-register_record(WindowResult, "gearpy.WindowResult")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
     """An aggregation, record by record: ``first`` makes a value of a record, ``add`` goes on.
 
-    ``kind`` "count" is known to stages that have a faster way for it.
+    Attributes:
+        kind: "count" is known to stages that have a faster way for it.
+        first: called with a record; where ``timed``, also with its event time.
+        add: called with a value and a record; where ``timed``, also with its event time. It may
+            change the value and return it.
+        merge: joins the values of two panes, which are not used any more; the second came later.
+        result: makes what a pane gives of its value, which goes on. None: the value itself.
+        timed: whether the functions take event times.
+        loop: makes a loop that folds a whole batch in, quicker than record by record.
+        commutes: the order of records makes no difference, so parts may be merged in any.
+        records_in: how many records some values stand for, where these are late.
     """
 
     kind: Literal["count", "fold"]
-    first: Callable[[Any], Any]
-    add: Callable[[Any, Any], Any]
+    first: Callable[..., Any]
+    add: Callable[..., Any]
+    merge: Callable[[Any, Any], Any] | None = None
+    result: Callable[[Any], Any] | None = None
+    timed: bool = False
+    loop: "Callable[[KeyFunction], FoldLoop] | None" = None
+    commutes: bool = False
+    records_in: Callable[[list[Any]], int] = len
 
 
 class RunningFold:
@@ -84,6 +98,9 @@ class RunningFold:
             try:
                 key = key_of(record)
                 before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
                 out.append((key, after))
@@ -107,7 +124,7 @@ class RunningFold:
 
     def restore(self, state: Any) -> None:
         """Go on from what keyed state has."""
-        kept = self._context.state.scope("running").bulk(str(self.place), operator=self.name)
+        kept = step_bulk(self._context, "running", self.place, operator=self.name)
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
         self._changes = Changes(self._values, kept, gathers=dict, is_restored=bool(restored))
@@ -120,17 +137,42 @@ class RunningFold:
         self._rejects.take(record, time, blamed, place=self.place)
 
 
+def shared_state(states: Sequence[Any]) -> Any | None:
+    """Return one snapshot for all tasks that go on from those of some others; None if none fits.
+
+    Of how far event time is the least is safe for windows and joins that are done with what has
+    closed. It is not for a `WindowStage` that allows lateness, which would close windows again.
+    Each `WindowFold` forgets the windows of which it has nothing.
+    """
+    return reduce(_shared_by_both, states) if states else None
+
+
+def _shared_by_both(one: Any, other: Any) -> Any | None:
+    match one, other:
+        case [dict() as starts, int() as time_ms], [dict() as more, int() as other_ms]:
+            oldest_ms = {start: min(ms, starts.get(start, ms)) for start, ms in more.items()}
+            return [{**starts, **oldest_ms}, min(time_ms, other_ms)]
+        case [str() as join, int() as time_ms], [str() as same, int() as other_ms] if join == same:
+            return [join, min(time_ms, other_ms)]
+        case [int() as time_ms], [int() as other_ms]:
+            return [min(time_ms, other_ms)]
+        case _:
+            return None
+
+
 class WindowFold:
     """Folds each key within each window; yields `WindowResult`s when the watermark closes it.
 
-    No record is kept, only one value for each key and open window. A record whose window has
-    closed is late: it is counted, and dropped unless something else was asked for. Results carry
-    the last ms of their window. A record that user code raises on leaves the windows as they
-    were, provided that the fold's functions change nothing themselves. Gearpump:
-    `WindowOperator`, which buffers all records until the window fires.
+    For windows that fire once. No record is kept, only one value for each key and open window; of
+    windows that overlap, for each key and piece of time between two of their boundaries. A record
+    whose windows have all closed is late: it is counted, and dropped unless something else was
+    asked for. Results carry the last ms of their window. A record that user code raises on leaves
+    the windows as they were, provided that the fold's functions change nothing themselves.
+    Gearpump: `WindowOperator`, which buffers all records until the window fires.
 
     Args:
         key: None for one value over all records.
+        fold: for sliding windows, one that commutes.
         limit: results handed over at once.
         late: what becomes of late records: "restamp" gives them the time of the watermark, "side"
             sends them to a side output.
@@ -143,7 +185,7 @@ class WindowFold:
         self,
         context: TaskContext,
         name: str,
-        windows: WindowAssigner,
+        windows: WindowAssigner | SlidingWindows,
         key: KeyFunction | None,
         fold: Fold,
         *,
@@ -156,9 +198,10 @@ class WindowFold:
         self._late_tag = late_tag
         self._context = context
         self._rejects = context.rejects
-        self._windows = windows
+        self._pieces = SlidingPieces(windows) if isinstance(windows, SlidingWindows) else windows
         self._key = key or _no_key
         self._fold = fold
+        self._loop = fold.loop(self._key) if fold.loop is not None else None
         self._limit = limit
         self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
@@ -168,7 +211,9 @@ class WindowFold:
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Fold the records into their windows; yields nothing."""
-        start_of = self._windows.start_of
+        if not timestamps:
+            return iter(())
+        start_of = self._pieces.start_of
         low, high = min(timestamps), max(timestamps)
         start = start_of(low)
         if start == start_of(high):
@@ -179,19 +224,32 @@ class WindowFold:
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield the results of the windows that end at or before the watermark, in order."""
-        end_of = self._windows.end_of
-        self._watermark_ms = watermark_ms
-        for start in sorted(s for s in self._open if end_of(s) <= watermark_ms):
-            end = end_of(start)
-            results = [
-                WindowResult(key, value, start, end) for key, value in self._open[start].items()
-            ]
-            for at in range(0, len(results), self._limit):
-                portion = results[at : at + self._limit]
-                yield portion, [end - 1] * len(portion)
-            self._end(start)
+        try:
+            yield from self._closed(watermark_ms)
+        except USER_ERRORS as error:  # No record is to blame for what makes results.
+            raise operator_error(self.name, error) from error
 
-    def snapshot(self) -> list[Any]:
+    def _closed(self, watermark_ms: int) -> Iterator[Columns]:
+        before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
+        # Where time ends, several windows end at once, and may share pieces.
+        for end, windows in groupby(self._closing(before_ms), key=itemgetter(1)):
+            for start, _, values in windows:
+                rows = map(result_of, _rows(values, self._fold.result, start, end))
+                while portion := list(islice(rows, self._limit)):
+                    yield portion, [end - 1] * len(portion)
+            self._end_until(end)
+
+    def _closing(self, before_ms: int) -> Iterator[tuple[int, int, dict[Any, Any]]]:
+        """Yield start and end of each window that closes, and what the keys have in it."""
+        pieces, watermark_ms = self._pieces, self._watermark_ms
+        if isinstance(pieces, SlidingPieces):
+            for end, start in pieces.closing(self._open, before_ms, watermark_ms):
+                yield start, end, pieces.joined(self._open, start, end, self._fold)
+        else:
+            for start in sorted(s for s in self._open if pieces.end_of(s) <= watermark_ms):
+                yield start, pieces.end_of(start), self._open[start]
+
+    def snapshot(self) -> Any:
         """Return the oldest records of open windows, and the watermark that says what is late.
 
         What has changed in the windows, keyed state has. All are of one kind, which the program
@@ -207,6 +265,8 @@ class WindowFold:
             self._oldest_ms, self._watermark_ms = state
         for start, pairs in self._bulk().restored():
             self._begin(start, pairs)
+        # It may have been shared with other tasks.
+        self._oldest_ms = {start: self._oldest_ms[start] for start in self._open}
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
@@ -217,7 +277,7 @@ class WindowFold:
         return min(self._oldest_ms.values(), default=MAX_MS)
 
     def _add_split(self, values: list[Any], timestamps: list[int]) -> None:
-        start_of = self._windows.start_of
+        start_of = self._pieces.start_of
         parts: dict[int, tuple[list[Any], list[int]]] = {}
         for value, time in zip(values, timestamps, strict=True):
             start = start_of(time)
@@ -230,7 +290,7 @@ class WindowFold:
             self._add(start, part_values, part_times, min(part_times))
 
     def _add(self, start: int, values: list[Any], timestamps: list[int], low: int) -> None:
-        if self._windows.end_of(start) <= self._watermark_ms:
+        if self._pieces.end_of(start) <= self._watermark_ms:
             self._take_late(values, timestamps)
             return
         state = self._open.get(start)
@@ -254,27 +314,37 @@ class WindowFold:
         )
         return values
 
+    def _end_until(self, end: int) -> None:
+        """Forget what no window needs that ends later."""
+        end_of = self._pieces.end_of
+        for start in [s for s in self._open if end_of(s) <= end]:
+            self._end(start)
+
     def _end(self, start: int) -> None:
-        """Forget a window."""
+        """Forget a window, or a piece."""
         del self._open[start], self._oldest_ms[start]
         self._changes.pop(start).tell_end()
 
     def _bulk(self) -> BulkState:
         if self._kept is None:
-            self._kept = self._context.state.scope("windows").bulk(
-                str(self.place), operator=self.name, is_keyed=self._key is not _no_key
+            self._kept = step_bulk(
+                self._context,
+                "windows",
+                self.place,
+                operator=self.name,
+                is_keyed=self._key is not _no_key,
             )
         return self._kept
 
     def _take_late(self, values: list[Any], timestamps: list[int]) -> None:
-        self._context.counters.late_records += len(values)
+        self._context.counters.late_records += self._fold.records_in(values)
         if self._late == "side":
             for value, time in zip(values, timestamps, strict=True):
                 self._context.output(Message(Side(self._late_tag, value), time))
         elif self._late == "restamp":
             time = self._watermark_ms
-            start = self._windows.start_of(time)
-            if self._windows.end_of(start) > time:  # Else event time has ended.
+            start = self._pieces.start_of(time)
+            if self._pieces.end_of(start) > time:  # Else event time has ended.
                 self._add(start, values, [time] * len(values), time)
 
     def _count(
@@ -287,22 +357,27 @@ class WindowFold:
             values, timestamps = _without(values, keyless), _without(timestamps, keyless)
         pending = iter(keys)
         unhashable: list[int] = []
+        known = len(state)
         while length_hint(pending):
             try:
                 state.update(pending)
             except USER_ERRORS as error:  # A key that cannot be hashed. Go on behind it.
                 self._reject(error, values, timestamps, pending)
                 unhashable.append(len(keys) - length_hint(pending) - 1)
+        _join_nans(state, len(state) - known)
         return _without(keys, unhashable) if unhashable else keys
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return the keys of the records, and the places of those that have none."""
-        key_of, keys = self._key, []
+        key_of = self._key
+        keys: list[Any] = []
         keyless: list[int] = []
         pending = iter(values)
-        for value in pending:
+        while len(keys) + len(keyless) < len(values):
             try:
-                keys.append(key_of(value))
+                keys.extend(map(key_of, pending))  # As far as it goes.
+                if len(keys) + len(keyless) < len(values):  # `map` takes it for its end.
+                    raise StopIteration
             except USER_ERRORS as error:
                 self._reject(error, values, timestamps, pending)
                 keyless.append(len(keys) + len(keyless))
@@ -312,6 +387,10 @@ class WindowFold:
         self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
     ) -> Iterable[Any]:
         """Fold the records into a window; return the keys."""
+        if self._loop is not None:
+            return self._loop(state, values, timestamps, partial(self._blame, values, timestamps))
+        if self._fold.timed:
+            return self._fold_timed(state, values, timestamps)
         key_of, add, first = self._key, self._fold.add, self._fold.first
         keys: list[Any] = []
         pending = iter(values)
@@ -319,10 +398,32 @@ class WindowFold:
             try:
                 key = key_of(value)
                 before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
                 state[key] = first(value) if before is _MISSING else add(before, value)
                 keys.append(key)
             except USER_ERRORS as error:
                 self._reject(error, values, timestamps, pending)
+        return keys
+
+    def _fold_timed(
+        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
+        """Do the same with functions that are given event times."""
+        key_of, add, first = self._key, self._fold.add, self._fold.first
+        keys: list[Any] = []
+        for at, (value, time) in enumerate(zip(values, timestamps, strict=True)):
+            try:
+                key = key_of(value)
+                before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
+                state[key] = first(value, time) if before is _MISSING else add(before, value, time)
+                keys.append(key)
+            except USER_ERRORS as error:
+                self._blame(values, timestamps, error, at)
         return keys
 
     def _reject(
@@ -332,10 +433,42 @@ class WindowFold:
         timestamps: list[int],
         pending: Iterator[Any],
     ) -> None:
-        at = len(values) - length_hint(pending) - 1
+        self._blame(values, timestamps, error, len(values) - length_hint(pending) - 1)
+
+    def _blame(
+        self, values: list[Any], timestamps: list[int], error: BaseException, at: int
+    ) -> None:
         value, time = values[at], timestamps[at]
         blamed = operator_error(self.name, error, record=value, event_time_ms=time)
         self._rejects.take(value, time, blamed, place=self.place)
+
+
+def _rows(
+    values: dict[Any, Any], result: Callable[[Any], Any] | None, start: int, end: int
+) -> Iterator[tuple[Any, ...]]:
+    """Return the fields of the results of a window."""
+    given = values.values() if result is None else map(result, values.values())
+    # Most of the fields are the same for all. `zip` ends with the keys.
+    return zip(
+        values,
+        given,
+        repeat(start),
+        repeat(end),
+        repeat(0),
+        repeat("on-time"),
+        repeat(False),
+        strict=False,
+    )
+
+
+def _join_nans(counts: Counter[Any], new: int) -> None:
+    """Let the keys that came last have one NaN; see `one_nan`."""
+    if not may_have_nan(islice(reversed(counts), new)):
+        return
+    for key in list(islice(reversed(counts), new)):
+        one = one_nan(key)
+        if one is not key:
+            counts[one] += counts.pop(key)
 
 
 def _without(items: list[Any], dropped: list[int]) -> list[Any]:

@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
@@ -20,6 +20,11 @@ from gearpy.state.timers import KeyTimer
 from gearpy.task.counters import TaskCounters
 from gearpy.task.keyed import KeyedTask
 from gearpy.task.rejects import Rejects
+from gearpy.task.sides import Side
+from gearpy.transport.coroutines import NO_COROUTINES, Coroutines
+
+if TYPE_CHECKING:
+    from gearpy.task.row_schema import RowSchema
 
 __all__ = [
     "FINISHED",
@@ -48,6 +53,7 @@ class TaskLimits:
     read_batch_records: int = 1024  #: Records read from a source at a time.
     idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
     held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
+    columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
 
 
 @dataclass(slots=True)
@@ -98,6 +104,16 @@ class TaskContext:
     counters: TaskCounters = field(default_factory=TaskCounters)
     rejects: Rejects = field(default_factory=Rejects)
     """Where gearpy's own operators leave records on which user code raised."""
+    wake: Callable[[], object] = lambda: None
+    """Have the task look at `Task.wake_ms` soon. This one may be called on any thread."""
+    step_ids: Sequence[str] = ()
+    """Ids of gearpy's own stages in a chain, by place; none where state is not found by them."""
+    coroutines: Coroutines = NO_COROUTINES
+    """Runs user code that is asynchronous, for gearpy's own operators."""
+
+    def output_to(self, tag: str, message: Message) -> None:
+        """Send one message to the side output of this name; `Stream.side` is what comes of it."""
+        self.output(Message(Side(tag, message.value), message.timestamp))
 
     @property
     def state(self) -> KeyedState:
@@ -150,14 +166,14 @@ class Task:
         """Take one message. What is returned is sent, pulled as fast as downstream allows."""
         raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
 
-    def on_batch(self, batch: Batch) -> Iterator[Batch] | None:
+    def on_batch(self, batch: Batch) -> Iterator[Batch | None] | None:
         """Take many messages. Not called for tasks that only have `on_next`.
 
         Their keys may differ: set ``context.state.key`` for each of them, if you use the state.
         """
         raise NotImplementedError
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Batch] | None:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None] | None:
         """Learn that no older record will come (late ones excepted); `MAX_MS` is the end.
 
         What is returned is sent before the watermark is passed on.
@@ -165,7 +181,7 @@ class Task:
         """
         return None
 
-    def produce(self) -> int | Generator[Batch, None, int]:
+    def produce(self) -> int | Generator[Batch | None, None, int]:
         """Send some messages on one's own; called while downstream has room.
 
         A task without inputs ends its stream when this returned `FINISHED` and no timer is left.
@@ -188,14 +204,18 @@ class Task:
         as `hold_ms` says that something is kept, it does not.
         """
 
+    def before_snapshot(self) -> Iterable[Batch]:
+        """Return what is to be sent before an epoch ends, rather than kept in its snapshot."""
+        return ()
+
     def snapshot(self) -> Any:
         """Return all that the task keeps, to go on from it after a restart.
 
         Called between records, at the end of each epoch. Plain data: numbers, text, bytes,
-        lists, dicts, tuples, sets, times and classes known to `gearpy.register`. It is encoded at
-        once, so it need not be copied. With it goes what `TaskContext.schedule` was given and is
-        not due yet: these timers are there again when `on_start` is called with a ``resume``. One
-        whose payload is no such data is left out, and this is logged.
+        lists, dicts, tuples, sets, times and classes known to `gearpy.register_record`. It is
+        encoded at once, so it need not be copied. With it goes what `TaskContext.schedule` was
+        given and is not due yet: these timers are there again when `on_start` is called with a
+        ``resume``. One whose payload is no such data is left out, and this is logged.
         """
         return None
 
@@ -239,6 +259,33 @@ class Task:
         """Oldest event time of what this task keeps and has not sent yet; `MAX_MS` if nothing."""
         return MAX_MS
 
+    @property
+    def wake_ms(self) -> int | None:
+        """Wall time, in ms since the epoch, at which `on_wake` is to be called; None: not at all.
+
+        Asked again and again, so this must be quick; a time that has passed means now. It may
+        change from outside if `TaskContext.wake` is called then.
+        """
+        return None
+
+    def on_wake(self, now_ms: int) -> Iterator[Batch] | None:
+        """Learn that `wake_ms` has come. What is returned is sent; at most one call in each ms."""
+        return None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the task takes more. If not, no record and no end of an epoch is given to it.
+
+        A job, which is what `on_batch` or `produce` returns, that yields None while there is no
+        room is left until there is. `on_wake` makes room.
+        """
+        return True
+
+    @property
+    def passes_ms(self) -> int:
+        """No watermark above this is passed on; `MAX_MS` if nothing holds one up."""
+        return MAX_MS
+
 
 class SourceReader(ABC):
     """Reads one partition of a source, from where it was opened.
@@ -252,13 +299,19 @@ class SourceReader(ABC):
     #: Nothing comes at present; the partition holds no clock back until it gives again.
     idle: bool = False
 
+    #: Bad records that it has left out since it was opened, where its source was told to.
+    skipped_records: int = 0
+
     #: The watermark is the newest event time that was read less this; None: it moves by other
     #: rules, and a batch should end where it moves.
     out_of_order_ms: int | None = None
 
     @abstractmethod
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return up to ``max_records`` records, or None if there are none now. Never waits."""
+        """Return up to ``max_records`` records, or None if there are none now. Never waits.
+
+        A reader of a source with a `Source.schema` gives a `Table` and its `Times`.
+        """
 
     @abstractmethod
     def snapshot(self) -> Any:
@@ -303,6 +356,11 @@ class Source(ABC):
     @abstractmethod
     def open(self, partition: str, resume: Any | None) -> SourceReader:
         """Open a partition at the start, or where a snapshot of it was taken."""
+
+    @property
+    def schema(self) -> "RowSchema | None":
+        """The columns of what readers give, which are tables then; None where they give rows."""
+        return None
 
     @property
     def description(self) -> str:
@@ -353,9 +411,11 @@ class SinkWriter(ABC):
 class TransactionalWriter(SinkWriter):
     """Writes so that nobody sees a record before its epoch is complete, and everybody does then.
 
-    Calls come in this order: `recover` once; `write_batch`, `on_watermark`; `prepare` at the end
-    of each epoch; `commit` some time later, when more may have been written; `close`. The end of a
-    bounded stream is the end of an epoch: before `close` with ``completed`` all is committed.
+    Calls come in this order: `restore`, then `recover` once; `write_batch`, `on_watermark`;
+    `prepare`, then `snapshot` at the end of each epoch; `commit` some time later, when more may
+    have been written; `close`. The end of a bounded stream is the end of an epoch: before `close`
+    with ``completed`` all is committed. A writer that keeps nothing but what `prepare` returns
+    needs neither `restore` nor `snapshot`.
     """
 
     @abstractmethod
@@ -397,6 +457,7 @@ class Sink(ABC):
 
     idempotent: bool = False  #: Writing a record twice is the same as writing it once.
     transactional: bool = False  #: Its writers are `TransactionalWriter`s.
+    columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
     takes_back: bool = False  #: `SinkWriter.restore` takes back what was written after a snapshot.
 
     @abstractmethod

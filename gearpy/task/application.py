@@ -7,11 +7,11 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec, StepSpec
 from gearpy.core.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId
@@ -41,6 +41,7 @@ class Processor:
         source: what it reads, if it reads something; checked when the application is built.
         key: gives the key of a record, for keyed state; the records must come by this key.
         sink: what it writes to, if it writes to something; for the guarantee that people are told.
+        steps: what is in it; if not given, it is one step, found again by its name.
     """
 
     task: TaskFactory
@@ -51,6 +52,7 @@ class Processor:
     source: Source | None = None
     key: Callable[[Any], Any] | None = None
     sink: Sink | None = None
+    steps: Sequence[StepSpec] = ()
 
     def __post_init__(self) -> None:
         self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
@@ -107,6 +109,7 @@ class StreamApplication:
         dag: the graph without code; processors are numbered in topological order.
         processors: the processor of each number.
         partitioners: the partitioner of each edge (source number, target number).
+        of_no_use: what to tell who runs it, if nothing would come of it; empty otherwise.
 
     Raises:
         ConfigError: name, graph or a source is wrong; all mistakes at once.
@@ -114,6 +117,7 @@ class StreamApplication:
 
     def __init__(self, name: str, graph: Graph) -> None:
         self.name = name
+        self.of_no_use = ""
         mistakes = [] if _NAME.fullmatch(name) else [_bad_name(name)]
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
@@ -141,8 +145,9 @@ class StreamApplication:
                 parallelism=p.parallelism,
                 kind=_kind(p),
                 partitions=_partitions(p),
+                steps=steps,
             )
-            for p in given
+            for p, steps in zip(given, _steps(given), strict=True)
         }
         edges = [
             EdgeSpec(source=number[id(a)], target=number[id(b)], partitioner=partitioner.name)
@@ -163,6 +168,27 @@ def _kind(processor: Processor) -> str:
     task = processor.task
     module = _OWN_PACKAGE.sub("", getattr(task, "__module__", None) or "")
     return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"
+
+
+def _steps(processors: Sequence[Processor]) -> Iterator[tuple[StepSpec, ...]]:
+    """Yield the steps of each processor; what has none is one, and one of several with a name."""
+    times: Counter[str] = Counter()
+    for each in processors:
+        if each.steps:
+            yield tuple(each.steps)
+            continue
+        times[each.name] += 1
+        number = "" if times[each.name] == 1 else f"-{times[each.name]}"
+        yield (
+            StepSpec(
+                id=f"{each.name}{number}",
+                name=each.name,
+                kind="task",
+                keeps=f"what its task keeps, {_kind(each)}",
+                key="a function" if each.key is not None else "",
+                is_whole=True,
+            ),
+        )
 
 
 def _partitions(processor: Processor) -> str:

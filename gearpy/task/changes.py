@@ -1,14 +1,16 @@
 """What has changed in a dict since the end of the last epoch."""
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final
 
+from gearpy.core.fields import one_nan
 from gearpy.state.bulk import BulkState
 
 __all__ = ["COPIED_MAX", "ENCODED_MAX", "Changes"]
 
-#: A dict of up to so many keys is copied at the end of an epoch, which takes a task some 50 ms,
-#: and compared with the copy before, beside the task. That costs the records nothing.
+#: The values of a dict of up to so many keys are copied at the end of an epoch, which takes a task
+#: some 50 ms, and compared with the copy before, beside the task. That costs the records nothing.
 COPIED_MAX: Final = 1 << 20
 #: The same where values can change, and are encoded.
 ENCODED_MAX: Final = 1 << 13
@@ -18,7 +20,8 @@ class Changes:
     """Tells a `BulkState` which pairs of a dict have changed.
 
     A dict is compared with what it was; of a large one its owner's notes count. The owner takes no
-    key away, except all at once, at the end.
+    key away, except all at once, at the end: so a key stays at its place, and lists of the values
+    are enough to compare.
 
     Invariant: the first ``_stored`` keys of the dict have been told.
 
@@ -51,7 +54,8 @@ class Changes:
         self._encoded_max = encoded_max
         self._is_changed = False
         self._stored = 0
-        self._before: dict[Any, Any] = {}
+        self._keys: list[Any] = []
+        self._before: list[Any] = []
         self._noted: Any = None
         if is_restored:
             self._copy()
@@ -71,12 +75,12 @@ class Changes:
         if not self._is_changed:
             return
         if self._noted is None:
-            before = self._before
-            self._kept.put(self._copy(), self._namespace, before=before)
+            keys, before = self._keys, self._before
+            self._kept.put_all(keys, self._copy(), self._namespace, before=before)
         else:
             noted, self._noted = self._noted, self._gathers(())
             pairs = noted if type(noted) is dict else self._pairs(noted)
-            self._kept.put(self._kept.isolated(pairs), self._namespace)
+            self._kept.put(pairs, self._namespace)
         self._is_changed = False
         self._stored = len(self._values)
 
@@ -85,19 +89,27 @@ class Changes:
         if self._stored:
             self._kept.delete_first(self._stored, self._values, self._namespace)
 
-    def _copy(self) -> dict[Any, Any]:
-        """Return all pairs as they are now; remember them, unless there are too many."""
-        now = self._kept.isolated(self._values)
-        can_change = now is not self._values
-        copied = now if can_change else dict(now)
-        is_small = len(copied) <= (self._encoded_max if can_change else self._copied_max)
-        self._before = copied if is_small else {}
-        self._noted = None if is_small else self._gathers(())
-        self._stored = len(copied)
-        return copied
+    def _copy(self) -> list[Any]:
+        """Return all values as they are now; remember them, unless there are too many."""
+        values = self._values
+        if self._keys:
+            self._keys += reversed([*islice(reversed(values), len(values) - len(self._keys))])
+        else:
+            self._keys += values
+        now, can_change = self._kept.isolated(values.values())
+        most = self._encoded_max if can_change else self._copied_max
+        self._stored = len(now)
+        if len(now) <= most:
+            self._before = now
+        else:
+            self._keys, self._before, self._noted = [], [], self._gathers(())
+        return now
 
     def _pairs(self, keys: set[Any]) -> dict[Any, Any]:
         values = self._values
         if 2 * len(keys) >= len(values):  # Then a copy is quicker.
             return dict(values)
-        return dict(zip(keys, map(values.__getitem__, keys), strict=True))
+        try:
+            return dict(zip(keys, map(values.__getitem__, keys), strict=True))
+        except KeyError:  # There is NaN in a key of a record; not so in the dict.
+            return {key: values[key] for key in map(one_nan, keys)}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gearpy.ids import MAX_MS
+from gearpy.messages.table import oldest_of
 from gearpy.task.api import Task
 
 __all__ = ["CommitRequest", "CutRequest", "LaterOutput"]
@@ -98,4 +99,4 @@ class LaterOutput:
     @property
     def oldest_ms(self) -> int:
         """The oldest event time that waits; `MAX_MS` if nothing does."""
-        return min((min(times) for _, _, times in self._waiting), default=MAX_MS)
+        return min((oldest_of(times, MAX_MS) for _, _, times in self._waiting), default=MAX_MS)

@@ -46,13 +46,22 @@ def operator_error(
         source, line = f"{error.filename}:{error.lineno}", (error.text or "").strip()
     return OperatorError(
         operator=operator,
-        cause=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        cause=_cause_of(error, source),
         source=source,
         source_line=line,
         record="" if record is _NOTHING else shown(record),
         event_time_ms=event_time_ms,
         traceback=_trace_of(error),
     )
+
+
+def _cause_of(error: BaseException, source: str) -> str:
+    if not str(error):
+        return type(error).__name__
+    # With no line of the user's it was a step that could not look a key up.
+    is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and not source
+    cure = ": choose a key of text, numbers or tuples of them" if is_key else ""
+    return f"{type(error).__name__}: {error}{cure}"
 
 
 def source_of(trace: TracebackType | None) -> tuple[str, str]:

@@ -10,12 +10,12 @@ the output of each record begins.
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, CoroutineType
 from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.task.failure import USER_ERRORS, operator_error, raised_by_user
+from gearpy.task.failure import USER_ERRORS, operator_error, raised_by_user, shown
 from gearpy.task.output import Columns
 from gearpy.task.rejects import Rejects
 
@@ -23,6 +23,13 @@ __all__ = ["FusedStage", "RowOperator", "fused_stages"]
 
 _INDENT: Final = "    "
 _LOOPS_MAX: Final = 16  # Python takes 20 nested blocks; two more are around them.
+#: A flat_map at the end takes a list that fits as a whole. The call comes for the braces.
+_TAKE_LIST: Final = (
+    "many = {}",
+    "if type(many) is list and len(out) + len(many) < limit:",
+    "    out += many; times += [t] * len(many)",
+    "    continue",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,9 @@ class FusedStage:
         self._operators = operators
         self._rejects = rejects or Rejects()
         source, self._line_of = _generate(operators, goes_on=self._rejects.may_go_on)
+        self._takes = {  # Lines that begin to iterate over what a flat_map returned.
+            at for at, line in enumerate(source.splitlines(), 1) if line.endswith(" in many:")
+        }
         code = compile(source, "<gearpy fused loop>", "exec")
         names: dict[str, Any] = {f"f{i}": op.function for i, op in enumerate(operators)}
         names |= {"limit": limit, "errors": USER_ERRORS, "reject": self._reject}
@@ -66,9 +76,15 @@ class FusedStage:
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield the results in portions, in order."""
         try:
-            yield from self._loop(values, timestamps)
+            for out, times in self._loop(values, timestamps):
+                if type(out[0]) is CoroutineType:
+                    break
+                yield out, times
+            else:
+                return
         except USER_ERRORS as error:
             raise self._blame(error) from error
+        raise self._unawaited(out, times)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Nothing waits here."""
@@ -91,6 +107,9 @@ class FusedStage:
         for frame, line in traceback.walk_tb(raised.__traceback__):
             if frame.f_code is self._code and line in self._line_of:
                 index, variable = self._line_of[line]
+                many = frame.f_locals.get("many")
+                if line in self._takes and isinstance(raised, TypeError) and not _can_iterate(many):
+                    raised = _no_iterable(many)
                 return operator_error(
                     self._operators[index].name,
                     raised,
@@ -98,6 +117,34 @@ class FusedStage:
                     event_time_ms=frame.f_locals["t"],
                 )
         return operator_error(self._operators[0].name, raised)
+
+    def _unawaited(self, out: list[Any], times: list[int]) -> OperatorError:
+        """Blame the last function that makes records for coroutines that it returned."""
+        makes = [each for each in self._operators if each.kind != "filter"]
+        cause = "the function returned a coroutine, which nobody awaits: use map_async"
+        blamed = OperatorError(
+            operator=(makes or self._operators)[-1].name,
+            cause=cause,
+            record=shown(out[0]),
+            event_time_ms=times[0],
+        )
+        for each in out:
+            if type(each) is CoroutineType:
+                each.close()  # Else Python warns of each.
+        return blamed
+
+
+def _can_iterate(many: Any) -> bool:
+    return hasattr(type(many), "__iter__") or hasattr(type(many), "__getitem__")
+
+
+def _no_iterable(many: Any) -> BaseException:
+    if type(many) is CoroutineType:
+        many.close()
+    return TypeError(
+        f"flat_map(f) must return an iterable, it returned {shown(many)}; use map, or return [] "
+        "for nothing"
+    )
 
 
 def fused_stages(
@@ -129,16 +176,12 @@ def _generate(
     line_of: dict[int, tuple[int, str]] = {}
     depth, variable, in_flat_map = 3 if goes_on else 2, "v", False
     for index, operator in enumerate(operators):
-        indent = _INDENT * depth
-        line_of[len(lines) + 1] = (index, variable)
-        if operator.kind == "map":
-            lines.append(f"{indent}v{index} = f{index}({variable})")
-            variable = f"v{index}"
-        elif operator.kind == "filter":
-            lines.append(f"{indent}if not f{index}({variable}): continue")
-        else:
-            lines.append(f"{indent}for v{index} in f{index}({variable}):")
-            variable, depth, in_flat_map = f"v{index}", depth + 1, True
+        step, calls = _step(operator, index, variable, is_last=index == len(operators) - 1)
+        line_of |= {len(lines) + 1 + at: (index, variable) for at in calls}
+        lines += [_INDENT * depth + line for line in step]
+        variable = variable if operator.kind == "filter" else f"v{index}"
+        if operator.kind == "flat_map":
+            depth, in_flat_map = depth + 1, True
     indent = _INDENT * depth
     lines.append(f"{indent}emit({variable}); stamp(t)")
     if in_flat_map:
@@ -153,3 +196,18 @@ def _generate(
         lines.append("            reject(error, v, t)")
     lines.append("    if out: yield out, times")
     return "\n".join(lines) + "\n", line_of
+
+
+def _step(
+    operator: RowOperator, index: int, variable: str, *, is_last: bool
+) -> tuple[list[str], list[int]]:
+    """Return the lines of an operator, and the places of those that run the user's code."""
+    call = f"f{index}({variable})"
+    if operator.kind == "map":
+        return [f"v{index} = {call}"], [0]
+    if operator.kind == "filter":
+        return [f"if not {call}: continue"], [0]
+    if not is_last:
+        return [f"many = {call}", f"for v{index} in many:"], [0, 1]
+    take_list = [line.format(call) for line in _TAKE_LIST]
+    return [*take_list, f"for v{index} in many:"], [0, len(take_list)]

@@ -113,7 +113,9 @@ class Inlet:
     def begin_epoch(self, epoch: int) -> bool:
         """Let count what was promised up to an epoch; return whether the watermark moved."""
         moved = False
-        for key in sorted(each for each in self._promises if each[0] <= epoch):
+        due = [each for each in self._promises if each[0] <= epoch]
+        # Idle links last: while others are still to be counted, not all of them are idle.
+        for key in sorted(due, key=lambda each: (each[0], self._promises[each][1], each[1])):
             watermark_ms, idle = self._promises.pop(key)
             moved |= self.watermarks.on_link(key[1], watermark_ms, idle=idle)
         return moved

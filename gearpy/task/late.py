@@ -11,8 +11,12 @@ from operator import le
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
 from gearpy.task.counters import TaskCounters
-from gearpy.task.sides import Side
+from gearpy.task.row_schema import RowSchema
+from gearpy.task.sides import Side, split_sides
+from gearpy.task.table_late import late_rows, others, places_of, promised_times, restamped
 
 __all__ = [
     "LATE",
@@ -43,6 +47,8 @@ class Portion:
         after_ms: promised behind the last one.
         out_of_order_ms: the promise is the newest event time less this. None: it has moved at
             the end, so far as anybody knows.
+        aside: of a table, for each row whether it is for the side output, as a
+            `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
     """
 
     values: list[Any]
@@ -50,9 +56,30 @@ class Portion:
     before_ms: int
     after_ms: int
     out_of_order_ms: int | None = None
+    aside: Any = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def picked(self, places: Sequence[int]) -> "Portion":
+        """Return the records at some places; not for a table."""
+        return replace(
+            self,
+            values=[self.values[at] for at in places],
+            timestamps=[self.timestamps[at] for at in places],
+        )
+
+    def filtered(self, flags: Any) -> "Portion":
+        """Return the rows of a table that have a flag."""
+        values, times = self.values, self.timestamps
+        assert type(values) is Table
+        assert type(times) is Times
+        return replace(
+            self,
+            values=values.filter(flags),
+            timestamps=times.filter(flags),
+            aside=None if self.aside is None else self.aside.filter(flags),
+        )
 
     @property
     def is_in_order(self) -> bool:
@@ -65,6 +92,8 @@ class Portion:
         bound_ms = self.out_of_order_ms
         if bound_ms is None or self.after_ms <= self.before_ms:
             return [self.before_ms] * len(self.values)
+        if type(self.timestamps) is Times:
+            return promised_times(self.timestamps, before_ms=self.before_ms, bound_ms=bound_ms)
         newest = accumulate(self.timestamps[:-1], max, initial=self.before_ms + bound_ms)
         return [time_ms - bound_ms for time_ms in newest]
 
@@ -92,7 +121,11 @@ class LateRecords:
 
     def judge(self, portion: Portion) -> Portion:
         """Return the portion as it goes on; may be empty."""
-        if self._policy == "keep" or portion.is_in_order:
+        if self._policy == "keep":
+            return portion
+        if type(portion.timestamps) is Times:
+            return self._judged_table(portion, portion.timestamps)
+        if portion.is_in_order:
             return portion
         promised = portion.promised()
         pairs = zip(portion.timestamps, promised, strict=True)
@@ -106,14 +139,35 @@ class LateRecords:
             else self._changed(portion, late, promised)
         )
 
+    def parted(self, portion: Portion, schema: RowSchema | None) -> tuple[Batch, Batch]:
+        """Return what goes on, and wrapped rows for the side output; each may be empty."""
+        values, times = portion.values, portion.timestamps
+        if type(values) is not Table or type(times) is not Times:
+            *main, sides = split_sides(values, times)
+            return Batch(*main), sides
+        if portion.aside is None:
+            return Batch(values, times), Batch([], [])
+        aside, main_rows = values.filter(portion.aside), others(portion.aside)
+        rows = list(aside) if schema is None else schema.rows(aside.batch)
+        sides = Batch([Side(self._tag, row) for row in rows], list(times.filter(portion.aside)))
+        return Batch(values.filter(main_rows), times.filter(main_rows)), sides
+
+    def _judged_table(self, portion: Portion, times: Times) -> Portion:
+        promised = portion.promised()
+        least = promised if isinstance(promised, Times) else portion.before_ms
+        late = late_rows(times, least)
+        if late is None:
+            return portion
+        self._counters.late_records += len(places_of(late))
+        if self._policy == "restamp":
+            return replace(portion, timestamps=restamped(times, least))
+        if self._policy == "side":
+            return replace(portion, aside=late)
+        return portion.filtered(others(late))
+
     def _without(self, portion: Portion, late: list[int]) -> Portion:
         dropped = set(late)
-        kept = [at for at in range(len(portion)) if at not in dropped]
-        return replace(
-            portion,
-            values=[portion.values[at] for at in kept],
-            timestamps=[portion.timestamps[at] for at in kept],
-        )
+        return portion.picked([at for at in range(len(portion)) if at not in dropped])
 
     def _changed(self, portion: Portion, late: list[int], promised: Sequence[int]) -> Portion:
         values, timestamps = list(portion.values), list(portion.timestamps)

@@ -4,11 +4,12 @@ A stage takes columns of records and yields columns of records; all of a chain r
 one after the other on each batch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol, runtime_checkable
 
 from gearpy.errors import ConfigError
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import Task, TaskContext
 from gearpy.task.failure import USER_ERRORS
@@ -16,9 +17,19 @@ from gearpy.task.output import Columns
 from gearpy.task.rejects import Midway
 from gearpy.task.snapshots import decode_state, encode_state
 
-__all__ = ["ChainTask", "CommittingStage", "Stage"]
+__all__ = [
+    "STEPS",
+    "ChainTask",
+    "CommittingStage",
+    "DeferringStage",
+    "Stage",
+    "StagesOfSteps",
+    "TimedStage",
+]
 
-_STAGES: Final = "stages"  # Keys of snapshots.
+# Keys of snapshots.
+STEPS: Final = "steps"  #: What steps keep, by id.
+_STAGES: Final = "stages"  # The same by place, without ids; gearpy wrote so before there were any.
 
 
 class Stage(Protocol):
@@ -54,6 +65,15 @@ class Stage(Protocol):
 
 
 @runtime_checkable
+class DrainingStage(Protocol):
+    """A stage that keeps something, but has it sent before a snapshot is taken."""
+
+    def drain(self) -> Iterator[Columns]:
+        """Yield all that is kept."""
+        ...
+
+
+@runtime_checkable
 class CommittingStage(Protocol):
     """A stage that shows what it has done only when the epoch is complete."""
 
@@ -62,11 +82,110 @@ class CommittingStage(Protocol):
         ...
 
 
+@runtime_checkable
+class TimedStage(Stage, Protocol):
+    """A stage that waits for wall time."""
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When `on_time` is to be called, in ms since the epoch; None: not at all.
+
+        Asked after each batch: keep it at hand. Nothing of it is in snapshots; a stage that was
+        restored tells again.
+        """
+        ...
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Learn that ``wake_ms`` has come, yield what was waiting for it.
+
+        Called at most once in each ms, and never at the end of the stream, when nothing is kept
+        any more.
+        """
+        ...
+
+
+@runtime_checkable
+class DeferringStage(Stage, Protocol):
+    """A stage whose results come some time after its records. `process` yields nothing."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more. If not, the records wait in the stages before."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `release` has something to yield; when that becomes so, the task is woken."""
+        ...
+
+    def release(self) -> Iterator[Columns]:
+        """Yield what is done."""
+        ...
+
+    @property
+    def passed_ms(self) -> int:
+        """How far event time has come behind it: no record that is older is here. Only grows."""
+        ...
+
+
+class _Lane:
+    """Stages of a chain that run without a wait; the first of them, or one behind a deferring one.
+
+    Args:
+        first: place of its first stage.
+        head: the deferring stage before that.
+        timed: its stages that wait for wall time, and their places.
+    """
+
+    def __init__(
+        self, first: int, head: DeferringStage | None, timed: Sequence[tuple[int, TimedStage]]
+    ) -> None:
+        self.first = first
+        self.head = head
+        self.timed = timed
+        #: Was left for want of room in the deferring stage behind.
+        self.work: Iterator[Batch | None] | None = None
+        self.told_ms = MIN_MS if head is None else head.passed_ms  #: Its stages know of.
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When there is something to do; 0 is now."""
+        head = self.head
+        if head is not None and (head.is_ready or head.passed_ms > self.told_ms):
+            return 0
+        times = (stage.wake_ms for _, stage in self.timed)
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def passes_ms(self) -> int:
+        """How far the chain may tell that event time has come; `MAX_MS` if nothing waits."""
+        head = self.head
+        if head is None or (
+            self.work is None and head.hold_ms == MAX_MS and self.told_ms == head.passed_ms
+        ):
+            return MAX_MS
+        return self.told_ms
+
+
+class StagesOfSteps(list[Stage]):
+    """Stages, and the id of the step that each of them belongs to."""
+
+    def __init__(self, stages: Sequence[Stage], ids: Sequence[str]) -> None:
+        super().__init__(stages)
+        assert len(ids) == len(stages)
+        self.ids = tuple(ids)
+
+
 class ChainTask(Task):
     """Runs a chain of stages over its inputs.
 
+    Behind a deferring stage begins a new lane. What runs in a lane waits while the deferring stage
+    at its end is full; the lanes behind go on meanwhile, and make room. No record is taken as long
+    as a lane waits in the middle of its work, so a snapshot has all that is not done.
+
     Args:
-        make_stages: makes this task's own stages; called by `on_start`.
+        make_stages: makes this task's own stages; called by `on_start`. Of `StagesOfSteps` state
+            is found by their ids, of others by their places.
     """
 
     counts_output = True  # A sink is one of the stages.
@@ -77,23 +196,63 @@ class ChainTask(Task):
         super().__init__(context)
         self._make_stages = make_stages
         self._stages: Sequence[Stage] = ()
+        self._has_ids = False
+        self._deferring: dict[int, DeferringStage] = {}  # By place.
+        self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
+        self._waits = False  # What the runner pulls has been left for want of room.
 
     def on_start(self, start_time_ms: int) -> None:
         """Make the stages; each goes on from where it was."""
         self._stages = self._make_stages(self.context)
-        kept = (self.context.resume or {}).get(_STAGES, [b""] * len(self._stages))
+        kept = self._restored(self.context.resume or {})
+        for place, (stage, state) in enumerate(zip(self._stages, kept, strict=True)):
+            stage.place = place
+            stage.restore(decode_state(state))
+        self._deferring = {
+            place: stage
+            for place, stage in enumerate(self._stages)
+            if isinstance(stage, DeferringStage)
+        }
+        self._lanes = _lanes_of(self._stages)
+
+    def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
+        """Return what each stage goes on from, and let it find its keyed state."""
+        if _STAGES in resume or not isinstance(self._stages, StagesOfSteps):
+            return self._restored_by_place(resume)
+        self._has_ids = True
+        ids = self.context.step_ids = self._stages.ids
+        kept = resume.get(STEPS, {})
+        if unknown := kept.keys() - set(ids):
+            raise ConfigError(
+                f"snapshot has a step {min(unknown)!r}, the program has {', '.join(ids)}: "
+                "it is of another program"
+            )
+        return [kept.get(each, b"") for each in ids]
+
+    def _restored_by_place(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
+        kept: Sequence[bytes] = resume.get(_STAGES, [b""] * len(self._stages))
         if len(kept) != len(self._stages):
             raise ConfigError(
                 f"snapshot has {len(kept)} steps, the program has {len(self._stages)}: "
                 "it is of another program"
             )
-        for place, (stage, state) in enumerate(zip(self._stages, kept, strict=True)):
-            stage.place = place
-            stage.restore(decode_state(state))
+        return kept
 
     def snapshot(self) -> dict[str, Any]:
         """Return what each stage keeps, encoded, so that an error names the stage."""
-        return {_STAGES: [encode_state(stage.name, stage.snapshot()) for stage in self._stages]}
+        kept = [encode_state(stage.name, stage.snapshot()) for stage in self._stages]
+        if not self._has_ids:
+            return {_STAGES: kept}
+        named = zip(self.context.step_ids, kept, strict=True)
+        return {STEPS: {name: state for name, state in named if state}}
+
+    def before_snapshot(self) -> Iterator[Batch]:
+        """Let stages send what they would not have in a snapshot."""
+        for place, stage in enumerate(self._stages):
+            if isinstance(stage, DrainingStage):
+                for values, timestamps in stage.drain():
+                    pushed = self._push(place + 1, values, timestamps, patient=False)
+                    yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
         """Let the sinks of the chain show what belongs to the epoch."""
@@ -101,18 +260,53 @@ class ChainTask(Task):
             if isinstance(stage, CommittingStage):
                 stage.commit(epoch)
 
-    def on_batch(self, batch: Batch) -> Iterator[Batch]:
+    def on_batch(self, batch: Batch) -> Iterator[Batch | None]:
         """Push the records through all stages."""
         first = batch.values[0] if len(batch) == 1 else None
         if isinstance(first, Midway):
-            return self._push(first.place, [first.value], batch.timestamps)
-        return self._push(0, batch.values, batch.timestamps)
+            # At once: a lane may wait there, and can run no second thing.
+            return self._push(first.place, [first.value], batch.timestamps, patient=False)
+        job = self._push(0, batch.values, batch.timestamps)
+        return self._left_for_room(job) if self._deferring else job
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None]:
         """Tell each stage, and push what it yields through the stages behind it."""
-        for index, stage in enumerate(self._stages):
-            for values, timestamps in stage.on_watermark(watermark_ms):
-                yield from self._push(index + 1, values, timestamps)
+        job = self._advance(0, watermark_ms)
+        if not self._deferring:
+            return job
+        return chain(self._left_for_room(job), self.on_wake(self.context.now_ms()))
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When a stage has something to yield by itself."""
+        if not self._lanes:
+            return None
+        return min(
+            (at for lane in self._lanes if (at := self._wake_of(lane)) is not None), default=None
+        )
+
+    def on_wake(self, now_ms: int) -> Iterator[Batch]:
+        """Let each lane do what it can, the last one first, as that makes room."""
+        for lane in reversed(self._lanes):
+            if lane.head is None and self._waits:
+                continue  # Its stages are in the middle of the runner's work.
+            work, lane.work = lane.work or self._work_of(lane, now_ms), None
+            for batch in work:
+                if batch is None:
+                    lane.work = work
+                    break
+                yield batch
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the first deferring stage takes more, and no lane waits for room."""
+        first = next(iter(self._deferring.values()), None)
+        return first is None or (first.has_room and all(lane.work is None for lane in self._lanes))
+
+    @property
+    def passes_ms(self) -> int:
+        """How far all deferring stages let event time be."""
+        return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)
 
     def on_stop(self, *, completed: bool) -> None:
         """Close all stages, also when one of them raises."""
@@ -130,9 +324,67 @@ class ChainTask(Task):
         """Oldest event time that a stage keeps."""
         return min((stage.hold_ms for stage in self._stages), default=MAX_MS)
 
-    def _push(self, index: int, values: list[Any], timestamps: list[int]) -> Iterator[Batch]:
-        if index == len(self._stages):
+    def _wake_of(self, lane: _Lane) -> int | None:
+        if lane.head is None and self._waits:
+            return None
+        if lane.work is None:
+            return lane.wake_ms
+        behind = next(stage for at, stage in self._deferring.items() if at >= lane.first)
+        return 0 if behind.has_room else None
+
+    def _work_of(self, lane: _Lane, now_ms: int) -> Iterator[Batch | None]:
+        """Yield what the stages of a lane were waiting for."""
+        for place, stage in lane.timed:
+            if stage.wake_ms is not None and stage.wake_ms <= now_ms:
+                for values, timestamps in stage.on_time(now_ms):
+                    yield from self._push(place + 1, values, timestamps)
+        if lane.head is None:
+            return
+        for values, timestamps in lane.head.release():
+            yield from self._push(lane.first, values, timestamps)
+        passed_ms = lane.head.passed_ms
+        if passed_ms > lane.told_ms:
+            yield from self._advance(lane.first, passed_ms)
+            lane.told_ms = passed_ms
+
+    def _advance(self, first: int, watermark_ms: int) -> Iterator[Batch | None]:
+        """Tell the stages of a lane how far event time has come, and the deferring one behind."""
+        for place in range(first, len(self._stages)):
+            for values, timestamps in self._stages[place].on_watermark(watermark_ms):
+                yield from self._push(place + 1, values, timestamps)
+            if place in self._deferring:
+                return
+
+    def _left_for_room(self, job: Iterator[Batch | None]) -> Iterator[Batch | None]:
+        """Note while the runner's work is left."""
+        for batch in job:
+            self._waits = batch is None
+            yield batch
+            self._waits = False
+
+    def _push(
+        self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
+    ) -> Iterator[Batch | None]:
+        if place == len(self._stages):
             yield Batch(values, timestamps)
             return
-        for out, times in self._stages[index].process(values, timestamps):
-            yield from self._push(index + 1, out, times)
+        if patient and place in self._deferring:
+            while not self._deferring[place].has_room:
+                yield None
+        for out, times in self._stages[place].process(values, timestamps):
+            yield from self._push(place + 1, out, times, patient=patient)
+
+
+def _lanes_of(stages: Sequence[Stage]) -> list[_Lane]:
+    """Return the lanes that may have something to do by themselves, in their order."""
+    lanes: list[_Lane] = []
+    first, head = 0, None
+    timed: list[tuple[int, TimedStage]] = []
+    for place, stage in enumerate(stages):
+        if isinstance(stage, TimedStage):
+            timed.append((place, stage))
+        if isinstance(stage, DeferringStage):
+            lanes.append(_Lane(first, head, timed))
+            first, head, timed = place + 1, stage, []
+    lanes.append(_Lane(first, head, timed))
+    return [lane for lane in lanes if lane.head is not None or lane.timed]

@@ -11,6 +11,7 @@ from gearpy.core.partition import Partitioner
 from gearpy.core.sizing import estimate_bytes
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import Ack, AckRequest, Batch, DataMessage, InitialAckRequest, LinkMessage
+from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
 
 __all__ = ["Outlet", "OutputEdge", "OutputLimits"]
 
@@ -26,12 +27,17 @@ class OutputEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputLimits:
-    """How much goes into one data message, and how often a bare watermark is sent."""
+    """How much goes into one data message, and how often a bare watermark is sent.
+
+    ``columnar_batch_records`` is the limit of a table, which has one of its own: a step takes it as
+    a whole, and what that costs hardly grows with its rows.
+    """
 
     flow: FlowLimits
     batch_records: int
     batch_bytes: int
     watermark_interval_ms: int
+    columnar_batch_records: int = 65_536
 
 
 @dataclass(slots=True)
@@ -57,17 +63,18 @@ class _Portion(NamedTuple):
     @classmethod
     def of(cls, values: list[Any], timestamps: list[int], epoch: int) -> "_Portion":
         """Measure some records; none are older than nothing and take no room."""
-        oldest_ms = min(timestamps, default=MAX_MS)
+        oldest_ms = oldest_of(timestamps, MAX_MS)
         return cls(Batch(values, timestamps), epoch, oldest_ms, estimate_bytes(values))
 
     @property
     def counted(self) -> int:
         """What it takes of the credit; without records as much as one."""
-        return len(self.batch) or 1
+        return self.batch.credit or 1
 
-    def split(self, records: int) -> tuple["_Portion", "_Portion"]:
-        """Return the first so many records, and the rest."""
+    def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
+        """Return as many of the first records as take so much credit, and the rest."""
         values, timestamps = self.batch.values, self.batch.timestamps
+        records = credit * ROWS_PER_CREDIT if type(values) is Table else credit
         return (
             _Portion.of(values[:records], timestamps[:records], self.epoch),
             _Portion.of(values[records:], timestamps[records:], self.epoch),
@@ -233,7 +240,9 @@ class Outlet:
         whole = _Portion.of(values, timestamps, self.epoch)
         count = len(values)
         fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
-        step = min(self._limits.batch_records, fits)
+        is_table = type(values) is Table
+        limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
+        step = min(limit, fits)
         if count <= step:
             return (whole,)
         return (

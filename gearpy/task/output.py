@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.table import Table, Times
 
 __all__ = ["Columns", "columns_of_batch", "columns_of_messages"]
 
@@ -39,6 +40,8 @@ def columns_of_batch(batch: Any) -> Columns:
     if values != times:
         raise ConfigError(f"a batch has {values} values but {times} timestamps")
     _check_times(batch.timestamps)
+    if type(batch.values) is Table:
+        return batch.values, Times.of(batch.timestamps)
     return batch.values, batch.timestamps
 
 

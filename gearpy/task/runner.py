@@ -5,14 +5,13 @@ something to do, and sends what has gathered in `outbox`, stores what is in `sna
 what is in `rejected`. The task actor does so on a thread, the simulator in virtual time.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, Final, NoReturn
 
 from gearpy.core.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
     Ack,
@@ -31,13 +30,17 @@ from gearpy.task.counters import TaskCounters
 from gearpy.task.driving import Job, blame, driver_of, reject
 from gearpy.task.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.info import TaskInfo, clock_of, context_of
 from gearpy.task.inlet import Injected, Inlet
 from gearpy.task.keyed import KeyedTask, OpenState
-from gearpy.task.outlet import Outlet, OutputEdge, OutputLimits
+from gearpy.task.outlet import Outlet, OutputLimits
 from gearpy.task.output import Columns, columns_of_batch, columns_of_messages
+from gearpy.task.promises import Promises
 from gearpy.task.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
 from gearpy.task.timers import Timers
+from gearpy.task.wakes import Wakes, timer_at_ms
+from gearpy.transport.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.payload import decode_batch, decode_value
 
 __all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
@@ -45,24 +48,6 @@ __all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
 #: Messages that wait to be sent at which a turn ends: who gets them can begin meanwhile, and an
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskInfo:
-    """Who a task is and what it is connected to."""
-
-    task_id: TaskId
-    session: SessionId
-    parallelism: int
-    operator: str
-    upstream: Sequence[TaskId]
-    edges: Sequence[OutputEdge]
-    app_id: AppId = AppId(0)
-    app_name: str = ""
-    executor_id: ExecutorId = ExecutorId(0)
-    run: str = ""
-    config: Mapping[str, Any] | None = None
-    key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
 
 
 class TaskRunner:
@@ -86,6 +71,7 @@ class TaskRunner:
         open_state: makes its keyed state, when it is used.
         resume: what to go on from; None: from the beginning.
         on_error: what to do with a record that user code raises on.
+        coroutines: runs what is asynchronous in it.
     """
 
     def __init__(
@@ -102,12 +88,14 @@ class TaskRunner:
         epoch: int = 1,
         resume: TaskResume | None = None,
         on_error: OnError = "fail",
+        coroutines: Coroutines = NO_COROUTINES,
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
         self.snapshots: list[TaskSnapshot] = []  #: What it was when epochs have ended.
         self.committed: list[int] = []  #: Epochs that it was told to be complete, and has shown.
         self._make = make
+        self._coroutines = coroutines
         self._limits = limits
         self._task_limits = task_limits
         self._turn_ms = turn_ms
@@ -123,9 +111,12 @@ class TaskRunner:
         )
         self._buffer: list[Message] = []
         self._job: Job | None = None
+        self._parked: Job | None = None  # Waits until the task has room.
         self._timers = Timers()
+        self._wakes = Wakes(wall_ms)
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS
+        self._promises = Promises(self._outlet)
         self._resume = resume
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
@@ -225,28 +216,18 @@ class TaskRunner:
 
     def clock(self) -> TaskClock:
         """Report how far the task is. The clock never moves backwards."""
-        counters = self.context.counters
         self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms())
-        return TaskClock(
-            task_id=self.info.task_id,
-            session=self.info.session,
+        return clock_of(
+            self.info,
+            self.context.counters,
             clock_ms=self._claimed_clock_ms,
             watermark_ms=self._outlet.watermark_ms,
             idle=self._outlet.idle,
-            records_in=counters.records_in,
-            records_out=counters.records_out,
-            late_records=counters.late_records,
-            skipped_records=counters.skipped_records,
-            quarantined_records=counters.quarantined_records,
-            done=counters.done,
-            total=counters.total,
-            newest_ms=counters.newest_ms,
-            span_ms=counters.span_ms,
         )
 
     def stop(self, *, completed: bool) -> None:
         """Stop the user's task; called once, after the last turn."""
-        self._job = None
+        self._job = self._parked = None
         try:
             if self.task is not None:
                 self.task.on_stop(completed=completed)
@@ -278,7 +259,8 @@ class TaskRunner:
     @property
     def is_settled(self) -> bool:
         """Whether all that came in was processed, and all that went out told and acknowledged."""
-        return self._job is None and self._inlet.is_empty and self._outlet.is_settled_and_told
+        has_work = self._job is not None or self._parked is not None
+        return not has_work and self._inlet.is_empty and self._outlet.is_settled_and_told
 
     @property
     def records_queued(self) -> int:
@@ -286,6 +268,17 @@ class TaskRunner:
         return self._inlet.records_queued
 
     def _next_job(self, now_ms: int) -> Job | None:
+        assert self.task is not None
+        if self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
+            return self._wake()
+        if not self.task.has_room:
+            return None
+        if self._parked is not None:
+            job, self._parked = self._parked, None
+            return job
+        return self._new_job(now_ms)
+
+    def _new_job(self, now_ms: int) -> Job | None:
         if self._cut.is_due(self.task, self.epoch):
             self._end_epoch(self._cut.epoch)
         if _is_due(self._timer_at_ms(now_ms), now_ms):
@@ -325,7 +318,7 @@ class TaskRunner:
             batch = message.batch = decode_batch(batch.body, batch.count)
         if batch.values:
             if not (message.idle or is_early):  # What follows from them holds clocks back at once.
-                self._outlet.announce(self._outlet.watermark_ms, idle=False)
+                self._set_idle(False)
             yield from self._take_records(batch)
         self._enter_epoch(self.epoch)
         yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
@@ -334,7 +327,7 @@ class TaskRunner:
         """Pass on how far the inputs are."""
         if has_moved:
             yield from self._advance(self._inlet.watermarks.watermark_ms)
-        self._outlet.announce(self._outlet.watermark_ms, idle=self._inlet.watermarks.is_idle)
+        self._set_idle(self._inlet.watermarks.is_idle)
 
     def _enter_epoch(self, epoch: int) -> None:
         """Let what follows be of an epoch; where the task is not aligned, it may be a later one."""
@@ -358,6 +351,11 @@ class TaskRunner:
         if outputs is not None:
             yield from outputs
         self._announce(watermark_ms)
+
+    def _wake(self) -> Job:
+        assert self.task is not None
+        yield from self._wakes.wake(self.task)
+        self._announce(self._promises.promised_ms)  # What the task let pass now.
 
     def _produce(self) -> Job:
         assert self.task is not None
@@ -390,7 +388,7 @@ class TaskRunner:
 
     def _announce(self, watermark_ms: int) -> None:
         self._flush()  # What was put out so far comes before the promise.
-        self._outlet.announce(watermark_ms, idle=self._outlet.idle)
+        self._promises.pass_on(watermark_ms, self.task)
 
     def _take_unmanaged(self, message: Unmanaged) -> Job:
         assert self.task is not None
@@ -437,12 +435,15 @@ class TaskRunner:
         assert self.task is not None
         now_ms = self._clock_ms()
         try:
+            for batch in self.task.before_snapshot():
+                self._emit(columns_of_batch, batch, now_ms)
             kept = self.task.snapshot()
             delta = self._keyed.snapshot()
             state = TaskState(
                 task=kept,
                 counters=asdict(self.context.counters),
                 watermark_ms=self._outlet.watermark_ms,
+                promised_ms=self._promises.promised_ms,
                 clock_ms=self._claimed_clock_ms,
                 # Without anything kept the task begins as new, and sets its timers itself.
                 timers=[] if kept is None else self._timers.after(now_ms),
@@ -466,9 +467,9 @@ class TaskRunner:
         self.context.offsets = resume.offsets
         self.context.counters.restore(state.counters)
         self._claimed_clock_ms = state.clock_ms
-        self._outlet.restore(state.watermark_ms)
+        self._promises.restore(state.promised_ms, state.watermark_ms)
         if self.info.upstream:
-            self._inlet.restore(state.watermark_ms)
+            self._inlet.restore(self._promises.promised_ms)
         for delay_ms, payload in state.timers:
             self._schedule(delay_ms, payload)
         self._keyed.load(resume.sections)
@@ -485,6 +486,8 @@ class TaskRunner:
         elif batch is not None:
             self._flush()
             self._emit(columns_of_batch, batch, now_ms)
+        elif self._parked is None and self.task is not None and not self.task.has_room:
+            self._job, self._parked = None, self._job
         if len(self._buffer) >= self._limits.batch_records:
             self._flush()
 
@@ -513,21 +516,15 @@ class TaskRunner:
             if not self._rejects.may_go_on:
                 raise
             if len(values) > 1:  # None was sent. Find those that have nowhere to go.
-                for value, time in zip(values, timestamps, strict=True):
-                    self._send([value], [time], now_ms)
+                for at in range(len(values)):  # Parts of a table are tables.
+                    self._send(values[at : at + 1], timestamps[at : at + 1], now_ms)
             else:
                 message = Message(values[0], timestamps[0])
                 reject(self._rejects, self.info.operator, error, message, place=OUTPUT)
 
     def _make_context(self, wall_ms: Callable[[], int], counters: TaskCounters) -> TaskContext:
-        info = self.info
-        return TaskContext(
-            task_id=info.task_id,
-            parallelism=info.parallelism,
-            operator=info.operator,
-            app_id=info.app_id,
-            app_name=info.app_name,
-            executor_id=info.executor_id,
+        return context_of(
+            self.info,
             output=self._buffer.append,  # The list stays the same one for the task's life.
             schedule=self._schedule,
             update_watermark=self._update_watermark,
@@ -536,14 +533,11 @@ class TaskRunner:
             upstream_min_clock=lambda: self._inlet.watermarks.watermark_ms,
             now_ms=wall_ms,
             limits=self._task_limits,
-            log=logging.getLogger(f"gearpy.app.{info.app_name}.{info.operator}"),
-            config=info.config or {},
             keyed=self._keyed,
-            run=info.run,
-            incarnation=info.session,
             epoch=self.epoch,
             counters=counters,
             rejects=self._rejects,
+            coroutines=self._coroutines,
         )
 
     def _schedule(self, delay_ms: int, payload: object) -> None:
@@ -556,7 +550,7 @@ class TaskRunner:
         self._announce(watermark_ms)
 
     def _set_idle(self, idle: bool) -> None:  # noqa: FBT001 - user-facing single flag
-        self._outlet.announce(self._outlet.watermark_ms, idle=idle)
+        self._promises.set_idle(idle, self.task)
 
     def _send_unmanaged(self, target: TaskId, value: Any) -> None:
         self.outbox.append(Unmanaged(self.info.session, self.info.task_id, target, value))
@@ -564,16 +558,20 @@ class TaskRunner:
     def _timer_at_ms(self, now_ms: int) -> int | None:
         if self._claimed_clock_ms == MAX_MS:
             return None  # The end may have been stored: what follows from a timer would be lost.
-        key_wait_ms = self._keyed.wait_ms
-        waits = [self._timers.due_ms, None if key_wait_ms is None else now_ms + key_wait_ms]
-        return min((at for at in waits if at is not None), default=None)
+        return timer_at_ms(self._timers, self._keyed, now_ms)
 
     def _next_turn_ms(self, now_ms: int) -> int | None:
+        assert self.task is not None
         waits = [self._outlet.wake_ms(now_ms)]
         if not self._outlet.is_blocked:
+            if self._job is not None:
+                return 0
+            wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
+            waits.append(None if wait_ms is None else now_ms + wait_ms)
+        if not self._outlet.is_blocked and self.task.has_room:
             is_due = _is_due(self._produce_at_ms, now_ms)
             is_cut = self._cut.is_due(self.task, self.epoch)
-            if self._job is not None or self._inlet or is_cut or is_due:
+            if self._parked is not None or self._inlet or is_cut or is_due:
                 return 0
             waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
         return min((at for at in waits if at is not None), default=None)

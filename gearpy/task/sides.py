@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gearpy.core.partition import Part, Partitioner
 from gearpy.messages.data import Batch
+from gearpy.messages.table import Table
 from gearpy.wire.records import register_record
 
 __all__ = ["MAIN", "Side", "SidePartitioner", "split_sides"]
@@ -73,7 +74,7 @@ class SidePartitioner(Partitioner):
         self, values: list[Any], timestamps: list[int], *, parallelism: int, sender: int
     ) -> list[Part]:
         """Split what belongs to the edge."""
-        if Side in set(map(type, values)):
+        if _has_sides(values):
             values, timestamps = self._pick(values, timestamps)
         elif MAIN not in self._tags:
             return []
@@ -96,7 +97,7 @@ class SidePartitioner(Partitioner):
 def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int], Batch]:
     """Return what belongs to the main output, and the wrapped rest as a batch to send."""
     sides = Batch([], [])
-    if Side not in set(map(type, values)):
+    if not _has_sides(values):
         return values, timestamps, sides
     main: list[Any] = []
     times: list[int] = []
@@ -108,3 +109,8 @@ def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], li
             main.append(value)
             times.append(time)
     return main, times, sides
+
+
+def _has_sides(values: list[Any]) -> bool:
+    """Tell whether there is a wrapped record; in a table there is none."""
+    return type(values) is not Table and Side in set(map(type, values))

@@ -15,6 +15,7 @@ __all__ = ["SinkStage"]
 
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
+_KEPT: Final = "kept"
 
 
 class SinkStage:
@@ -60,7 +61,8 @@ class SinkStage:
             prepared = self._writer.prepare(epoch)
             if prepared is not None:
                 self._prepared[epoch] = prepared
-            return {_EPOCH: epoch, _PREPARED: dict(self._prepared)}
+            kept = self._writer.snapshot()
+            return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
 
     def commit(self, epoch: int) -> None:
         """Let the writer show what belongs to complete epochs."""
@@ -74,10 +76,11 @@ class SinkStage:
         """Let the writer go on from there, or begin afresh."""
         with self._blamed():
             if isinstance(self._writer, TransactionalWriter):
-                kept = state or {_EPOCH: 0, _PREPARED: {}}
+                known = state or {_EPOCH: 0, _PREPARED: {}}
+                self._writer.restore(known.get(_KEPT))
                 self._writer.recover(
-                    dict(sorted(kept[_PREPARED].items())),
-                    epoch=kept[_EPOCH],
+                    dict(sorted(known[_PREPARED].items())),
+                    epoch=known[_EPOCH],
                     run=self._context.run,
                     incarnation=self._context.incarnation,
                 )

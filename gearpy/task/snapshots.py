@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, OperatorError, ProtocolError
+from gearpy.ids import MIN_MS
 from gearpy.state.api import Section, StateDelta
 from gearpy.wire.payload import decode_value, encode_value
 
@@ -32,7 +33,7 @@ class TaskState:
 
     ``task`` is what `Task.snapshot` returned. ``timers`` are delays in ms and payloads, in their
     order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
-    them.
+    them. ``promised_ms`` is what its inputs had promised to it.
     """
 
     task: Any
@@ -40,6 +41,7 @@ class TaskState:
     watermark_ms: int
     clock_ms: int
     timers: Sequence[tuple[int, object]] = ()
+    promised_ms: int = MIN_MS
 
     def encode(self, operator: str) -> bytes:
         """Return the state as bytes.
@@ -55,6 +57,7 @@ class TaskState:
                 self.watermark_ms,
                 self.clock_ms,
                 [*_encodable_timers(operator, self.timers)],
+                self.promised_ms,
             ]
         )
 
@@ -68,13 +71,14 @@ class TaskState:
         version, *rest = decode_value(data)
         if version != _VERSION:
             raise ProtocolError(f"snapshot has version {version}, this gearpy reads {_VERSION}")
-        task, counters, watermark_ms, clock_ms, timers = rest
+        task, counters, watermark_ms, clock_ms, timers, promised_ms = rest
         return cls(
             task=decode_state(task),
             counters=counters,
             watermark_ms=watermark_ms,
             clock_ms=clock_ms,
             timers=[(delay_ms, decode_value(payload)) for delay_ms, payload in timers],
+            promised_ms=promised_ms,
         )
 
 

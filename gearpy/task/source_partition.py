@@ -11,10 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api import SourceReader
 from gearpy.task.counters import TaskCounters
 from gearpy.task.late import LateRecords, Portion
+from gearpy.task.table_late import flags_at, others, places_of, rows_before
 from gearpy.wire.payload import decode_batch, encode_batch
 
 __all__ = ["SourcePartition"]
@@ -37,6 +40,8 @@ class SourcePartition:
         late: judges its records.
         counters: of the task.
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
+        advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
+            time will come, and so is not idle, but moves on with the clock.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class SourcePartition:
         late: LateRecords,
         counters: TaskCounters,
         idle_after_ms: int | None = None,
+        advances: bool = False,
     ) -> None:
         self.name = name
         self.reader = reader
@@ -57,6 +63,10 @@ class SourcePartition:
         self._idle_after_ms = idle_after_ms
         self._quiet_since_ms: int | None = None  # First asked in vain since it gave.
         self._is_quiet = False
+        self._advances = advances
+        #: Promised since the partition was silent, whatever its reader promises; `MIN_MS` if not.
+        self.floor_ms = MIN_MS
+        self._skipped = 0  # Bad records that its reader has told of.
         self._cut_ms: int | None = None
         self.held_records = 0  #: Records behind the cut that were read.
         self._held: list[Portion] = []
@@ -91,12 +101,14 @@ class SourcePartition:
     @property
     def promised_ms(self) -> int:
         """No record that `read` will give is older; or than the cut, if there is one."""
-        return self._backlog[0].before_ms if self._backlog else self.reader.watermark_ms
+        return self._backlog[0].before_ms if self._backlog else self._known_ms
 
     @property
     def is_idle(self) -> bool:
         """Whether it has nothing to give, so that nobody need wait for it."""
-        return not self._backlog and (self.reader.idle or self._is_quiet)
+        if self._backlog or (self._advances and self._is_quiet):
+            return False
+        return self.reader.idle or self._is_quiet
 
     @property
     def is_finished(self) -> bool:
@@ -112,12 +124,13 @@ class SourcePartition:
         return [self._encoded(portion) for portion in (*self._held, *self._backlog)]
 
     def restore(self, kept: Iterable[Any]) -> None:
-        """Go on from what `snapshot` returned."""
+        """Go on from what `snapshot` returned; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
-        for count, body, before_ms, after_ms in kept:
+        for count, body, before_ms, after_ms, *places in kept:
             batch = decode_batch(body, count)
+            aside = flags_at(places[0], count) if places else None
             self._backlog.append(
-                Portion(batch.values, batch.timestamps, before_ms, after_ms, bound_ms)
+                Portion(batch.values, batch.timestamps, before_ms, after_ms, bound_ms, aside)
             )
 
     def close(self) -> None:
@@ -127,8 +140,9 @@ class SourcePartition:
     def _read(self, max_records: int, now_ms: int) -> Portion | None:
         if self.reader.finished:
             return None
-        before_ms = self.reader.watermark_ms
+        before_ms = self._known_ms
         batch = self.reader.read_batch(max_records)
+        self._count_skipped()
         if batch is None or not batch.values:
             self._note_silence(now_ms)
             return None
@@ -136,13 +150,13 @@ class SourcePartition:
         self._check(batch)
         counters = self._counters
         counters.records_in += len(batch)
-        counters.newest_ms = max(counters.newest_ms, max(batch.timestamps))
+        counters.newest_ms = max(counters.newest_ms, newest_of(batch.timestamps, MIN_MS))
         return self._late.judge(
             Portion(
                 batch.values,
                 batch.timestamps,
                 before_ms,
-                self.reader.watermark_ms,
+                self._known_ms,
                 self.reader.out_of_order_ms,
             )
         )
@@ -151,6 +165,11 @@ class SourcePartition:
         values, times = len(batch.values), len(batch.timestamps)
         if values != times:
             raise ConfigError(f"source {self._source} gave {values} values but {times} timestamps")
+        if (type(batch.values) is Table) != (type(batch.timestamps) is Times):
+            raise ConfigError(
+                f"source {self._source} gave {type(batch.values).__name__} values with "
+                f"{type(batch.timestamps).__name__} timestamps: give a Table with Times, or lists"
+            )
 
     def _note_silence(self, now_ms: int) -> None:
         """Count as idle after a while. Only what was asked and gave nothing is silent."""
@@ -159,21 +178,31 @@ class SourcePartition:
         if self._quiet_since_ms is None:
             self._quiet_since_ms = now_ms
         self._is_quiet = now_ms - self._quiet_since_ms >= self._idle_after_ms
+        if self._is_quiet and self._advances:
+            self.floor_ms = max(self.floor_ms, now_ms - self._idle_after_ms)
+
+    @property
+    def _known_ms(self) -> int:
+        """What the reader promises, or silence did."""
+        return max(self.reader.watermark_ms, self.floor_ms)
+
+    def _count_skipped(self) -> None:
+        skipped = self.reader.skipped_records
+        if skipped != self._skipped:
+            self._counters.skipped_records += skipped - self._skipped
+            self._skipped = skipped
 
     def _split(self, portion: Portion, cut_ms: int) -> Portion:
         """Return what belongs before the cut; hold the rest."""
-        times = portion.timestamps
         until = self._reaches(portion, cut_ms)
-        if until == len(times) and max(times, default=cut_ms - 1) < cut_ms:
+        newest_ms = newest_of(portion.timestamps, cut_ms - 1)
+        if until == len(portion) and newest_ms < cut_ms:
             return portion
-        going = [at for at in range(until) if times[at] < cut_ms]
-        gone = set(going)
-        held = [at for at in range(len(times)) if at not in gone]
+        going, held, first = _parted(portion, until, cut_ms)
         if held:
-            before_ms = portion.promised()[held[0]]
-            self._held.append(replace(_picked(portion, held), before_ms=before_ms))
+            self._held.append(replace(held, before_ms=portion.promised()[first]))
             self.held_records += len(held)
-        return _picked(portion, going)
+        return going
 
     def _reaches(self, portion: Portion, cut_ms: int) -> int:
         """Return how many records stand before the promise has come to the cut."""
@@ -191,13 +220,19 @@ class SourcePartition:
                 operator=self._source,
                 cause=f"records that wait for the end of an epoch cannot be stored: {error}",
             ) from error
-        return [len(portion), body, portion.before_ms, portion.after_ms]
+        kept = [len(portion), body, portion.before_ms, portion.after_ms]
+        return kept if portion.aside is None else [*kept, places_of(portion.aside)]
 
 
-def _picked(portion: Portion, places: list[int]) -> Portion:
-    values, times = portion.values, portion.timestamps
-    return replace(
-        portion,
-        values=[values[at] for at in places],
-        timestamps=[times[at] for at in places],
-    )
+def _parted(portion: Portion, until: int, cut_ms: int) -> tuple[Portion, Portion, int]:
+    """Return what goes before a cut, the rest, and where in the portion that begins."""
+    times = portion.timestamps
+    if type(times) is Times:
+        going = rows_before(times, cut_ms, until=until)
+        staying = others(going)
+        first = staying.index(True).as_py()
+        return portion.filtered(going), portion.filtered(staying), first
+    gone = [at for at in range(until) if times[at] < cut_ms]
+    there = set(gone)
+    held = [at for at in range(len(times)) if at not in there]
+    return portion.picked(gone), portion.picked(held), held[0] if held else 0

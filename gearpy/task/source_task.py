@@ -1,18 +1,23 @@
 """The task that reads a source, and runs the chain of stages behind it."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
+from gearpy.messages.table import newest_of
 from gearpy.task.api import FINISHED, Source, TaskContext
 from gearpy.task.late import LATE, LateRecords, Portion, SourceLate
 from gearpy.task.operators import ChainTask, Stage
-from gearpy.task.sides import split_sides
+from gearpy.task.row_schema import RowSchema
 from gearpy.task.source_partition import SourcePartition
 
-__all__ = ["SourceTask"]
+__all__ = ["WHEN_IDLE", "SourceTask", "WhenIdle", "source_places", "source_states"]
+
+WhenIdle: TypeAlias = Literal["hold", "advance"]
+
+WHEN_IDLE: Final[tuple[WhenIdle, ...]] = ("hold", "advance")
 
 _OPEN: Final = "open"  # Keys of snapshots.
 _FINISHED: Final = "finished"
@@ -20,6 +25,52 @@ _PROGRESS: Final = "progress"
 _WATERMARK: Final = "watermark"
 _SENT: Final = "sent"
 _WAITING: Final = "waiting"
+_FLOORS: Final = "floors"
+
+
+def source_states(
+    kept: Sequence[Mapping[str, Any]], partitions: Sequence[str], parallelism: int
+) -> list[dict[str, Any]]:
+    """Return what source tasks keep, beside their chains, for another number of tasks.
+
+    Args:
+        kept: snapshots of all tasks that there were; of other tasks than these it is nothing.
+        partitions: all that there are now.
+        parallelism: how many tasks there are now.
+
+    Raises:
+        ConfigError: a partition is not there any more.
+    """
+    kept = [each for each in kept if _OPEN in each]
+    if not kept:
+        return [{} for _ in range(parallelism)]
+    places = {name: place for each in kept for name, place in each[_OPEN].items()}
+    finished = {name for each in kept for name in each[_FINISHED]}
+    if lost := sorted({*places, *finished} - set(partitions)):
+        raise ConfigError(
+            f"the source was read at partition {lost[0]!r}, which it does not have any more"
+        )
+    waiting = {name: held for each in kept for name, held in each[_WAITING].items()}
+    floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
+    shares = [sorted(partitions)[at::parallelism] for at in range(parallelism)]
+    progress = tuple(sum(each[_PROGRESS][at] for each in kept) for at in (0, 1))
+    return [
+        {
+            _OPEN: {name: places[name] for name in share if name in places},
+            _FINISHED: [name for name in share if name in finished],
+            _PROGRESS: (0, 0) if at else progress,
+            _WATERMARK: min(each[_WATERMARK] for each in kept),
+            _SENT: max(each[_SENT] for each in kept),
+            _WAITING: {name: waiting[name] for name in share if name in waiting},
+            _FLOORS: {name: floors[name] for name in share if name in floors},
+        }
+        for at, share in enumerate(shares)
+    ]
+
+
+def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the partitions of a source task are, by its snapshot; None has finished."""
+    return {**dict.fromkeys(state.get(_FINISHED, ())), **state.get(_OPEN, {})}
 
 
 class SourceTask(ChainTask):
@@ -41,6 +92,9 @@ class SourceTask(ChainTask):
         late: what to do with late records; see `LateRecords`.
         late_tag: of the side output for them.
         idle_after_ms: a partition that has given nothing for so long is idle until it gives.
+        when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
+            idle partition promises that nothing older than ``idle_after_ms`` before the wall time
+            will come.
     """
 
     def __init__(
@@ -52,11 +106,14 @@ class SourceTask(ChainTask):
         late: SourceLate = "keep",
         late_tag: str = LATE,
         idle_after_ms: int | None = None,
+        when_idle: WhenIdle = "hold",
     ) -> None:
         super().__init__(context, make_stages)
         self._source = source
         self._late = LateRecords(late, context.counters, late_tag)
         self._idle_after_ms = idle_after_ms
+        self._advances = when_idle == "advance"
+        self._schema: RowSchema | None = None
         self._parts: list[SourcePartition] = []
         self._finished: list[str] = []
         self._progress = (0, 0)  # Of the partitions that have ended.
@@ -67,6 +124,7 @@ class SourceTask(ChainTask):
     def on_start(self, start_time_ms: int) -> None:
         """Open this task's partitions, each where it was."""
         super().on_start(start_time_ms)
+        self._schema = self._source.schema
         first, step = self.context.task_id.task_index, self.context.parallelism
         mine = sorted(self._source.partitions())[first::step]
         kept = self.context.resume or {}
@@ -80,11 +138,13 @@ class SourceTask(ChainTask):
         if not self._source.replayable:
             places = {}
         waiting: dict[str, Any] = kept.get(_WAITING, {})
+        floors: dict[str, int] = kept.get(_FLOORS, {})
         for name in mine:  # One by one, so that those opened are closed if one fails.
             if name in set_by_hand:
                 self._open(name, set_by_hand[name], ())
             elif name not in self._finished:
                 self._open(name, places.get(name), waiting.get(name, ()))
+                self._parts[-1].floor_ms = floors.get(name, MIN_MS)
 
     def snapshot(self) -> dict[str, Any]:
         """Return where each partition is, too."""
@@ -96,6 +156,7 @@ class SourceTask(ChainTask):
             _WATERMARK: self._watermark_ms,
             _SENT: self._sent_ms,
             _WAITING: {name: kept for name, kept in waiting.items() if kept},
+            _FLOORS: {part.name: part.floor_ms for part in self._parts if part.floor_ms > MIN_MS},
         }
 
     def offsets(self) -> Mapping[str, Any]:
@@ -103,14 +164,14 @@ class SourceTask(ChainTask):
         finished: dict[str, Any] = dict.fromkeys(self._finished)
         return finished | {part.name: part.reader.snapshot() for part in self._parts}
 
-    def produce(self) -> Generator[Batch, None, int]:
+    def produce(self) -> Generator[Batch | None, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
         portion = self._read()
         if portion is not None:
             self.context.set_idle(False)
             yield from self._pass_on(portion)
         self._drop_finished()
-        yield from self._advance()
+        yield from self._promise()
         self.context.set_idle(bool(self._parts) and not self._live())
         if not self._parts:
             return FINISHED
@@ -165,6 +226,7 @@ class SourceTask(ChainTask):
             late=self._late,
             counters=self.context.counters,
             idle_after_ms=self._idle_after_ms,
+            advances=self._advances,
         )
         self._parts.append(part)
         part.restore(waiting)
@@ -174,7 +236,9 @@ class SourceTask(ChainTask):
 
     def _read(self) -> Portion | None:
         self._parts.sort(key=lambda part: part.promised_ms)
-        limit, now_ms = self.context.limits.read_batch_records, self.context.now_ms()
+        limits, now_ms = self.context.limits, self.context.now_ms()
+        is_rows = self._schema is None
+        limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
         for at, part in enumerate(self._parts):
             if self._cut_ms < MAX_MS and part.has_promised(self._cut_ms):
                 continue  # What it has belongs to the next epoch.
@@ -184,24 +248,26 @@ class SourceTask(ChainTask):
                 return portion
         return None
 
-    def _pass_on(self, portion: Portion) -> Iterator[Batch]:
-        values, timestamps = portion.values, portion.timestamps
-        if not values:
+    def _pass_on(self, portion: Portion) -> Iterator[Batch | None]:
+        batch = Batch(portion.values, portion.timestamps)
+        if not batch.values:
             return
-        self._sent_ms = max(self._sent_ms, max(timestamps))
+        self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
         if self._late.sets_aside:
-            values, timestamps, sides = split_sides(values, timestamps)
+            batch, sides = self._late.parted(portion, self._schema)
             if len(sides):
                 yield sides
-        if values:
-            yield from self.on_batch(Batch(values, timestamps))
+        if batch.values:
+            yield from self.on_batch(batch)
 
-    def _advance(self) -> Iterator[Batch]:
+    def _promise(self) -> Iterator[Batch | None]:
         """Promise what the partitions do, but nothing behind the cut."""
         watermark_ms = MAX_MS
         if self._parts:
             live = (part.promised_ms for part in self._live())
-            promised_ms = min(live, default=self._watermark_ms)
+            promised_ms = min(live, default=None)
+            if promised_ms is None:  # As if the one that is furthest had become idle last.
+                promised_ms = max(part.promised_ms for part in self._parts)
             self._note_span(promised_ms)
             watermark_ms = min(promised_ms, self._cut_ms)
         if watermark_ms > self._watermark_ms:

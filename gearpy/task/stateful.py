@@ -11,6 +11,7 @@ from gearpy.task.aggregate import KeyFunction
 from gearpy.task.api import TaskContext
 from gearpy.task.failure import USER_ERRORS, operator_error, shown
 from gearpy.task.output import Columns
+from gearpy.task.step_state import step_state
 
 __all__ = ["KeyedStage", "StateFunction"]
 
@@ -57,8 +58,7 @@ class KeyedStage:
         self._limit = context.limits.batch_records
         self._key = key
         self._function = function
-        self._state = context.state.scope("map_with_state")
-        self._kept = self._state.value("kept", ttl=function.ttl_ms)
+        self._context = context
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield what the function returns."""
@@ -72,7 +72,9 @@ class KeyedStage:
         """What is kept is keyed state, which is stored by itself."""
 
     def restore(self, state: Any) -> None:
-        """Keyed state is there already."""
+        """Find keyed state."""
+        self._state = step_state(self._context, "map_with_state", self.place)
+        self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""

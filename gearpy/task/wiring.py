@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.task.api import TaskLimits
@@ -12,6 +12,7 @@ from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.rejects import OnError
 from gearpy.task.runner import TaskInfo, TaskRunner
 from gearpy.task.snapshots import TaskResume
+from gearpy.transport.coroutines import Coroutines, CoroutineThread
 
 __all__ = ["RunnerFactory"]
 
@@ -32,6 +33,7 @@ class RunnerFactory:
     run: str = ""
     app_id: AppId = AppId(0)
     executor_id: ExecutorId = ExecutorId(0)
+    coroutines: Coroutines = field(default_factory=CoroutineThread)
 
     def make(
         self,
@@ -76,6 +78,7 @@ class RunnerFactory:
             epoch=epoch,
             resume=resume,
             on_error=self.on_error,
+            coroutines=self.coroutines,
         )
 
     def _edges(self, source: ProcessorId) -> list[OutputEdge]:

@@ -28,6 +28,7 @@ from gearpy.testing.network import Network, WorldNodes, WorldTransport
 from gearpy.testing.stores import FaultyCheckpoints
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
+from gearpy.transport.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
 
 __all__ = ["ClusterSimulation", "Process"]
@@ -168,16 +169,18 @@ class ClusterSimulation:
     def run_to_end(self, app_id: AppId, *, within_ms: int) -> ApplicationSummary | None:
         """Let the world go on until an application has ended; None if it does not in time."""
         next_look_ms = 0
+        summary: ApplicationSummary | None = None
 
         def is_over() -> bool:
-            nonlocal next_look_ms
+            nonlocal next_look_ms, summary
             if self.world.now_ms < next_look_ms:
                 return False
             next_look_ms = self.world.now_ms + 50
             summary = self.summary(app_id)
             return summary is not None and summary.status not in {"pending", "active"}
 
-        return self.summary(app_id) if self.world.run(is_over, within_ms=within_ms) else None
+        # Not asked again: the master may be killed meanwhile.
+        return summary if self.world.run(is_over, within_ms=within_ms) else None
 
     @property
     def _has_master(self) -> bool:
@@ -341,6 +344,11 @@ class ClusterSimulation:
                 rng=random.Random(self.world.rng.random()),
                 clock_ms=clock_ms,
                 now_ms=lambda: self.world.now_ms,
+                coroutines=VirtualCoroutines(
+                    lambda: self.world.now_ms,
+                    lambda delay_ms, act: self.world.later(delay_ms, lambda: child.system.do(act)),
+                    self.world.rng,
+                ),
             ),
             make_transport=lambda on_lost: self._transport(child, on_lost),
             post=child.post,

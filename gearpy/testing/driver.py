@@ -4,7 +4,10 @@ Everything happens in virtual time, within the call that causes it; nothing wait
 is started.
 """
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Callable, Mapping
+from itertools import count
+from random import Random
 from typing import Any, Final
 
 from gearpy.core.flow import FlowLimits
@@ -31,6 +34,7 @@ from gearpy.task.runner import TaskInfo, TaskRunner
 from gearpy.task.snapshots import TaskResume
 from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
+from gearpy.transport.virtual_loop import VirtualCoroutines
 
 __all__ = ["FlowDriver", "TaskDriver"]
 
@@ -107,6 +111,8 @@ class TaskDriver:
         self._epoch = 1
         self._kept = resume
         self._got = 0
+        self._acts: list[tuple[int, int, Callable[[], object]]] = []  # Heap of what will happen.
+        self._act_ids = count()
         self._runner = TaskRunner(
             TaskInfo(
                 task_id=self._task_id,
@@ -132,6 +138,7 @@ class TaskDriver:
             wall_ms=lambda: self.now_ms,
             open_state=open_on_heap,
             resume=resume,
+            coroutines=VirtualCoroutines(lambda: self.now_ms, self._later, Random(0)),
         )
         self._open()
 
@@ -229,9 +236,25 @@ class TaskDriver:
                 self._take(message)
             if self._got - before > _OUTPUTS_MAX:
                 raise GearpyError(f"the task sends without an end: {_OUTPUTS_MAX} messages so far")
-            rests = not messages and (wake_ms is None or wake_ms > self.now_ms)
+            has_acted = self._act()
+            rests = not has_acted and not messages and (wake_ms is None or wake_ms > self.now_ms)
             if rests or self.now_ms > until_ms:
-                return wake_ms
+                return self._next_ms(wake_ms)
+
+    def _later(self, delay_ms: int, act: Callable[[], object]) -> None:
+        heapq.heappush(self._acts, (self.now_ms + delay_ms, next(self._act_ids), act))
+
+    def _act(self) -> bool:
+        """Let happen what is due; return whether anything was."""
+        due = 0
+        while self._acts and self._acts[0][0] <= self.now_ms:
+            heapq.heappop(self._acts)[2]()
+            due += 1
+        return due > 0
+
+    def _next_ms(self, wake_ms: int | None) -> int | None:
+        times = [at_ms for at_ms, _, _ in self._acts[:1]] + ([] if wake_ms is None else [wake_ms])
+        return min(times, default=None)
 
     def _take(self, message: LinkMessage) -> None:
         if isinstance(message, DataMessage):

@@ -9,8 +9,9 @@ the same seed gives the same run.
 import heapq
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -29,6 +30,7 @@ from gearpy.task.runner import TaskRunner
 from gearpy.task.snapshots import TaskResume
 from gearpy.task.wiring import RunnerFactory
 from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
+from gearpy.transport.virtual_loop import VirtualCoroutines
 
 __all__ = ["SMALL_LIMITS", "Simulation"]
 
@@ -83,8 +85,14 @@ class _Crash(NamedTuple):
     """Everything dies and is started again."""
 
 
+class _Act(NamedTuple):
+    """Coroutines go on."""
+
+    do: Callable[[], object]
+
+
 _EpochEvent: TypeAlias = _Told | _Stored | _TellCommitted | _NextCut
-_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Crash | _EpochEvent
+_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Crash | _Act | _EpochEvent
 
 
 class Simulation:
@@ -154,6 +162,11 @@ class Simulation:
         self._turn_at_ms: dict[TaskId, int] = {}
         self._told: dict[TaskId, deque[Cut | _Commit]] = {}
         self._told_at_ms: dict[TaskId, int] = {}
+        self._coroutines = VirtualCoroutines(
+            lambda: self.now_ms,
+            lambda delay_ms, act: self._push(self.now_ms + delay_ms, _Act(act)),
+            self._rng,
+        )
         self._factory = RunnerFactory(
             application=self.application,
             output=limits,
@@ -165,6 +178,7 @@ class Simulation:
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
             on_error=on_error,
+            coroutines=self._coroutines,
         )
         self.runners: dict[TaskId, TaskRunner] = {}
         with self._naming_seed():
@@ -222,6 +236,8 @@ class Simulation:
                     self._turn(what)
             case _Crash():
                 self.crash()
+            case _Act():
+                what.do()
             case _Told() | _Stored() | _TellCommitted() | _NextCut():
                 self._on_epochs(what)
             case _:
@@ -241,6 +257,7 @@ class Simulation:
         Nothing is stopped or closed, as when processes are killed.
         """
         self.crashes += 1
+        self._coroutines.kill()
         self._events.clear()
         self._links.clear()
         self._link_at_ms.clear()
@@ -313,6 +330,7 @@ class Simulation:
         tasks = list(self.runners)
         self._rng.shuffle(tasks)
         for task in tasks:
+            self.runners[task].context.wake = partial(self._signal, task)
             self.runners[task].open(MIN_MS)
             self._send_all(task)
             self._schedule_turn(task, self._later_ms())
@@ -349,6 +367,10 @@ class Simulation:
         self.delivered += 1
         self.records_queued_max = max(self.records_queued_max, runner.records_queued)
         self._schedule_turn(link[1], self.now_ms)
+
+    def _signal(self, task: TaskId) -> None:
+        """Give a task a turn: something outside of it has happened."""
+        self._schedule_turn(task, self._later_ms())
 
     def _schedule_turn(self, task: TaskId, at_ms: int) -> None:
         if self._turn_at_ms.get(task, at_ms + 1) > at_ms:

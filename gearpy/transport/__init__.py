@@ -9,6 +9,8 @@
 - `nodes`: letters between actors of different processes, and which of them are lost;
   `node_link` writes to one process, `node_server` hears them all.
 - `loop`: the thread of the event loop, the one bridge between it and all others.
+- `coroutines`: those of user code, beside the tasks; `shared_lookup`: a slow function that is asked
+  once by all who want to know; `virtual_loop`: an event loop in virtual time, for simulations.
 - `credentials`: what a process shows to its peers: `secret` has the shared secret file, `tls` the
   encryption and its certificates, which `certificates` makes; `private_files` are their owner's.
 

@@ -1,6 +1,7 @@
 """The wire: messages <-> bytes, without a socket, clock or thread.
 
 - `payload`: the records of a batch <-> bytes; `records` and `extensions` say what can travel.
+  `arrow_payload`: those that are columns.
 - `frames`: length-prefixed, checksummed frames with hard size limits.
 - `link_codec`: what tasks say to each other <-> frames.
 - `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.

@@ -6,6 +6,7 @@ memoryview arrive as bytes. There is no pickle: a class travels only when it was
 """
 
 import datetime as dt
+import math
 import re
 import struct
 import sys
@@ -198,8 +199,8 @@ def _cannot_travel(cls: type) -> str:
     name = f"{cls.__module__}.{cls.__qualname__}"
     return (
         f"a value of class {name} cannot be sent to another process: if it is a dataclass or "
-        f"NamedTuple, register it with gearpy.register({cls.__name__}), else turn it into plain "
-        "values first"
+        f"NamedTuple, register it with gearpy.register_record({cls.__name__}), else turn it into "
+        "plain values first"
     )
 
 
@@ -216,6 +217,14 @@ def _list_of(decoder: ValueDecoder, data: bytes) -> list[Any]:
     if type(items) is not list:
         raise ProtocolError(f"expected a list in a record, got {type(items).__name__}")
     return items
+
+
+def _members_of(decoder: ValueDecoder, data: bytes) -> list[Any]:
+    """Return the members of a set; with the one NaN that others add, as a second is not equal."""
+    return [
+        math.nan if type(member) is float and math.isnan(member) else member
+        for member in _list_of(decoder, data)
+    ]
 
 
 def _encode_zone(zone: dt.tzinfo | None) -> bytes:
@@ -318,8 +327,8 @@ _ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType]]] = {
 }
 _DECODERS: Final[dict[int, Callable[[ValueDecoder, bytes], Any]]] = {
     _TUPLE: lambda decoder, data: tuple(_list_of(decoder, data)),
-    _SET: lambda decoder, data: set(_list_of(decoder, data)),
-    _FROZENSET: lambda decoder, data: frozenset(_list_of(decoder, data)),
+    _SET: lambda decoder, data: set(_members_of(decoder, data)),
+    _FROZENSET: lambda decoder, data: frozenset(_members_of(decoder, data)),
     _DATETIME: _decode_datetime,
     _DATE: lambda _, data: dt.date(*_DATE_FIELDS.unpack(data)),
     _TIME: _decode_time,

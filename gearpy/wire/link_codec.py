@@ -22,8 +22,8 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 from gearpy.wire.extensions import EncoderPool
-from gearpy.wire.frames import Frame, FrameKind, FrameLimits, encode_frame
-from gearpy.wire.payload import decode_batch, decode_value, encode_batch
+from gearpy.wire.frames import HEADER_BYTES, Frame, FrameKind, FrameLimits, encode_frame
+from gearpy.wire.payload import decode_batch, decode_value, encode_batch, holds_table
 from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
 
 __all__ = ["LinkCodec"]
@@ -33,6 +33,8 @@ _ONE: Final = struct.Struct("<QQQQ")  # The same and a sequence number or time.
 _ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.
 #: The link, then: sequence number, epoch, watermark, flags, records, size for flow control.
 _DATA: Final = struct.Struct("<QQQQQqBIQ")
+
+_LEAD: Final = HEADER_BYTES + _DATA.size  # Bytes of a frame before the records.
 
 _IDLE: Final = 1  # The only flag.
 
@@ -105,7 +107,8 @@ def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buf
     )
     if isinstance(m.batch, EncodedBatch):
         return FrameKind.DATA, [head, m.batch.body]
-    return FrameKind.DATA, [head, *encode_batch(m.batch.values, m.batch.timestamps, encoders)]
+    values, timestamps = m.batch.values, m.batch.timestamps
+    return FrameKind.DATA, [head, *encode_batch(values, timestamps, encoders, lead=_LEAD)]
 
 
 def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
@@ -114,12 +117,13 @@ def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
     if flags & ~_IDLE:
         raise ProtocolError(f"unknown flags {flags:#x} in a DATA frame")
     rest = body[_DATA.size :]
+    records_body = bytes(rest) if len(rest) < _COPY_BELOW_BYTES else rest
     return DataMessage(
         session=session,
         source=source,
         target=target,
         seq=seq,
-        batch=EncodedBatch(records, bytes(rest) if len(rest) < _COPY_BELOW_BYTES else rest),
+        batch=EncodedBatch(records, records_body, holds_table(records_body)),
         watermark_ms=watermark_ms,
         idle=bool(flags & _IDLE),
         epoch=epoch,

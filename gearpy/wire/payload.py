@@ -3,7 +3,10 @@
 A batch body is ``u32 size of the values | values | timestamps``. Values are stored by the shape
 they share, which the first byte names: a plain list; tuples of one length, turned into one
 column for each position; instances of one registered class, turned into one column for each
-field. Columns are stored the same way. So the cost of a class or tuple is paid once a batch.
+field. Columns are stored the same way, and one of which all values are the same as that value. So
+the cost of a class or tuple is paid once a batch.
+
+A `Table` is stored by the module beside this one, with its timestamps in it.
 """
 
 import struct
@@ -11,10 +14,12 @@ from typing import Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.messages.data import Batch
+from gearpy.messages.table import Table
+from gearpy.wire.arrow_payload import decode_table, encode_table
 from gearpy.wire.extensions import MALFORMED, EncoderPool, ValueDecoder, ValueEncoder
 from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry, RecordType
 
-__all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value"]
+__all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value", "holds_table"]
 
 #: How deep columns may nest; deeper tuples and records are stored one by one.
 COLUMN_DEPTH_MAX: Final = 8
@@ -22,9 +27,16 @@ COLUMN_DEPTH_MAX: Final = 8
 _PLAIN: Final = 0
 _TUPLES: Final = 1
 _RECORDS: Final = 2
+_TABLE: Final = 3  # Only of a whole batch.
+_SAME: Final = 4  # Not of a whole batch, nor of all columns: nothing would bound the count.
+
+#: Values of these types that are equal, and of one type, are the same.
+_SAMEABLE: Final = frozenset({str, int, bool, type(None)})
+#: Fewer values are not worth the look.
+_SAME_MIN: Final = 8
 
 _CONSTANT: Final = 0  # Timestamps: one for all ...
-_EACH: Final = 8  # ... or so many bytes for each.
+_EACH: Final = 8  # ... or so many bytes for each. A table has them inside, and nothing here.
 
 _U32: Final = struct.Struct("<I")
 _ONE_TIME: Final = struct.Struct("<Bq")
@@ -33,9 +45,20 @@ _DEFAULT_ENCODERS: Final = EncoderPool(DEFAULT_REGISTRY)
 
 
 def encode_batch(
-    values: list[Any], timestamps: list[int], encoders: EncoderPool = _DEFAULT_ENCODERS
-) -> list[bytes]:
+    values: list[Any],
+    timestamps: list[int],
+    encoders: EncoderPool = _DEFAULT_ENCODERS,
+    *,
+    lead: int = 0,
+) -> list[bytes | memoryview]:
     """Return the records of a batch as buffers to join; their number travels beside them.
+
+    Args:
+        values: of the records.
+        timestamps: of the records.
+        encoders: of values.
+        lead: so many bytes will stand before these. Columns are then at places where they can
+            be used as they are.
 
     Raises:
         ConfigError: a value is of a class that cannot travel, or a timestamp is no int64.
@@ -43,6 +66,9 @@ def encode_batch(
     assert len(values) == len(timestamps), "one timestamp for each value"
     if not values:
         return []
+    if type(values) is Table:
+        table = encode_table(values, timestamps, lead=lead + _U32.size + 1)
+        return [_U32.pack(1 + sum(map(len, table))), bytes((_TABLE,)), *table]
     column = _Encoder(encoders).column(values, 0)
     return [_U32.pack(sum(map(len, column))), *column, _encode_times(timestamps)]
 
@@ -60,6 +86,10 @@ def decode_batch(
     try:
         size = 4 + _U32.unpack_from(body)[0]
         view = memoryview(body)
+        if view[4] == _TABLE:
+            if size != len(view):
+                raise ProtocolError(f"a table of {size} bytes in a body of {len(view)}")
+            return decode_table(view[5:], count)
         # Values first: they bound the count by the size of the body, timestamps do not.
         values = _Decoder(registry, count).column(view[4:size], 0)
         return Batch(values, _decode_times(view[size:], count))
@@ -70,6 +100,11 @@ def decode_batch(
 def encode_value(value: Any, registry: RecordRegistry = DEFAULT_REGISTRY) -> bytes:
     """Return one value as bytes; raises `ConfigError` as `encode_batch` does."""
     return ValueEncoder(registry).pack(value)
+
+
+def holds_table(body: bytes | memoryview) -> bool:
+    """Tell whether a batch is a table, without decoding it."""
+    return len(body) > _U32.size and body[_U32.size] == _TABLE
 
 
 def decode_value(body: bytes | memoryview, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
@@ -121,10 +156,27 @@ class _Encoder:
 
     def _columns(self, columns: list[list[Any]], depth: int) -> list[bytes]:
         buffers = [_U32.pack(len(columns))]
-        for values in columns:
-            column = self.column(values, depth + 1)
+        is_bound = False
+        for left, values in zip(reversed(range(len(columns))), columns, strict=True):
+            if (left or is_bound) and _are_same(values):
+                column = [bytes((_SAME,)), self._encoders.pack(values[0])]
+            else:
+                column = self.column(values, depth + 1)
+                is_bound = True
             buffers += [_U32.pack(sum(map(len, column))), *column]
         return buffers
+
+
+def _are_same(values: list[Any]) -> bool:
+    """Tell whether all values are the same. Most columns are told apart by two of them."""
+    first = values[0]
+    return (
+        type(first) in _SAMEABLE
+        and first == values[-1]
+        and len(values) >= _SAME_MIN
+        and values.count(first) == len(values)
+        and len(set(map(type, values))) == 1
+    )
 
 
 class _Decoder:
@@ -164,13 +216,23 @@ class _Decoder:
         width, start = _U32.unpack_from(view)[0], 4
         if not 0 < width <= len(view):
             raise ProtocolError(f"{width} columns in {len(view)} bytes")
-        columns = []
-        for _ in range(width):
+        columns: list[list[Any]] = []
+        same: list[int] = []
+        for at in range(width):
             end = start + 4 + _U32.unpack_from(view, start)[0]
-            columns.append(self.column(view[start + 4 : end], depth + 1))
+            column = view[start + 4 : end]
+            if column[0] == _SAME:
+                columns.append([self._values.unpack(column[1:])])
+                same.append(at)
+            else:
+                columns.append(self.column(column, depth + 1))
             start = end
         if start != len(view):
             raise ProtocolError(f"columns end at byte {start} of {len(view)}")
+        if len(same) == width:
+            raise ProtocolError(f"no column has the {self._count} values of its own")
+        for at in same:  # Others have shown that there are so many.
+            columns[at] *= self._count
         return columns
 
 

@@ -93,14 +93,14 @@ class RecordRegistry:
         if record is None:
             raise ProtocolError(
                 f"record {name!r} is not registered here: import the module that calls "
-                "gearpy.register for it"
+                "gearpy.register_record for it"
             )
         if record.fingerprint != fingerprint:
             raise ProtocolError(f"record {name!r} has other fields here than at its sender")
         return record
 
 
-#: The registry behind `gearpy.register`.
+#: The registry behind `gearpy.register_record`.
 DEFAULT_REGISTRY: Final = RecordRegistry()
 
 

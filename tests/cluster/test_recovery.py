@@ -60,7 +60,7 @@ def endless(app: gp.StreamApp, sink: Opened, *steps: Callable[[int], int]) -> No
     stream = app.read(gp.generate(itertools.count, rate=2000))
     for step in steps:
         stream = stream.map(step)
-    stream.key_by(lambda n: n % 7).reduce(lambda _, n: n, name="last").write(sink)
+    stream.key_by(lambda n: n % 7).reduce(lambda _, n: n).write(sink)
 
 
 def test_only_the_region_of_a_failure_restarts(cluster: LocalCluster) -> None:

@@ -130,12 +130,6 @@ class MemoryFolder:
         """See `Folder`."""
         return name in self.names.shown
 
-    def open_shown(self, name: str) -> BinaryIO:
-        """See `Folder`."""
-        if name not in self.names.shown:
-            raise FileNotFoundError(name)
-        return io.BytesIO(self.names.shown[name].data)
-
     def drop_pending(self, name: str) -> None:
         """See `Folder`."""
         self.on_step("drop_pending")

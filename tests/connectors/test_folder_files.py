@@ -52,8 +52,6 @@ def test_showing_moves_a_file(folder: Folder) -> None:
 
     assert (is_shown, folder.pending(), folder.shown()) == (True, [], ["b"])
     assert (folder.has_shown("b"), folder.has_shown("a")) == (True, False)
-    with folder.open_shown("b") as file:
-        assert file.read() == b"12345"
 
 
 def test_what_is_not_pending_cannot_be_shown(folder: Folder) -> None:
@@ -81,8 +79,6 @@ def test_removing_twice_is_removing(folder: Folder) -> None:
         folder.drop_shown("b")
 
     assert (folder.pending(), folder.shown()) == ([], [])
-    with pytest.raises(FileNotFoundError):
-        folder.open_shown("b")
 
 
 def test_making_a_folder_twice_leaves_what_is_in_it(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_records_with_names_become_objects(tmp_path: Path) -> None:
     lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
     assert lines == [
         '{"item":"fig","at":"2024-01-02T03:00:00+00:00"}',
-        '{"key":"a","value":1,"start":0,"end":10}',
+        '{"key":"a","value":1,"start":0,"end":10,"firing":0,"timing":"on-time","retracts":false}',
         '{"points":[{"x":1,"y":[2]}],"pair":[1,"é"]}',
     ]
 

@@ -4,11 +4,14 @@ from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.sizing import estimate_bytes
+from gearpy.messages.table import Table
 
 BIG = "x" * 100_000
 Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the plain form is a record, too
@@ -84,6 +87,15 @@ def test_value_that_holds_itself_has_a_size() -> None:
     value.append(value)
 
     assert estimate_bytes([value]) > 0
+
+
+def test_table_is_as_large_as_its_columns() -> None:
+    """With the times, and without what other parts of the same memory take."""
+    table = Table(pa.record_batch({"n": pa.array(range(100), pa.int32()), "z": pa.nulls(100)}))
+
+    assert estimate_bytes(table) == 100 * (4 + 8)
+    assert estimate_bytes(table[10:20]) == 10 * (4 + 8)
+    assert estimate_bytes(Table(pa.record_batch({"z": pa.nulls(1)}))) > 0
 
 
 VALUES = st.recursive(

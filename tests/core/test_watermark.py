@@ -50,7 +50,7 @@ def test_link_that_gives_again_counts_again() -> None:
 
 
 def test_task_is_idle_when_all_its_links_are() -> None:
-    """Then the watermark stays where it is."""
+    """Then the watermark stays: at the most that they have promised."""
     tracker = WatermarkTracker([A, B])
     tracker.on_link(A, 10, idle=False)
 
@@ -58,7 +58,58 @@ def test_task_is_idle_when_all_its_links_are() -> None:
     tracker.on_link(A, 20, idle=True)
 
     assert tracker.is_idle
+    assert tracker.watermark_ms == 20
+
+
+def test_promise_that_comes_with_idleness_counts() -> None:
+    """It is told with the flag, as a watermark alone waits for a while."""
+    tracker = WatermarkTracker([A])
+    tracker.on_link(A, 1000, idle=False)
+
+    moved = tracker.on_link(A, 5000, idle=True)
+
+    assert moved
+    assert (tracker.watermark_ms, tracker.is_idle) == (5000, True)
+
+
+def test_promise_of_an_idle_link_counts_when_all_are() -> None:
+    """What is idle may learn more, as a task does when its own inputs become so one by one."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=True)
+    tracker.on_link(B, MIN_MS, idle=True)
+
+    moved = [tracker.on_link(B, 30, idle=True), tracker.on_link(A, 20, idle=True)]
+
+    assert moved == [True, False]
+    assert tracker.watermark_ms == 30
+
+
+def test_promise_of_an_idle_link_waits_for_those_that_are_not() -> None:
+    """It holds nothing back, and moves nothing on."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=False)
+    tracker.on_link(B, 5, idle=True)
+
+    moved = tracker.on_link(B, 30, idle=True)
+
+    assert not moved
     assert tracker.watermark_ms == 10
+
+
+@given(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 30), min_size=3), st.data())
+def test_order_in_which_links_become_idle_does_not_matter(
+    promised: dict[TaskId, int], data: st.DataObject
+) -> None:
+    """Property: nor whether they told their promise before."""
+    tracker = WatermarkTracker([A, B, C])
+
+    for link in data.draw(st.permutations([A, B, C])):
+        if data.draw(st.booleans()):
+            tracker.on_link(link, promised[link], idle=False)
+    for link in data.draw(st.permutations([A, B, C])):
+        tracker.on_link(link, promised[link], idle=True)
+
+    assert tracker.watermark_ms == max(promised.values())
 
 
 def test_link_that_has_ended_holds_nothing_back() -> None:
@@ -79,8 +130,8 @@ def test_end_waits_for_an_idle_link() -> None:
 
     moved = tracker.on_link(B, MAX_MS, idle=False)
 
-    assert not moved
-    assert tracker.watermark_ms == MIN_MS
+    assert moved
+    assert tracker.watermark_ms == 5
     assert tracker.is_idle
     assert tracker.on_link(A, 6, idle=False)
     assert tracker.watermark_ms == 6
@@ -119,7 +170,10 @@ EVENTS = st.tuples(st.sampled_from([A, B, C]), st.integers(0, 30) | st.just(MAX_
 def test_watermark_is_what_a_recount_over_all_links_gives(
     events: list[tuple[TaskId, int, bool]],
 ) -> None:
-    """Invariant: monotone, and the least of the links that are neither idle nor ended."""
+    """Invariant: monotone, and the least of the links that are neither idle nor ended.
+
+    If there is none of those, it is the most of the links that have not ended.
+    """
     tracker = WatermarkTracker([A, B, C])
     promised = dict.fromkeys([A, B, C], MIN_MS)
     idle = dict.fromkeys([A, B, C], False)
@@ -130,7 +184,7 @@ def test_watermark_is_what_a_recount_over_all_links_gives(
         idle[link] = is_idle
         open_links = [each for each, at_ms in promised.items() if at_ms < MAX_MS]
         active = [promised[each] for each in open_links if not idle[each]]
-        low = min(active) if active else MIN_MS if open_links else MAX_MS
+        low = min(active) if active else max(map(promised.__getitem__, open_links), default=MAX_MS)
         before, expected = expected, max(expected, low)
 
         moved = tracker.on_link(link, watermark_ms, idle=is_idle)

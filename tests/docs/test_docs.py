@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import gearpy.connectors
+import gearpy.dsl
 import gearpy.testing
 from gearpy.config.schema import SETTINGS
 from gearpy.core import deployment, registry
@@ -29,12 +30,9 @@ DEADLINE_S: Final = 30
 
 #: Modules whose examples users read in `help()`.
 WITH_EXAMPLES: Final = [
-    "gearpy.dsl.stream",
-    *(
-        module.name
-        for package in (gearpy.connectors, gearpy.testing)
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-    ),
+    module.name
+    for package in (gearpy.connectors, gearpy.dsl, gearpy.testing)
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 
 #: Where the folder of a page's commands is for its readers.
@@ -211,7 +209,7 @@ def _commands(block: Block) -> list[tuple[list[str], str]]:
     if block.language != "console":
         return []
     parts = [part.partition("\n") for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]]
-    runnable = re.compile(r"bin/gear (run \w+\.py|config check)")
+    runnable = re.compile(r"bin/gear ((run|plan) \w+\.py|config check)")
     return [(line.split()[1:], shown) for line, _, shown in parts if runnable.match(line)]
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.core.partition import GroupByPartitioner
-from gearpy.dsl.stream import Stream, StreamApp
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.stream import Stream
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.application import StreamApplication
 
@@ -191,12 +192,12 @@ def test_late_records_have_an_edge_of_their_own() -> None:
     numbers = app.read(gp.collection([1, 2], partitions=2), name="read", late="side")
 
     numbers.map(str).write(gp.memory([]), name="write")
-    numbers.late.map(str, name="late").write(gp.memory([]), name="write")
+    numbers.late.map(str, name="late").write(gp.memory([]), name="aside")
 
     assert shape(app) == [
         "read > map(str) > write x2",
-        "late > write x2",
-        "read > map(str) > write -> late > write: co-location of late@0",
+        "late > aside x2",
+        "read > map(str) > write -> late > aside: co-location of late@0",
     ]
 
 

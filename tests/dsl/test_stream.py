@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.dsl.stream import Stream, StreamApp
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.stream import Stream
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.late import SourceLate
@@ -433,6 +434,23 @@ def test_silent_partition_holds_nothing_back(idle_after: str | None) -> None:
     Simulation(app).advance(2000)
 
     assert bool(results) == (idle_after is not None)
+
+
+@pytest.mark.parametrize(("when_idle", "windows"), [("hold", [0, 10]), ("advance", [0, 10, 20])])
+@pytest.mark.parametrize("crashes", [[], [150]])
+def test_silent_input_closes_windows_if_it_is_to(
+    when_idle: Any, windows: list[int], crashes: list[int]
+) -> None:
+    """Event time then follows the clock on the wall, also behind a restart."""
+    app = StreamApp("silent")
+    results: list[Any] = []
+    source = BoundedSource([(at, at) for at in range(25)], ends=False)
+    numbers = app.read(source, idle_after="100ms", when_idle=when_idle)
+    numbers.window(gp.tumbling(10)).count().write(gp.memory(results))
+
+    Simulation(app, cut_every_ms=20, crash_at_ms=crashes).advance(2000)
+
+    assert sorted({result.start for result in results}) == windows
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ operator for each group; here the step behind `key_by` runs where the records of
 """
 
 import gearpy as gp
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 
 
 def plan(app: StreamApp) -> tuple[list[str], dict[tuple[int, int], str]]:

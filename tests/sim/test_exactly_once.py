@@ -12,6 +12,7 @@ import pytest
 from gearpy.bench.simulate import run_task_seed
 from gearpy.bench.simulated_app import BRANCHES, SimulatedApp
 from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.state_moves import layout_of
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch
 from gearpy.state.keyed import KeyedState
@@ -71,20 +72,21 @@ def test_every_kind_of_state_survives_every_fault(branch: str) -> None:
     assert min(fallbacks, given_up, by_event_time) > 0, "and everything else"
 
 
-def kept_for_words(simulation: Simulation) -> Counter[str]:
+def kept_for_words(app: SimulatedApp, simulation: Simulation) -> Counter[str]:
     """Return what the last epoch has of the number of each word."""
+    places = layout_of(app.build().build().dag).values()
+    (step,) = (place.step.id for place in places if place.step.kind == "map_with_state")
     kept = Counter[str]()
     for resume in simulation.resumes.values():
         state = heap_state()
         for section in resume.sections:
             state.load(section)
-        kept.update(numbers_in(state))
+        kept.update(numbers_in(state.scope(step)))
     return kept
 
 
-def numbers_in(state: KeyedState) -> dict[str, int]:
+def numbers_in(scope: KeyedState) -> dict[str, int]:
     """Return what `map_with_state` has kept."""
-    scope = state.scope("map_with_state")
     numbers = scope.value("kept")
     found = {}
     for key in list(scope.keys("kept")):
@@ -99,7 +101,7 @@ def test_state_of_each_key_is_that_of_its_records() -> None:
         app, simulation = a_run(seed, "numbered")
 
         expected = Counter(word for (word, _), _ in app.numbered())
-        assert kept_for_words(simulation) == expected, f"seed {seed}"
+        assert kept_for_words(app, simulation) == expected, f"seed {seed}"
 
 
 def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:

@@ -15,7 +15,7 @@ import pytest
 import gearpy as gp
 from gearpy.core.flow import FlowLimits
 from gearpy.core.partition import BroadcastPartitioner, HashPartitioner, ShufflePartitioner
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 from gearpy.errors import ApplicationFailed, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.task.api import FINISHED

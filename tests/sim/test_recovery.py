@@ -23,7 +23,7 @@ from gearpy.core.partition import (
     Partitioner,
     ShufflePartitioner,
 )
-from gearpy.dsl.stream import StreamApp
+from gearpy.dsl.application import StreamApp
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.task.api import FINISHED
 from gearpy.task.outlet import OutputLimits

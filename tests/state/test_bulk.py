@@ -61,7 +61,7 @@ VALUES = st.one_of(
 def test_pairs_come_back_as_they_were(pairs: dict[Any, Any], namespace: Any) -> None:
     """Keys and values with their types; under their namespace."""
     state, kept = a_bulk()
-    kept.put(kept.isolated(pairs), namespace)
+    kept.put(pairs, namespace)
 
     found = restored(changes_of(state)).get(namespace, {})
 
@@ -86,11 +86,10 @@ def test_with_what_was_before_only_differences_are_stored() -> None:
     """By identity where nothing can change, by bytes where it was encoded."""
     state, kept = a_bulk()
     big = 10**12
-    kept.put({"a": big, "b": b"\x91\x01", "c": 1}, before={"a": big, "b": b"\x91" + b"\x01"})
+    now, before = [big, b"\x91\x01", 1, 2], [big, b"\x91" + b"\x01", True]
+    kept.put_all(["a", "b", "c", "d", "later"], now, before=before)
 
-    (section,) = changes_of(state)
-
-    assert list(msgpack.unpackb(section.body).values()) == [b"\x01"]
+    assert restored(changes_of(state)) == {None: {"c": 1, "d": 2}}
 
 
 def test_sections_are_those_of_the_groups_of_their_keys() -> None:
@@ -112,7 +111,7 @@ def test_pairs_without_keys_of_records_stay_with_the_task() -> None:
 def test_delta_can_be_read_again_until_it_is_released() -> None:
     """As storing may fail; and on another thread."""
     state, kept = a_bulk()
-    kept.put({"a": 1}, before={})
+    kept.put_all(["a"], [1], before=[])
     delta = state.snapshot()
     assert delta is not None
     first, second = list(delta.sections()), list[Section]()
@@ -129,19 +128,20 @@ def test_delta_can_be_read_again_until_it_is_released() -> None:
 def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
     """The pairs may be what the next ones are compared with."""
     state, kept = a_bulk()
-    before, now, closed = {"a": 1}, {"a": 2}, {"x": 1}
-    kept.put(now, before=before)
+    keys, before, now, closed = ["a"], [1], [2], {"x": 1}
+    kept.put_all(keys, now, before=before)
     kept.delete_first(1, closed, 7)
 
     changes_of(state)
 
-    assert (before, now, closed) == ({}, {"a": 2}, {})
+    assert (keys, before, now, closed) == (["a"], [], [2], {})
 
 
 def test_nothing_told_is_nothing_stored() -> None:
     """An epoch without changes has no file of its own."""
     state, kept = a_bulk()
     kept.put({})
+    kept.put_all([], [], before=[])
 
     assert state.snapshot() is None
 
@@ -181,30 +181,63 @@ def test_pairs_that_nobody_asks_for_are_not_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [1, 1.5, "a", True, None, Decimal("1.5"), date(2026, 1, 1), (1, "a", b"x")]
+    "value",
+    [
+        1,
+        1.5,
+        "a",
+        True,
+        None,
+        Decimal("1.5"),
+        date(2026, 1, 1),
+        (1, "a", b"x"),
+        (),
+        ((1,),),
+        (1, (2, ("a", b"x"), ()), None),
+    ],
 )
 def test_what_cannot_change_is_taken_as_it_is(value: Any) -> None:
     """So handing over takes no time."""
-    pairs = {"a": value, "b": 1}
+    values = [value, 1]
 
-    assert a_bulk()[1].isolated(pairs) is pairs
+    assert a_bulk()[1].isolated(values) == (values, False)
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, b"x", ([1],), ((1,),)])
+@pytest.mark.parametrize(
+    "value", [[1], {"a": 1}, b"x", ([1],), (1, ((2, [3]),)), (((((1,),),),),), (1, {2})]
+)
 def test_what_may_change_is_encoded_at_once(value: Any) -> None:
     """Bytes too: else nobody could tell them from what was encoded."""
-    isolated = a_bulk()[1].isolated({"a": value, "b": 1})
+    isolated, can_change = a_bulk()[1].isolated([value, 1])
 
-    assert set(map(type, isolated.values())) == {bytes}
+    assert can_change
+    assert set(map(type, isolated)) == {bytes}
 
 
 def test_time_with_zone_comes_back() -> None:
     """Encoded by gearpy's extension types."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     state, kept = a_bulk()
-    kept.put(kept.isolated({"a": moment}))
+    kept.put({"a": moment})
 
     assert restored(changes_of(state)) == {None: {"a": moment}}
+
+
+def test_given_values_are_encoded_when_they_are_stored() -> None:
+    """Whatever is in them, in the order in which all was told; and freed then."""
+    _, kept = a_bulk()
+    given = {"a": [1, {"b": [2]}], "c": [None]}
+    kept.put({"a": 1, "c": [2]})
+    kept.give(given)
+    kept.give({})
+    delta = kept.snapshot()
+    assert delta is not None
+
+    sections = list(delta.sections())
+    delta.release()
+
+    assert restored(sections) == {None: {"a": [1, {"b": [2]}], "c": [None]}}
+    assert not given
 
 
 class Unknown:
@@ -221,7 +254,17 @@ class UnknownKey:
 def test_value_that_cannot_be_stored_is_refused() -> None:
     """With the name of the operator."""
     with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
-        a_bulk()[1].isolated({"a": Unknown()})
+        a_bulk()[1].isolated([Unknown()])
+    assert raised.value.operator == "my fold"
+
+
+def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
+    """With the name of the operator, too."""
+    state, kept = a_bulk()
+    kept.give({"a": [Unknown()]})
+
+    with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
+        changes_of(state)
     assert raised.value.operator == "my fold"
 
 

@@ -8,7 +8,7 @@ import msgpack
 
 from gearpy.core.stable_hash import key_group
 from gearpy.state.cells import Tables, cell_of
-from gearpy.state.delta import Reads, TablesDelta, drain, sections_of
+from gearpy.state.delta import Reads, TablesDelta, drain, drain_all, drain_list, sections_of
 from gearpy.state.heap import HeapStore
 from gearpy.state.keys import encode_key
 from tests.state.build import a_table, stored
@@ -57,6 +57,16 @@ def test_draining_frees_all() -> None:
     drain(tables)
 
     assert tables == {}
+
+
+def test_draining_frees_as_much_as_there_is() -> None:
+    """More than is freed in one step, and what is left over."""
+    items, pairs = list(range(10_000)), dict.fromkeys(range(10_000))
+
+    drain_list(items)
+    drain_all([pairs, {}])
+
+    assert (items, pairs) == ([], {})
 
 
 def test_a_task_that_waits_in_a_read_is_let_on() -> None:

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+from itertools import count
 from typing import Any
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_state_may_be_declared_again() -> None:
         (lambda state: state.value("x", ttl=1, clock="sun"), "no clock is named 'sun'"),
         (lambda state: state.keys("x"), "no state 'x' was declared here"),
     ],
-    ids=str,
+    ids=count(),
 )
 def test_declaring_what_cannot_be_is_refused(declare: Any, fault: str) -> None:
     """With both sides where two do not agree."""

@@ -239,7 +239,7 @@ def test_none_is_a_key_like_any_other() -> None:
         ((1, {2}), "make it a frozenset"),
         (Mutable("ada"), "declare the dataclass with frozen=True"),
         (Color.RED, "choose its name or its value"),
-        (Unregistered("ada"), r"gearpy\.register\(Unregistered\)"),
+        (Unregistered("ada"), r"gearpy\.register_record\(Unregistered\)"),
         (Noted("ada"), "equal ones may differ in note"),
         (object(), "choose a key of text"),
         (dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=1))), "no time in UTC"),

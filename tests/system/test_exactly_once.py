@@ -6,152 +6,38 @@ does the same to processes, a hundred times.
 
 import os
 import signal
-import threading
-from collections import deque
-from collections.abc import Callable, Mapping
-from itertools import product
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Final
 
 import pytest
 
 import gearpy as gp
-from gearpy.actor.system import ActorSystem
 from gearpy.bench import numbered
 from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
 from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
-from gearpy.task.api import Batch, Sink, TransactionalWriter
 from tests.system.cluster_build import eventually
-
-#: Where in a task something may happen: before and after each step of the commit in two phases.
-Point: TypeAlias = Literal[
-    "step", "write", "prepare", "prepared", "commit", "committed", "recover", "recovered"
-]
-#: What may happen there.
-Act: TypeAlias = Literal["raise", "stop executor", "stop app master"]
+from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults, until
 
 RATE: Final = 4000.0
-_EXECUTORS: Final = 2
-_LAUNCHES_MAX: Final = 200
-#: So many epochs are shown by some task before the next fault; those of a recovery come at once.
-_QUIET_COMMITS: Final = 6
-
-
-class Faults:
-    """Does one thing after the other, each at its point, while an application runs."""
-
-    def __init__(self, plan: list[tuple[Point, Act]], system: ActorSystem) -> None:
-        self._plan = deque(plan)
-        self._system = system
-        self._lock = threading.Lock()
-        self._commits = 0
-        self.done: list[tuple[Point, Act]] = []
-
-    @property
-    def are_over(self) -> bool:
-        """Whether all was done."""
-        return not self._plan
-
-    def at(self, point: Point) -> None:
-        """Do what is to be done here, if it is time."""
-        with self._lock:
-            self._commits += point == "committed"
-            in_recovery = point in {"recover", "recovered"}
-            if not self._plan or self._plan[0][0] != point:
-                return
-            if self._commits < _QUIET_COMMITS and not (in_recovery and self.done):
-                return
-            self._commits = 0
-            self.done.append(self._plan.popleft())
-        self._do(self.done[-1][1])
-
-    def _do(self, act: Act) -> None:
-        if act == "raise":
-            raise ValueError("something failed")
-        roles = ["appmaster"]
-        if act == "stop executor":
-            roles = [f"executor{number}" for number in range(_EXECUTORS)]
-        for role, launch in product(roles, range(1, _LAUNCHES_MAX)):
-            if (ref := self._system.resolve(f"app1-{role}-{launch}")) is not None:
-                self._system.stop(ref)
-                return
-
-    def step(self, record: Any) -> Any:
-        """Pass through an operator."""
-        self.at("step")
-        return record
-
-    def sink(self, folder: Path) -> Sink:
-        """Return a sink of a folder in which it happens."""
-        return _FaultySink(gp.jsonl_folder(folder), self)
-
-
-class _FaultySink(Sink):
-    transactional = True
-
-    def __init__(self, sink: Sink, faults: Faults) -> None:
-        self._sink = sink
-        self._faults = faults
-
-    @property
-    def description(self) -> str:
-        return self._sink.description
-
-    def open(self, task_index: int, parallelism: int) -> TransactionalWriter:
-        writer = self._sink.open(task_index, parallelism)
-        assert isinstance(writer, TransactionalWriter)
-        return _FaultyWriter(writer, self._faults)
-
-
-class _FaultyWriter(TransactionalWriter):
-    def __init__(self, writer: TransactionalWriter, faults: Faults) -> None:
-        self._writer = writer
-        self._faults = faults
-
-    def recover(
-        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
-    ) -> None:
-        self._faults.at("recover")
-        self._writer.recover(prepared, epoch=epoch, run=run, incarnation=incarnation)
-        self._faults.at("recovered")
-
-    def write_batch(self, batch: Batch) -> None:
-        self._writer.write_batch(batch)
-        self._faults.at("write")
-
-    def prepare(self, epoch: int) -> Any:
-        self._faults.at("prepare")
-        prepared = self._writer.prepare(epoch)
-        self._faults.at("prepared")
-        return prepared
-
-    def commit(self, epoch: int, prepared: Any) -> None:
-        self._faults.at("commit")
-        self._writer.commit(epoch, prepared)
-        self._faults.at("committed")
-
-    def close(self, *, completed: bool) -> None:
-        self._writer.close(completed=completed)
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
 def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path, cut: str) -> None:
     """Each step of the commit in two phases, and each way to fail there; recoveries fail, too."""
-    points: tuple[Point, ...] = get_args(Point)
-    acts: tuple[Act, ...] = get_args(Act)
-    plan: list[tuple[Point, Act]] = [(point, act) for act in acts for point in points]
+    plan = [(point, act) for act in ACTS for point in POINTS]
     config = load(env={}, overrides={"transport.secret-file": str(tmp_path / "secret")})
     with LocalCluster(config, workers=2, slots=64) as cluster:
         faults = Faults(plan, cluster._system)  # noqa: SLF001 - a client cannot stop actors
         app = numbered.numbered_app(tmp_path, rate=RATE, sink=faults.sink, step=faults.step)
         settings = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "20", "checkpoint.cut": cut}
         running = cluster.client.submit(
-            "numbered", embed(app.build()), executors=_EXECUTORS, config=settings
+            "numbered", embed(app.build()), executors=EXECUTORS, config=settings
         )
-        _until(lambda: faults.are_over or running.summary().status == "failed")
+        until(lambda: faults.are_over or running.summary().status == "failed")
         end = Signs(tmp_path, tmp_path).end_after(RATE)
         numbered.set_end(tmp_path, end)
         summary = running.wait(60)
@@ -169,7 +55,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, workers=1, slots=64, settings=settings) as cluster:
         signs = Signs(tmp_path / "checkpoints", results)
         program = Path(numbered.__file__)
-        app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
+        app_id = cluster.submit(program, str(results), str(RATE), executors=EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
         before = signs.newest_shown()
         epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
@@ -254,13 +140,3 @@ def _flip_a_byte_of(epoch: int, checkpoints: Path) -> str:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     return path.name
-
-
-def _until(holds: Callable[[], object]) -> None:
-    """Wait longer than `eventually`: each fault takes its time."""
-    pause = threading.Event()
-    for _ in range(1200):
-        if holds():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it did not come true in time")

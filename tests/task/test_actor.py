@@ -1,7 +1,9 @@
 """A task in its actor: started and stopped once, told about once, whatever is repeated."""
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pytest
 
@@ -303,3 +305,39 @@ def test_record_in_quarantine_is_handed_over_and_given_again(desk: Desk) -> None
     assert (decode_value(value), event_time_ms) == ("bad", 20)
     assert (card.cause, card.task) == ("ValueError: next bad", str(TASK))
     assert task.life == ["start", "next bad", "stop True"]
+
+
+class Waiting(Task):
+    """Waits for another thread."""
+
+    news: ClassVar[list[str]] = []
+    told: ClassVar[threading.Event] = threading.Event()
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Have another thread bring news, some time later."""
+        threading.Timer(0.02, self._bring).start()
+
+    def _bring(self) -> None:
+        self.news.append("news")
+        self.context.wake()
+
+    @property
+    def wake_ms(self) -> int | None:
+        """At once when there is news."""
+        return 0 if self.news else None
+
+    def on_wake(self, now_ms: int) -> None:
+        """Take it."""
+        self.news.clear()
+        self.told.set()
+
+
+def test_task_is_woken_by_another_thread(desk: Desk) -> None:
+    """Without anything else that happens to it, and also when it has stopped meanwhile."""
+    desk.start(Waiting)
+
+    desk.tell(StartTask(0))
+
+    assert Waiting.told.wait(10)
+    desk.tell(StopTask(completed=True))
+    desk.wait_for("started", "stopped")

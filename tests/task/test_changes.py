@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.core.fields import NAN
 from gearpy.state.api import Section
 from gearpy.state.bulk import BulkState
 from gearpy.state.keyed import KeyedState
@@ -151,3 +152,19 @@ def test_end_of_a_dict_that_was_never_told_says_nothing() -> None:
     Changes({"a": 1}, kept, gathers=set).tell_end()
 
     assert state.snapshot() is None
+
+
+def test_noted_keys_with_nan_are_told() -> None:
+    """Records have NaNs of their own in their keys; the dict has one."""
+    values: dict[Any, int] = {NAN: 1, "a": 1, "b": 1, "c": 1}
+    state, kept = a_bulk()
+    changes = Changes(values, kept, gathers=set, copied_max=0, encoded_max=0)
+    changes.note(values)
+    changes.tell()
+    stored(state.snapshot())
+
+    values[NAN] = 2
+    changes.note([float("nan")])
+    changes.tell()
+
+    assert len(cells_in(stored(state.snapshot()))) == 1

@@ -28,6 +28,12 @@ FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
+NO_ITERABLE = (
+    "TypeError: flat_map(f) must return an iterable, it returned 5; use map, or return [] for "
+    "nothing"
+)
+
+
 def a_chain(*names: str) -> list[RowOperator]:
     """Return operators by the names above."""
     return [RowOperator(FUNCTIONS[name][0], name, FUNCTIONS[name][1]) for name in names]
@@ -108,6 +114,18 @@ def test_chain_may_be_of_any_length(length: int) -> None:
     assert times == [1, 2]
 
 
+def test_list_of_a_flat_map_is_taken_whole_as_far_as_it_fits() -> None:
+    """Portions are as large as with any other iterable; the list stays the function's own."""
+    kept = [1, 2, 3]
+    for function in (lambda _: kept, lambda _: iter(kept)):
+        stage = FusedStage([RowOperator("flat_map", "many", function)], limit=5)
+
+        portions = [(list(out), list(times)) for out, times in stage.process([0, 0, 0], [7, 8, 9])]
+
+        assert portions == [([1, 2, 3, 1, 2], [7, 7, 7, 8, 8]), ([3, 1, 2, 3], [8, 9, 9, 9])]
+    assert kept == [1, 2, 3]
+
+
 def test_stage_holds_nothing_back() -> None:
     """It has no state, and a watermark changes nothing."""
     stage = FusedStage(a_chain("add"), limit=4)
@@ -162,7 +180,7 @@ def test_error_names_operator_record_time_and_line(
     [
         ("map", int, "x", "ValueError: invalid literal for int() with base 10: 'x'"),
         ("filter", float, "x", "ValueError: could not convert string to float: 'x'"),
-        ("flat_map", lambda _: 5, "x", "TypeError: 'int' object is not iterable"),
+        ("flat_map", lambda _: 5, "x", NO_ITERABLE),
         ("map", None, "x", "TypeError: 'NoneType' object is not callable"),
         ("map", lambda text: next(c for c in text if c == "y"), "x", "StopIteration"),
     ],
@@ -267,3 +285,49 @@ def test_later_loop_of_a_chain_keeps_its_place() -> None:
     list(stage.process([2], [0]))
 
     assert decode_value(rejects.records[0].value) == Midway(1, 2)
+
+
+@pytest.mark.parametrize("then", [[], ["add"]])
+@pytest.mark.parametrize(("returned", "told"), [(None, "None"), (5, "5")])
+def test_flat_map_that_returns_no_iterable_is_told(
+    then: list[str], returned: Any, told: str
+) -> None:
+    """At the end of a chain and before; with the record."""
+    stage = FusedStage([an_operator("flat_map", lambda _: returned), *a_chain(*then)], limit=9)
+    cause = rf"flat_map\(f\) must return an iterable, it returned {told}; use map, or return \[\]"
+
+    with pytest.raises(OperatorError, match=cause) as raised:
+        list(stage.process([7], [1]))
+
+    assert (raised.value.record, raised.value.event_time_ms) == ("7", 1)
+
+
+@pytest.mark.parametrize("then", [[], ["add"]])
+def test_type_error_in_a_flat_map_stays_what_it_is(then: list[str]) -> None:
+    """Of the function, or of what it returned while that is gone through."""
+
+    def lazily(value: int) -> Iterator[int]:
+        yield value
+        yield from None  # type: ignore[misc]
+
+    stage = FusedStage([an_operator("flat_map", lazily), *a_chain(*then)], limit=9)
+
+    with pytest.raises(OperatorError, match=r"TypeError: 'NoneType' object is not iterable"):
+        list(stage.process([7], [1]))
+
+
+async def later(value: int) -> int:
+    """Return a record, when awaited."""
+    return value
+
+
+@pytest.mark.parametrize("keep", [[], ["truthy"]])
+def test_map_that_returns_coroutines_is_told(keep: list[str]) -> None:
+    """Of a lambda nobody can see it before; nobody would await them."""
+    kept = [an_operator("filter", bool)] if keep else []
+    stage = FusedStage([an_operator("map", lambda n: later(n + 1), "ask"), *kept], limit=9)
+
+    with pytest.raises(OperatorError, match=r"returned a coroutine.*use map_async") as raised:
+        list(stage.process([7, 8], [1, 2]))
+
+    assert (raised.value.operator, raised.value.event_time_ms) == ("ask", 1)

@@ -461,6 +461,17 @@ def test_idle_is_passed_on_and_cleared_before_the_next_records() -> None:
     assert not bench.runner.clock().idle
 
 
+def test_promise_that_comes_with_idleness_is_passed_on() -> None:
+    """Records before it are done, so windows may close though nothing comes after it."""
+    bench = Bench(Echo, upstream=2).open()
+
+    bench.send(watermark_ms=50, idle=True, source=1)
+    bench.send(watermark_ms=10, idle=True, source=0)
+    bench.run()
+
+    assert (bench.target.watermark_ms, bench.target.idle) == (50, True)
+
+
 def test_task_is_idle_only_if_all_its_inputs_are() -> None:
     """One that gives goes on."""
     bench = Bench(Echo, upstream=2).open()

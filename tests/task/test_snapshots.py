@@ -63,7 +63,7 @@ def test_state_that_is_no_plain_data_names_operator_and_type() -> None:
     assert raised.value.operator == "count words"
     assert "snapshot cannot be stored: a value of class" in raised.value.cause
     assert "Mine" in raised.value.cause
-    assert "gearpy.register" in raised.value.cause
+    assert "gearpy.register_record" in raised.value.cause
 
 
 def test_timer_that_is_no_plain_data_is_left_out_and_told(

@@ -308,3 +308,52 @@ def test_promise_is_kept(times: list[int], cuts: list[int], late: Any, bound: in
             if portion is not None and late != "keep":
                 assert all(time >= promised for time in portion.timestamps)
         partition.end_cut()
+
+
+def an_advancing(reader: SourceReader) -> SourcePartition:
+    """Return a partition that follows the wall clock when it is silent."""
+    counters = TaskCounters()
+    return SourcePartition(
+        "p",
+        reader,
+        source="test",
+        late=LateRecords("drop", counters),
+        counters=counters,
+        idle_after_ms=50,
+        advances=True,
+    )
+
+
+def test_silence_moves_the_promise_on_with_the_wall_clock() -> None:
+    """Only after a while, and never backwards; what is older is late then."""
+    reader = bounded(5, 100, ends=False)
+    partition = an_advancing(reader)
+    partition.read(1, 1000)
+    partition.read(1, 1000)
+
+    partition.read(1, 1000)
+    assert (partition.promised_ms, partition.is_idle) == (100, False)
+    partition.read(1, 1049)
+    assert partition.promised_ms == 100
+    partition.read(1, 1060)
+    assert (partition.promised_ms, partition.is_idle) == (1010, False)
+    partition.read(1, 900)
+    assert partition.promised_ms == 1010
+
+    reader.records += [("late", 1009), ("new", 1010)]
+    assert values(partition) == ["new"]
+    assert partition.promised_ms == 1010
+
+
+def test_bad_records_that_a_reader_leaves_out_are_counted() -> None:
+    """Once each."""
+    counters = TaskCounters(skipped_records=1)
+    reader = bounded(1, 2, 3)
+    partition = a_partition(reader, counters=counters)
+
+    reader.skipped_records = 2
+    values(partition, size=1)
+    reader.skipped_records = 3
+    partition.read(1, 0)
+
+    assert counters.skipped_records == 3

@@ -12,7 +12,7 @@ from gearpy.task.aggregate import Fold, WindowFold, WindowResult
 from gearpy.task.late import SourceLate
 from gearpy.task.sides import Side
 from gearpy.task.sink_stage import SinkStage
-from gearpy.task.source_task import SourceTask
+from gearpy.task.source_task import SourceTask, source_states
 from tests.task.build import Bench, a_context, some_limits
 from tests.task.stages import (
     BoundedSource,
@@ -127,6 +127,38 @@ def test_source_is_idle_when_all_its_partitions_are() -> None:
     assert idle
     assert [data.idle for data in bench.target.data if len(data.batch)] == [False]
     assert not bench.target.idle
+
+
+@pytest.mark.parametrize("pauses", [0, 1, 2])
+def test_partitions_that_become_idle_at_once_do_so_one_by_one(pauses: int) -> None:
+    """Whether one look finds that or several: the slowest holds nobody back once it is idle."""
+    source = ScriptedSource(
+        a=[[("a", 10)], 10, "idle", *["idle"] * 3],
+        b=[[("b", 50)], 50, *[None] * pauses, *["idle"] * 3],
+        c=["idle"] * 5,
+    )
+
+    bench = a_source_bench(source).run()
+    for _ in range(pauses):
+        bench.pass_time(10)
+        bench.run()
+
+    assert (bench.target.watermark_ms, bench.target.idle) == (50, True)
+    assert bench.target.late == []
+
+
+def test_source_that_is_idle_before_its_first_record_promises_nothing() -> None:
+    """Its records may have any time."""
+    source = ScriptedSource(a=["idle", [("a", -5)], -5], b=["idle"])
+    bench = a_source_bench(source).run()
+    before = (bench.target.watermark_ms, bench.target.idle)
+
+    bench.pass_time(10)
+    bench.run()
+
+    assert before == (MIN_MS, True)
+    assert bench.target.watermark_ms == -5
+    assert bench.target.late == []
 
 
 def test_source_without_records_is_asked_again_later() -> None:
@@ -308,7 +340,7 @@ def test_silent_partition_holds_nothing_back_after_a_while() -> None:
 
 
 def test_source_is_idle_when_all_its_partitions_are_silent() -> None:
-    """Its watermark stays, and holds nobody back."""
+    """Its watermark stays at the most that they promised, and holds nobody back."""
     source = ScriptedSource(a=[[("a1", 5)], 5], b=[[("b1", 50)], 50])
     bench = a_source_bench(source, idle_after_ms=30, poll_ms=10).run()
 
@@ -317,7 +349,7 @@ def test_source_is_idle_when_all_its_partitions_are_silent() -> None:
         bench.run()
 
     assert bench.target.idle
-    assert bench.runner.clock().watermark_ms == 5
+    assert bench.runner.clock().watermark_ms == 50
 
 
 def test_without_a_time_silence_means_nothing() -> None:
@@ -328,3 +360,21 @@ def test_without_a_time_silence_means_nothing() -> None:
         bench.pass_time(1000)
 
     assert bench.runner.clock().watermark_ms == 5
+
+
+def test_what_silence_has_promised_goes_to_whoever_reads_the_partition() -> None:
+    """Also where there are more tasks after a restart, or fewer; else late records were in time."""
+    kept = {
+        "open": {"a": 1, "b": 2},
+        "finished": [],
+        "progress": (0, 0),
+        "watermark": 5,
+        "sent": 5,
+        "waiting": {},
+        "floors": {"b": 7},
+    }
+
+    first, second = source_states([kept], ["a", "b"], 2)
+
+    assert (first["floors"], second["floors"]) == ({}, {"b": 7})
+    assert source_states([first, second], ["a", "b"], 1)[0]["floors"] == {"b": 7}

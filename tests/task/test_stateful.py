@@ -244,7 +244,7 @@ def test_stage_needs_keyed_state() -> None:
     function = StateFunction(function=numbered, is_flat=False)
 
     with pytest.raises(ConfigError, match="no keyed state"):
-        KeyedStage(context, "kept", str, function)
+        KeyedStage(context, "kept", str, function).restore(None)
 
 
 @given(

@@ -82,6 +82,25 @@ def test_link_that_is_idle_ahead_holds_clocks_until_then() -> None:
     assert bench.target.watermark_ms == 20
 
 
+def test_links_that_were_idle_ahead_are_counted_behind_those_that_were_not() -> None:
+    """Else all would be idle for a moment, and event time further than the slowest that is not."""
+    bench = Bench(Totals, upstream=3).open()
+    bench.send(source=0, watermark_ms=0)
+    bench.send(source=1, watermark_ms=50, idle=True)
+    bench.send(source=2, watermark_ms=2, idle=True)
+    bench.run()
+    before = bench.target.watermark_ms
+    bench.send(source=0, epoch=2, watermark_ms=5, idle=True)
+    bench.send(source=2, epoch=2, watermark_ms=8)
+    bench.send(source=1, epoch=2, watermark_ms=50, idle=True)
+    bench.run()
+    bench.pass_time(10)
+    bench.run()
+
+    assert before <= 0
+    assert bench.target.watermark_ms == 8
+
+
 def test_task_knows_its_epoch_when_it_starts() -> None:
     """The first one after a restart is not 1."""
     seen = []

@@ -130,6 +130,42 @@ def test_a_class_name_is_paid_once_a_batch() -> None:
     assert (many - one) / 999 < 1 + 9 + 1 + 2
 
 
+@pytest.mark.parametrize("many", [1, 7, 8, 100])
+@pytest.mark.parametrize("same", [1, True, None, "text", "", 1 << 80, 0.0, b"x", (1,), ("a", 2)])
+@pytest.mark.parametrize("last", [..., 1.0, True, -0.0, (True,), "other"])
+def test_columns_of_equal_values_arrive_as_they_were_sent(many: int, same: Any, last: Any) -> None:
+    """Where values are equal and are not the same, types and signs included."""
+    values = [Pair(at % 3, same) for at in range(many)]
+    alone = [Pair(same, (same, same)) for _ in range(many)]
+    for each in (values, alone):
+        if last is not ...:
+            each.insert(len(each) // 2, Pair(0, last))
+
+        arrived = decode_batch(body_of(each), len(each), REGISTRY).values
+
+        assert repr(arrived) == repr(each)
+
+
+def test_column_of_one_value_is_stored_once() -> None:
+    """What all results of a window share costs nothing for each."""
+    few, many = (len(body_of([Pair(at, "the same text") for at in range(n)])) for n in (10, 110))
+
+    assert many - few == 100 + 2  # A list of more than 15 has a longer head.
+
+
+def test_columns_of_one_value_cannot_claim_more_records_than_there_are() -> None:
+    """Another column bounds the count: a few bytes must not become gigabytes."""
+    column = b"\x04\xc0"
+    columns = 2 * (len(column).to_bytes(4, "little") + column)
+    values = b"\x01" + (2).to_bytes(4, "little") + columns
+    bomb = len(values).to_bytes(4, "little") + values + bytes(9)
+
+    with pytest.raises(ProtocolError, match="no column has the 4294967295 values of its own"):
+        decode_batch(bomb, 2**32 - 1)
+    with pytest.raises(ProtocolError, match="unknown column kind 4"):
+        decode_batch(len(column).to_bytes(4, "little") + column + bytes(9), 2**32 - 1)
+
+
 @given(st.binary(), st.integers(0, 2**32 - 1))
 @example(b"\x01\x00\x00\x00\x00", 1)
 @example(b"\x09\x00\x00\x00\x01\x00\x00\x00\x00" + bytes(9), 2**32 - 1)
@@ -230,7 +266,7 @@ def test_an_unregistered_class_in_a_batch_is_named() -> None:
     class Stranger:
         name: str
 
-    with pytest.raises(ConfigError, match=r"Stranger cannot be sent.*gearpy\.register"):
+    with pytest.raises(ConfigError, match=r"Stranger cannot be sent.*gearpy\.register_record"):
         body_of([Stranger("a")])
 
 

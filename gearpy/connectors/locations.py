@@ -1,0 +1,284 @@
+"""Where files are: paths and patterns of them, on this machine or at URLs that fsspec knows."""
+
+import bz2
+import errno
+import glob
+import gzip
+import lzma
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from gearpy.errors import ConfigError, GearpyError
+
+__all__ = ["FoundFile", "Locations", "content_version", "file_at", "open_found"]
+
+_NS_PER_MS: Final = 1_000_000
+_MS_PER_S: Final = 1000
+#: What fsspec's file systems call the time of the last change.
+_TIME_KEYS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
+#: What they call something that is other when the content is.
+_VERSION_KEYS: Final = ("ETag", "etag", "md5Hash")
+_EDGE_BYTES: Final = 4096  # Of the beginning and of the end, which tell the content.
+_DIGEST_BYTES: Final = 16
+_UNPACK: Final[dict[str, Callable[[Any], Any]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+#: Files that are not complete, or not meant to be read: pending ones, markers, checksums.
+_HIDDEN: Final = ("_", ".")
+_UNFINISHED: Final = (".tmp", ".part", ".partial", ".pending", ".crdownload", ".filepart")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file as it was when it was looked up.
+
+    Attributes:
+        name: absolute path or URL.
+        size: in bytes.
+        changed_ms: when it was last changed; 0 if nobody knows.
+        version: what its file system says that is another when the content is; "" if nothing.
+    """
+
+    name: str
+    size: int
+    changed_ms: int
+    version: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, or looks like it."""
+        return not _is_url(self.name)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is unpacked when it is read."""
+        return self.name.endswith(tuple(_UNPACK))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its name is that of a complete file that is meant to be read."""
+        base = self.name.rsplit("/", 1)[-1]
+        return not base.startswith(_HIDDEN) and not base.endswith(_UNFINISHED)
+
+
+class Locations:
+    """Paths and patterns; ``*``, ``?``, ``[...]``, and ``**`` for folders of any depth.
+
+    A folder means all files in it whose names do not begin with ``_`` or a dot.
+
+    Args:
+        operator: name of the function that was given them, for errors.
+        patterns: at least one.
+
+    Raises:
+        ConfigError: one is no path.
+    """
+
+    def __init__(self, operator: str, patterns: Sequence[str | Path]) -> None:
+        if not patterns:
+            raise ConfigError(f"{operator}() needs at least one path, pattern or URL")
+        for pattern in patterns:
+            if not isinstance(pattern, str | os.PathLike):
+                raise ConfigError(
+                    f"{operator}() got {pattern!r:.100}, which is no path: write "
+                    f"{operator}(*paths) for a list"
+                )
+        self._operator = operator
+        self._patterns = [os.fspath(pattern) for pattern in patterns]
+
+    def __str__(self) -> str:
+        return ", ".join(self._patterns)
+
+    def look_up(self) -> list[FoundFile]:
+        """Return the files, by name; each once.
+
+        Raises:
+            ConfigError: a pattern matches none; all such patterns at once.
+        """
+        found: dict[str, FoundFile] = {}
+        mistakes = []
+        for pattern in self._patterns:
+            files = self._matches(pattern)
+            if not files:
+                where = "" if _is_url(pattern) else f" in {Path.cwd()}"
+                mistakes.append(f"{self._operator}: {pattern!r} matches no file{where}")
+            found.update((file.name, file) for file in files)
+        if mistakes:
+            raise ConfigError(*mistakes)
+        return [found[name] for name in sorted(found)]
+
+    def look_again(self) -> list[FoundFile]:
+        """Return the complete files that are there now, by name; there may be none."""
+        found = [file for pattern in self._patterns for file in self._matches(pattern)]
+        return sorted({file.name: file for file in found if file.is_settled}.values(), key=_name)
+
+    def _matches(self, pattern: str) -> list[FoundFile]:
+        return _at_url(self._operator, pattern) if _is_url(pattern) else _local(pattern)
+
+
+def file_at(operator: str, name: str) -> FoundFile:
+    """Return a file that was looked up before, as it is now.
+
+    Raises:
+        ConfigError: it is not there.
+    """
+    if _is_url(name):
+        files, path = _file_system(operator, name)
+        try:
+            return _found_at(files, files.info(path))
+        except FileNotFoundError:
+            raise ConfigError(f"{operator}: {name} is not there: was it removed?") from None
+        except OSError as error:
+            raise _unreachable(operator, name, error) from error
+    try:
+        return _found(name, os.stat(name))  # noqa: PTH116 - there are many
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{operator}: file {name} is not there: each machine that reads must have the files at "
+            "the same paths"
+        ) from None
+
+
+def open_found(operator: str, name: str) -> BinaryIO:
+    """Open a file to read it; one that is packed as its content.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    unpack = _UNPACK.get(os.path.splitext(name)[1])  # noqa: PTH122 - of a URL, too
+    try:
+        if unpack is not None and not _is_url(name):
+            packed: BinaryIO = unpack(name)  # Closes it, too.
+            return packed
+        opened = _opened(operator, name)
+    except OSError as error:
+        raise _unreadable(operator, name, error) from error
+    content: BinaryIO = opened if unpack is None else unpack(opened)
+    return content
+
+
+def content_version(operator: str, file: FoundFile) -> str:
+    """Return what is another when the content is, on whatever machine it is read.
+
+    That is what the file system says; else a digest of how the file begins and ends, as copies
+    may have other times and numbers. So it misses a change in the middle of the same length.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    if file.version:
+        return file.version
+    try:
+        with _opened(operator, file.name) as opened:
+            edges = blake2b(opened.read(_EDGE_BYTES), digest_size=_DIGEST_BYTES)
+            opened.seek(max(0, file.size - _EDGE_BYTES))
+            edges.update(opened.read(_EDGE_BYTES))
+    except OSError as error:
+        raise _unreadable(operator, file.name, error) from error
+    return edges.hexdigest()
+
+
+def _unreadable(operator: str, name: str, error: OSError) -> ConfigError:
+    if error.errno == errno.EMFILE:
+        return ConfigError(
+            f"{operator}: too many files are open at once: read several one after the other, "
+            "with partitions=64, for example"
+        )
+    return ConfigError(f"{operator}: cannot read {name}: {error.strerror or error}")
+
+
+def _opened(operator: str, name: str) -> Any:
+    if not _is_url(name):
+        return open(name, "rb")  # noqa: PTH123 - whoever reads it closes it
+    files, path = _file_system(operator, name)
+    return files.open(path, "rb")
+
+
+def _local(pattern: str) -> list[FoundFile]:
+    pattern = os.path.expanduser(pattern)  # noqa: PTH111
+    if os.path.isdir(pattern):  # noqa: PTH112
+        everything = glob.glob(os.path.join(glob.escape(pattern), "*"))  # noqa: PTH118, PTH207
+        return [file for file in map(_regular, everything) if file and file.is_settled]
+    # A name with brackets may be meant as it is.
+    is_name = os.path.lexists(pattern)
+    paths = [pattern] if is_name else glob.glob(pattern, recursive=True)  # noqa: PTH207
+    return [file for file in map(_regular, paths) if file]
+
+
+def _regular(path: str) -> FoundFile | None:
+    path = os.path.abspath(path)  # noqa: PTH100 - links stay links
+    try:
+        info = os.stat(path)  # noqa: PTH116 - there are many
+    except OSError:
+        return None
+    return _found(path, info) if stat.S_ISREG(info.st_mode) else None
+
+
+def _found(path: str, info: os.stat_result) -> FoundFile:
+    changed_ms = info.st_mtime_ns // _NS_PER_MS
+    return FoundFile(path, info.st_size, changed_ms)
+
+
+# -- URLs --------------------------------------------------------------------------------------
+
+
+def _is_url(name: str) -> bool:
+    return "://" in name
+
+
+def _file_system(operator: str, url: str) -> tuple[Any, str]:
+    # Who reads no URL needs no fsspec.
+    try:
+        files, path = import_module("fsspec.core").url_to_fs(url)
+    except (ImportError, ValueError) as error:  # Its message says what to install.
+        raise ConfigError(f"{operator}: {url}: {error}") from error
+    return files, path
+
+
+def _at_url(operator: str, pattern: str) -> list[FoundFile]:
+    files, path = _file_system(operator, pattern)
+    files.invalidate_cache()
+    try:
+        if files.isdir(path):
+            infos = files.ls(path, detail=True)
+            found = [_found_at(files, info) for info in infos if info["type"] == "file"]
+            return [file for file in found if file.is_settled]
+        infos = files.glob(path, detail=True).values()
+        return [_found_at(files, info) for info in infos if info["type"] == "file"]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreachable(operator, pattern, error) from error
+
+
+def _found_at(files: Any, info: dict[str, Any]) -> FoundFile:
+    changed_ms = next((_ms(info[key]) for key in _TIME_KEYS if info.get(key)), 0)
+    version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
+    name = files.unstrip_protocol(info["name"])
+    return FoundFile(name, int(info.get("size") or 0), changed_ms, version)
+
+
+def _ms(time: Any) -> int:
+    if isinstance(time, datetime):
+        aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return int(aware.timestamp() * _MS_PER_S)
+    if isinstance(time, str):
+        return _ms(datetime.fromisoformat(time))
+    return int(time * _MS_PER_S)
+
+
+def _unreachable(operator: str, name: str, error: OSError) -> GearpyError:
+    return GearpyError(f"{operator}: cannot look up {name}: {error}")
+
+
+def _name(file: FoundFile) -> str:
+    return file.name

@@ -1,0 +1,412 @@
+"""Tables in memory, and tables made by a function at a given rate, as sources."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.file_tables import conformed
+from gearpy.connectors.generator import Pace, check_generator, share_of, takes_part
+from gearpy.connectors.stamps import wall_clock_ms
+from gearpy.core.times import Duration, duration_ms
+from gearpy.core.watermark import BoundedOutOfOrder
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.api import Source, SourceReader
+from gearpy.task.failure import operator_error
+from gearpy.task.row_schema import RowSchema, inferred_schema, row_schema_of
+
+__all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "table"]
+
+_MAKE: Final = "generate_tables(make)"
+
+
+def table(
+    data: Any,
+    *,
+    schema: Any = None,
+    time: str | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    partitions: int = 1,
+) -> Source:
+    """Read the rows of a table in memory, then end.
+
+    Args:
+        data: a `pyarrow.Table` or `RecordBatch`, or rows: dicts, dataclasses or NamedTuples.
+        schema: of the rows; by default found out.
+        time: column of the event time; without it rows have the time 0, the Unix epoch.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        partitions: number of parts, one behind the other, that can be read in parallel.
+
+    Raises:
+        ConfigError: it is no table, or the column is not there or has no event times.
+        OperatorError: a row does not fit the schema.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("numbers"), []
+        >>> numbers = app.read(gp.table([{"n": 1}, {"n": 2}])).window(gp.global_window())
+        >>> numbers.aggregate(total=gp.agg.sum("n")).write(gp.memory(results))
+        >>> _ = gp.run(app)
+        >>> results[0].value
+        {'total': 3}
+    """
+    if partitions < 1:
+        raise ConfigError(f"table: partitions is {partitions}, must be 1 or more")
+    batch, known = _batch_of(data, schema)
+    times = _times("table", batch, time, time_unit)
+    return TableSource(known, batch, times, parts=partitions, bound_ms=duration_ms(out_of_order))
+
+
+def generate_tables(
+    make: Callable[..., Iterable[Any]],
+    *,
+    schema: Any,
+    time: str | None = None,
+    time_unit: TimeUnit = "ms",
+    rate: float | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+) -> Source:
+    """Read the record batches that a function's iterator gives; ends when it ends, or at the limit.
+
+    What `generate` says of resuming, partitions and rate holds here, too; rate and limit count
+    rows.
+
+    Args:
+        make: returns an iterable of `pyarrow.RecordBatch` or `Table`. If it has a parameter it is
+            called with the number of the partition.
+        schema: of the batches.
+        time: column of the event time; without it rows have the time at which they were made.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        rate: rows per second of all partitions together; without it as fast as they are taken.
+        limit: number of rows of all partitions together.
+        partitions: number of iterators that can be read in parallel.
+        out_of_order: how far back in time a later row of the same partition may be.
+
+    Raises:
+        ConfigError: an option is not understood, or the column is not there.
+
+    Example:
+        >>> import gearpy as gp
+        >>> import pyarrow
+        >>> def make():
+        ...     yield pyarrow.RecordBatch.from_pydict({"n": [1, 2, 3]})
+        >>> app, results = gp.StreamApp("made"), []
+        >>> app.read(gp.generate_tables(make, schema={"n": int}, limit=2)).write(gp.memory(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [{'n': 1}, {'n': 2}]
+    """
+    name = "generate_tables"
+    check_generator(name, make, rate=rate, limit=limit, parts=partitions)
+    known = row_schema_of(schema)
+    check_unit(name, time_unit)
+    if time is not None:
+        check_time_column(name, time, known.arrow)
+    return _MadeTables(
+        make,
+        known,
+        time=time,
+        unit=time_unit,
+        rate=rate,
+        limit=limit,
+        parts=partitions,
+        bound_ms=duration_ms(out_of_order),
+    )
+
+
+class RowsPlace(TypedDict):
+    """Snapshot of a reader: how many rows it has read, and the watermark so far."""
+
+    position: int
+    watermark_ms: int
+
+
+class TableSource(Source):
+    """A table in memory; see `table`.
+
+    Args:
+        schema: of the rows.
+        batch: all of them.
+        times: their event times.
+        parts: number of partitions.
+        bound_ms: how far out of order the times are.
+    """
+
+    replayable = True
+    bounded = True
+
+    def __init__(
+        self, schema: RowSchema, batch: pa.RecordBatch, times: Times, *, parts: int, bound_ms: int
+    ) -> None:
+        self._schema = schema
+        self._batch = batch
+        self._times = times
+        self._parts = parts
+        self._bound_ms = bound_ms
+
+    @property
+    def description(self) -> str:
+        """The function and the number of rows."""
+        return f"table({self._batch.num_rows} rows)"
+
+    @property
+    def schema(self) -> RowSchema:
+        """Of the table."""
+        return self._schema
+
+    def partitions(self) -> Sequence[str]:
+        """Return the numbers of the parts."""
+        return [f"{part:05d}" for part in range(self._parts)]
+
+    def open(self, partition: str, resume: RowsPlace | None) -> "TableReader":
+        """Return a reader of one part."""
+        rows = self._batch.num_rows
+        ends = [rows * part // self._parts for part in range(self._parts + 1)]
+        start, stop = list(pairwise(ends))[int(partition)]
+        return TableReader(
+            Table(self._batch.slice(start, stop - start)),
+            self._times[start:stop],
+            bound_ms=self._bound_ms,
+            resume=resume,
+        )
+
+
+class TableReader(SourceReader):
+    """Reads one part of a table from a position on."""
+
+    def __init__(
+        self, rows: Table, times: Times, *, bound_ms: int, resume: RowsPlace | None
+    ) -> None:
+        self._rows = rows
+        self._times = times
+        self.out_of_order_ms = bound_ms
+        self._order = BoundedOutOfOrder(bound_ms)
+        self._order.watermark_ms = resume["watermark_ms"] if resume else MIN_MS
+        self._position = resume["position"] if resume else 0
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return the next rows."""
+        stop = self._position + max_records
+        rows, times = self._rows[self._position : stop], self._times[self._position : stop]
+        self._position += len(rows)
+        self.finished = self._position >= len(self._rows)
+        if not len(rows):
+            return None
+        self._order.on_records([times.bounds()[1]])
+        return Batch(rows, times)
+
+    def snapshot(self) -> RowsPlace:
+        """Return how many rows were read."""
+        return {"position": self._position, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the rows' times allow."""
+        return self._order.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Rows read of all rows."""
+        return self._position, len(self._rows)
+
+
+class _MadeTables(Source):
+    replayable = True
+
+    def __init__(
+        self,
+        make: Callable[..., Iterable[Any]],
+        schema: RowSchema,
+        *,
+        time: str | None,
+        unit: TimeUnit,
+        rate: float | None,
+        limit: int | None,
+        parts: int,
+        bound_ms: int,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self.bounded = limit is not None
+        self._make = make
+        self._takes_part = takes_part(make)
+        self._schema = schema
+        self._time = time
+        self._unit: TimeUnit = unit
+        self._rate = rate
+        self._limit = limit
+        self._parts = parts
+        self._bound_ms = bound_ms
+        self._now_ms = now_ms
+
+    @property
+    def description(self) -> str:
+        name = getattr(self._make, "__name__", type(self._make).__name__)
+        return f"generate_tables({name})"
+
+    @property
+    def schema(self) -> RowSchema:
+        return self._schema
+
+    def partitions(self) -> Sequence[str]:
+        return [f"{part:05d}" for part in range(self._parts)]
+
+    def open(self, partition: str, resume: RowsPlace | None) -> "_MadeReader":
+        part = int(partition)
+        return _MadeReader(
+            self._batches(part),
+            self._stamped,
+            limit=None if self._limit is None else share_of(self._limit, part, self._parts),
+            pace=None if self._rate is None else Pace(self._rate / self._parts),
+            bound_ms=None if self._time is None else self._bound_ms,
+            now_ms=self._now_ms,
+            resume=resume,
+        )
+
+    def _batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        try:
+            made = self._make(part) if self._takes_part else self._make()
+            for item in made:
+                yield from self._fitting(item)
+        except OperatorError:
+            raise
+        except Exception as error:
+            raise operator_error(_MAKE, error) from error
+
+    def _fitting(self, item: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(item, pa.RecordBatch | pa.Table):
+            raise TypeError(
+                f"gave a {type(item).__name__}: give pyarrow.RecordBatch, or use generate()"
+            )
+        batches = item.to_batches() if isinstance(item, pa.Table) else [item]
+        for batch in batches:
+            missing = [name for name in self._schema.arrow.names if name not in batch.schema.names]
+            if missing:
+                raise ValueError(
+                    f"there is no column {missing[0]!r}: there are {', '.join(batch.schema.names)}"
+                )
+            yield conformed(batch, self._schema.arrow)
+
+    def _stamped(self, batch: pa.RecordBatch) -> Times | None:
+        return None if self._time is None else _times(_MAKE, batch, self._time, self._unit)
+
+
+class _MadeReader(SourceReader):
+    def __init__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        stamped: Callable[[pa.RecordBatch], Times | None],
+        *,
+        limit: int | None,
+        pace: Pace | None,
+        bound_ms: int | None,
+        now_ms: Callable[[], int],
+        resume: RowsPlace | None,
+    ) -> None:
+        self._batches = batches
+        self._stamped = stamped
+        self._limit = limit
+        self._pace = pace
+        self.out_of_order_ms = bound_ms
+        self._order = BoundedOutOfOrder(bound_ms or 0)
+        self._order.watermark_ms = resume["watermark_ms"] if resume else MIN_MS
+        self._now_ms = now_ms
+        self._rest: pa.RecordBatch | None = None
+        self._position = resume["position"] if resume else 0
+        self._to_skip = self._position
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        wanted = max_records
+        if self._limit is not None:
+            wanted = min(wanted, self._limit - self._position)
+        if wanted <= 0 or not self._has_rows():
+            self.finished = True
+            return None
+        assert self._rest is not None
+        wanted = min(wanted, self._rest.num_rows)
+        going = wanted if self._pace is None else self._pace.take(self._now_ms(), wanted)
+        if not going:
+            return None
+        taken, self._rest = self._rest.slice(0, going), self._rest.slice(going)
+        self._position += going
+        self.finished = self._limit is not None and self._position >= self._limit
+        return Batch(Table(taken), self._times(taken))
+
+    def snapshot(self) -> RowsPlace:
+        return {"position": self._position, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._order.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        return self._position, self._limit or 0
+
+    def close(self) -> None:
+        self._batches = iter(())
+        self._rest = None
+
+    def _has_rows(self) -> bool:
+        while self._rest is None or not self._rest.num_rows:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            skipped = min(self._to_skip, batch.num_rows)
+            self._to_skip -= skipped
+            self._rest = batch.slice(skipped)
+        return True
+
+    def _times(self, batch: pa.RecordBatch) -> Times:
+        times = self._stamped(batch)
+        if times is None:
+            self._order.on_records([self._now_ms()])
+            return _all_at(self.watermark_ms, batch.num_rows)
+        self._order.on_records([times.bounds()[1]])
+        return times
+
+
+def _batch_of(data: Any, schema: Any) -> tuple[pa.RecordBatch, RowSchema]:
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        known = RowSchema(data.schema) if schema is None else row_schema_of(schema)
+        whole = data.combine_chunks() if isinstance(data, pa.Table) else data
+        batches = whole.to_batches() if isinstance(whole, pa.Table) else [whole]
+        batch = batches[0] if batches else RowSchema(data.schema).table([])
+        try:
+            return conformed(batch, known.arrow), known
+        except ValueError as error:
+            raise ConfigError(f"table: {error}") from error
+    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+        raise ConfigError(
+            f"table() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, dataclasses "
+            "or NamedTuples"
+        )
+    rows = list(data)
+    if schema is None and not rows:
+        raise ConfigError("table: there are no rows that would tell the columns: give schema=")
+    known = inferred_schema(rows) if schema is None else row_schema_of(schema)
+    return known.table(rows), known
+
+
+def _times(operator: str, batch: pa.RecordBatch, name: str | None, unit: TimeUnit) -> Times:
+    if name is None:
+        return _all_at(0, batch.num_rows)
+    check_unit(operator, unit)
+    check_time_column(operator, name, batch.schema)
+    try:
+        return Times(times_of(batch.column(name), unit))
+    except (ValueError, ConfigError) as error:
+        raise ConfigError(f"{operator}: column {name!r}: {error}") from error
+
+
+def _all_at(time_ms: int, count: int) -> Times:
+    return Times(pa.repeat(pa.scalar(time_ms, pa.int64()), count))

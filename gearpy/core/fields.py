@@ -1,0 +1,168 @@
+"""Fields of records: an item of a mapping, an attribute of anything else."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Real
+from reprlib import repr as short_repr
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from gearpy.errors import ConfigError
+
+__all__ = [
+    "NAN",
+    "Field",
+    "FieldGetter",
+    "FieldsGetter",
+    "field_getter",
+    "key_getter",
+    "may_have_nan",
+    "one_nan",
+    "value_getter",
+]
+
+#: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
+NAN: Final = math.nan
+
+_WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), datetime, date, UUID})
+
+#: The name of a field, a function of the record, or None for the record itself.
+Field: TypeAlias = str | Callable[[Any], Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGetter:
+    """Returns one field of a record. Loops that know the name read it without a call.
+
+    Raises:
+        LookupError: the record has no such field; names those it has.
+    """
+
+    name: str
+
+    def __call__(self, record: Any) -> Any:
+        """Return the field of this record."""
+        return _field(record, self.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what it reads."""
+        return (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsGetter:
+    """Returns several fields of a record as a tuple. Raises as `FieldGetter` does."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, record: Any) -> tuple[Any, ...]:
+        """Return the fields of this record."""
+        return tuple([_field(record, name) for name in self.names])
+
+
+def field_getter(name: str) -> FieldGetter:
+    """Return a function that reads a field: an item of a mapping, else an attribute.
+
+    Raises:
+        ConfigError: this is no name.
+    """
+    if type(name) is not str or not name:
+        raise ConfigError(f"{short_repr(name)} is no name of a field: give text such as 'price'")
+    return FieldGetter(name)
+
+
+def key_getter(*names: str) -> FieldGetter | FieldsGetter:
+    """Return a function that reads a key: one field, or several as a tuple.
+
+    Raises:
+        ConfigError: there is no name, or one is none.
+    """
+    if not names:
+        raise ConfigError("a key has no fields: name at least one")
+    getters = [field_getter(name) for name in names]
+    return getters[0] if len(getters) == 1 else FieldsGetter(tuple(names))
+
+
+def value_getter(of: Field) -> Callable[[Any], Any]:
+    """Return a function that reads what is meant: a field, what a function gives, the record.
+
+    Raises:
+        ConfigError: it is neither of these.
+    """
+    if of is None:
+        return _itself
+    if isinstance(of, str):
+        return field_getter(of)
+    if not callable(of):
+        raise ConfigError(
+            f"{short_repr(of)} tells nothing about a record: give the name of a field, a function "
+            "of the record, or leave it out"
+        )
+    return of
+
+
+def one_nan(key: Any) -> Any:
+    """Return a key with `NAN` in place of any NaN in it: all are one key, as in stored state.
+
+    A dict does not know that. So whoever looks a key up in one asks this for a key that it does not
+    find; keys that it finds cost nothing.
+    """
+    if type(key) in _WITHOUT_NAN:
+        return key
+    if isinstance(key, tuple):
+        if not may_have_nan(key):
+            return key
+        parts = [one_nan(part) for part in key]
+        is_same = all(one is other for one, other in zip(parts, key, strict=True))
+        return key if is_same else tuple.__new__(type(key), parts)
+    if isinstance(key, Real | Decimal):
+        return key if key == key else NAN  # noqa: PLR0124
+    if type(key) is frozenset:
+        return frozenset(map(one_nan, key))
+    return _one_nan_in_class(key)
+
+
+def may_have_nan(keys: Iterable[Any]) -> bool:
+    """Return whether `one_nan` may change one of the keys, at little cost for many of them."""
+    return not _WITHOUT_NAN.issuperset(map(type, keys))
+
+
+def _one_nan_in_class(key: Any) -> Any:
+    declared = getattr(type(key), "__dataclass_params__", None)
+    if declared is None or not declared.frozen:
+        return key
+    parts = [(each.name, getattr(key, each.name)) for each in fields(key) if each.init]
+    changed = {name: one for name, part in parts if (one := one_nan(part)) is not part}
+    return replace(key, **changed) if changed else key
+
+
+def _field(record: Any, name: str) -> Any:
+    try:
+        # Asking whether something is a mapping takes longer than all the rest.
+        if type(record) is dict or isinstance(record, Mapping):
+            value = record[name]
+        else:
+            value = getattr(record, name)
+    except (KeyError, AttributeError):
+        raise LookupError(_missing(name, record)) from None
+    return NAN if type(value) is float and value != value else value  # noqa: PLR0124
+
+
+def _itself(record: Any) -> Any:
+    return record
+
+
+def _missing(name: str, record: Any) -> str:
+    kind = type(record).__name__
+    if isinstance(record, Mapping):
+        there = [str(each) for each in record]
+    else:
+        found: Any = getattr(record, "__dataclass_fields__", None) or getattr(record, "_fields", ())
+        there = list(found or getattr(record, "__dict__", None) or ())
+    if not there:
+        return f"there is no field {name!r}: the record is a {kind} and has no fields"
+    return f"there is no field {name!r}: the record, a {kind}, has {', '.join(sorted(there))}"

@@ -1,0 +1,146 @@
+"""An application in the stream language: what has streams."""
+
+from typing import Any, Final
+
+from gearpy.core.times import Duration
+from gearpy.dsl.lower import lower
+from gearpy.dsl.names import check_parallelism, duration_of
+from gearpy.dsl.plan import (
+    AsyncNode,
+    BatchNode,
+    LogNode,
+    Node,
+    ProcessNode,
+    ReadNode,
+    WriteNode,
+)
+from gearpy.dsl.program import Program
+from gearpy.dsl.stream import Stream
+from gearpy.errors import ConfigError
+from gearpy.task.api import Source
+from gearpy.task.application import StreamApplication
+from gearpy.task.late import SOURCE_LATE, SourceLate, check_late
+from gearpy.task.source_task import WHEN_IDLE, WhenIdle
+
+__all__ = ["StreamApp"]
+
+#: Steps that write, or may do so in the user's code, though they give records, too.
+_EFFECTS: Final = (WriteNode, LogNode, ProcessNode, AsyncNode, BatchNode)
+
+
+class StreamApp:
+    """An application in the stream language. Gearpump: `StreamApp`.
+
+    Every method of a stream adds a step and returns the stream behind it; nothing runs until the
+    application is run or submitted.
+
+    Args:
+        name: letters, digits, ``_ - .``; unique among the running applications of a cluster.
+        parallelism: tasks of each operator that does not say otherwise.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app = gp.StreamApp("double")
+        >>> results: list[int] = []
+        >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * 2).write(gp.memory(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [2, 4, 6]
+    """
+
+    def __init__(self, name: str, *, parallelism: int = 1) -> None:
+        check_parallelism(f"StreamApp({name!r})", parallelism)
+        self.name = name
+        self.parallelism = parallelism
+        self._program = Program(name, Stream)
+
+    def read(
+        self,
+        source: Source,
+        *,
+        parallelism: int | None = None,
+        name: str = "",
+        late: SourceLate = "keep",
+        idle_after: Duration | None = None,
+        when_idle: WhenIdle = "hold",
+    ) -> Stream[Any]:
+        """Return the stream of a source's records.
+
+        Args:
+            source: what to read.
+            parallelism: number of tasks that share its partitions.
+            name: for people, and to find its state by when the program has changed.
+            late: what to do with a record that is older than its partition has promised by the
+                records before it: "keep" it, and let windows decide; "drop" it; "restamp" it with
+                the time that was promised; or "side", which puts it into `Stream.late`. All but
+                the first count it.
+            idle_after: a partition that has given nothing for so long holds event time back no
+                longer, until it gives again. Without it, what the source says counts alone.
+            when_idle: what event time does when partitions are idle. "hold": it stands still when
+                all are, where the furthest one was: windows behind that stay open. "advance": it
+                follows the clock on the wall, ``idle_after`` behind it, so that windows close on
+                silent input. This is for event times of now: results then depend on when records
+                arrive, a replay may find other records late, and older records than that are late
+                when they come.
+
+        Raises:
+            ConfigError: ``source`` is none, or ``late``, ``idle_after`` or ``when_idle`` is not
+                understood; or ``when_idle="advance"`` has no ``idle_after``.
+        """
+        if not isinstance(source, Source):
+            raise ConfigError(f'read takes a source such as gp.files("*.txt"), not {source!r}')
+        check_late(late, SOURCE_LATE)
+        if when_idle not in WHEN_IDLE:
+            raise ConfigError(
+                f"read: when_idle is {when_idle!r}, must be one of {', '.join(WHEN_IDLE)}"
+            )
+        if when_idle == "advance" and idle_after is None:
+            raise ConfigError(
+                'read: when_idle="advance" needs to know after how long a partition is idle: add, '
+                'for example, idle_after="5s"'
+            )
+        node = ReadNode(
+            name=name or source.description,
+            given=name,
+            source=source,
+            parallelism=parallelism,
+            late=late,
+            idle_after_ms=duration_of("read: idle_after", idle_after),
+            when_idle=when_idle,
+        )
+        return self._program.add(node)
+
+    @property
+    def plan(self) -> tuple[Node, ...]:
+        """The steps as they were written, inputs before what reads them."""
+        return tuple(self._program.nodes)
+
+    def build(self) -> StreamApplication:
+        """Return the graph that will run.
+
+        Raises:
+            ConfigError: it cannot run; all mistakes at once.
+        """
+        application = lower(
+            self.name,
+            self._program.nodes,
+            parallelism=self.parallelism,
+            mistakes=self._program.mistakes,
+        )
+        application.of_no_use = self._of_no_use()
+        return application
+
+    def _of_no_use(self) -> str:
+        """Return what to tell who would run it, if nothing comes of all the steps."""
+        if any(map(_has_effect, self.plan)):
+            return ""
+        return (
+            f"nothing comes of application {self.name!r}: end its streams with .write(...), such "
+            "as .write(gp.console()); or with .inspect(...) of a function that is called for what "
+            "it does"
+        )
+
+
+def _has_effect(node: Node) -> bool:
+    """Tell whether a step may do something that somebody outside can see."""
+    return isinstance(node, _EFFECTS) or node.kind == "inspect"

@@ -1,0 +1,77 @@
+"""What late records and cuts by event time mean for the rows of a table, all rows at once."""
+
+from typing import TYPE_CHECKING, Any
+
+from gearpy.ids import MAX_MS
+from gearpy.messages.table import Times
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = [
+    "flags_at",
+    "late_rows",
+    "others",
+    "places_of",
+    "promised_times",
+    "restamped",
+    "rows_before",
+]
+
+
+def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
+    """Return what was promised before each row: the newest time before it, less the bound."""
+    import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    first = pa.array([min(before_ms + bound_ms, MAX_MS)], pa.int64())
+    known = pa.concat_arrays([first, times.array.slice(0, max(0, len(times) - 1))])
+    return Times(pc.subtract(pc.cumulative_max(known.slice(0, len(times))), bound_ms))
+
+
+def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None":
+    """Return which rows are older than what was promised before them; None if none is."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
+
+    late = pc.less(times.array, promised.array if isinstance(promised, Times) else promised)
+    return late if pc.any(late).as_py() else None
+
+
+def restamped(times: Times, promised: "Times | int") -> Times:
+    """Return the times, but no time older than what was promised before it."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
+
+    least = promised.array if isinstance(promised, Times) else promised
+    return Times(pc.max_element_wise(times.array, least))
+
+
+def rows_before(times: Times, cut_ms: int, *, until: int) -> "pa.BooleanArray":
+    """Return which of the first ``until`` rows are older than a time; later rows are not."""
+    import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
+    import pyarrow.compute as pc  # noqa: PLC0415 - the same
+
+    older = pc.less(times.array.slice(0, until), cut_ms)
+    return pa.concat_arrays([older, pa.array([False] * (len(times) - until), pa.bool_())])
+
+
+def others(flags: "pa.BooleanArray") -> "pa.BooleanArray":
+    """Return the flags of the rows that have none."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - the flags are there, so Arrow is
+
+    return pc.invert(flags)
+
+
+def places_of(flags: "pa.BooleanArray") -> list[int]:
+    """Return the places of the rows that have a flag."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - the flags are there, so Arrow is
+
+    places: list[int] = pc.indices_nonzero(flags).to_pylist()
+    return places
+
+
+def flags_at(places: list[int], count: int) -> Any:
+    """Return the flags of ``count`` rows of which those at some places have one."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
+
+    there = set(places)
+    return pa.array([at in there for at in range(count)], pa.bool_())

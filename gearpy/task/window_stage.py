@@ -1,0 +1,225 @@
+"""The stage for windows of any kind, with any trigger."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from gearpy.core.aligned_panes import AlignedPanes
+from gearpy.core.count_panes import CountPanes
+from gearpy.core.fields import one_nan
+from gearpy.core.panes import Fired
+from gearpy.core.session_panes import SessionPanes
+from gearpy.core.window import (
+    AlignedWindows,
+    CountWindows,
+    GlobalWindows,
+    SessionWindows,
+    SlidingWindows,
+    TumblingWindows,
+    Windows,
+)
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.aggregate import Fold, KeyFunction, WindowFold
+from gearpy.task.api import TaskContext
+from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.late import LATE, WindowLate
+from gearpy.task.operators import Stage
+from gearpy.task.output import Columns
+from gearpy.task.pane_store import AlignedStore, KeyStore
+from gearpy.task.sides import Side
+from gearpy.task.step_state import step_bulk
+from gearpy.task.window_result import result_of
+
+__all__ = ["WindowStage", "window_stage"]
+
+
+def window_stage(
+    context: TaskContext,
+    name: str,
+    windows: Windows,
+    key: KeyFunction | None,
+    fold: Fold,
+    *,
+    limit: int,
+    late: WindowLate = "drop",
+    late_tag: str = LATE,
+) -> Stage:
+    """Return the fastest stage that does it; arguments as of `WindowStage`."""
+    in_pieces = fold.kind == "count" or (fold.commutes and fold.merge is not None)
+    is_quick = isinstance(windows, TumblingWindows | GlobalWindows) or (
+        isinstance(windows, SlidingWindows) and in_pieces
+    )
+    if is_quick and windows.is_plain:
+        assert isinstance(windows, TumblingWindows | GlobalWindows | SlidingWindows)
+        return WindowFold(
+            context, name, windows, key, fold, limit=limit, late=late, late_tag=late_tag
+        )
+    return WindowStage(context, name, windows, key, fold, limit=limit, late=late, late_tag=late_tag)
+
+
+class WindowStage:
+    """Folds each key within each window; yields `WindowResult`s when a trigger says so.
+
+    No record is kept, only what they come to. What is put out when event or wall time has passed
+    comes by end and start of the windows, then in the order in which the keys came. A record
+    that user code raises on leaves the windows as they were, provided that the fold's functions
+    change nothing themselves. Gearpump: `WindowOperator`, which buffers all records.
+
+    Args:
+        context: of the task; has the state.
+        name: for people.
+        windows: with trigger, accumulation and lateness.
+        key: None for one value over all records.
+        fold: what it does.
+        limit: results handed over at once.
+        late: what becomes of records that come too late even for the lateness that is allowed:
+            "restamp" gives them the time of the watermark, "side" sends them to a side output.
+        late_tag: of that side output.
+
+    Raises:
+        ConfigError: the windows need what the fold cannot do.
+    """
+
+    place = 0
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: Windows,
+        key: KeyFunction | None,
+        fold: Fold,
+        *,
+        limit: int,
+        late: WindowLate = "drop",
+        late_tag: str = LATE,
+    ) -> None:
+        self.name = name
+        self._context = context
+        self._key = key or _no_key
+        self._is_keyed = key is not None
+        self._limit = limit
+        self._lateness_ms = windows.allowed_lateness_ms
+        self._late = late
+        self._late_tag = late_tag
+        self._panes = _panes_of(windows, fold)
+        self._store: AlignedStore | KeyStore | None = None
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Take the records; yield what they make fire."""
+        key_of, add = self._key, self._panes.add
+        now_ms = self._context.now_ms()
+        out: list[Fired] = []
+        for record, time_ms in zip(values, timestamps, strict=True):
+            try:
+                key = key_of(record)
+                if type(key) is not str:
+                    key = one_nan(key)
+                fired = add(key, record, time_ms, now_ms)
+                if fired is None:
+                    fired = self._take_late(key, record, time_ms, now_ms)
+            except USER_ERRORS as error:
+                self._reject(error, record, time_ms)
+                continue
+            if fired:
+                out += fired
+                if len(out) >= self._limit:
+                    yield _columns(out)
+                    out = []
+        if out:
+            yield _columns(out)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield what closes, and what triggers want to put out by now."""
+        return self._advance(watermark_ms, self._context.now_ms())
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Yield what has waited for wall time."""
+        return self._advance(MIN_MS, now_ms)
+
+    def snapshot(self) -> list[int]:
+        """Return how far the windows are, and what lateness they allow, if any.
+
+        What has changed in them, keyed state has.
+        """
+        self._kept().tell()
+        lateness_ms = self._lateness_ms
+        return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
+
+    def restore(self, state: list[int] | None) -> None:
+        """Go on from there, and from what keyed state has."""
+        clock_ms, *_ = state or (MIN_MS,)
+        bulk = step_bulk(
+            self._context, "panes", self.place, operator=self.name, is_keyed=self._is_keyed
+        )
+        if isinstance(self._panes, AlignedPanes):
+            self._panes.restore(clock_ms, bulk.restored())
+            self._store = AlignedStore(self._panes, bulk)
+        else:
+            self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
+            self._store = KeyStore(self._panes, bulk)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that is in no result, of windows that have still to close."""
+        return self._panes.hold_ms
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When something waits for wall time."""
+        wake_ms = self._panes.wake_ms
+        return wake_ms if wake_ms < MAX_MS else None
+
+    def _advance(self, event_ms: int, now_ms: int) -> Iterator[Columns]:
+        fired = self._panes.advance(event_ms, now_ms)
+        try:
+            while portion := list(islice(fired, self._limit)):
+                yield _columns(portion)
+        except USER_ERRORS as error:  # No record is to blame for what makes results.
+            raise operator_error(self.name, error) from error
+        self._kept().tidy()
+
+    def _kept(self) -> AlignedStore | KeyStore:
+        assert self._store is not None, "restore comes first"
+        return self._store
+
+    def _take_late(
+        self, key: Any, record: Any, time_ms: int, now_ms: int
+    ) -> Sequence[Fired] | None:
+        self._context.counters.late_records += 1
+        if self._late == "side":
+            self._context.output(Message(Side(self._late_tag, record), time_ms))
+        elif self._late == "restamp":
+            return self._panes.add(key, record, self._panes.clock_ms, now_ms)
+        return None
+
+    def _reject(self, error: BaseException, record: Any, time_ms: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time_ms)
+        self._context.rejects.take(record, time_ms, blamed, place=self.place)
+
+
+def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:
+    if isinstance(windows, AlignedWindows):
+        return AlignedPanes(windows, fold)
+    if isinstance(windows, SessionWindows):
+        return SessionPanes(windows, fold)
+    if isinstance(windows, CountWindows):
+        return CountPanes(windows, fold)
+    raise ConfigError(
+        f"{windows!r} are no windows: take tumbling, sliding, session, count_window or "
+        "global_window"
+    )
+
+
+def _columns(fired: Sequence[Fired]) -> Columns:
+    rows, times = zip(*fired, strict=True)
+    return list(map(result_of, rows)), list(times)
+
+
+def _no_key(_: Any) -> None:
+    return None

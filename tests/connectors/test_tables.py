@@ -1,0 +1,146 @@
+"""Tables in memory, tables that are made, and collections with a schema."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.generator import generate
+from gearpy.connectors.memory import collection
+from gearpy.connectors.tables import generate_tables, table
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.data import Message
+from gearpy.messages.table import Table
+from gearpy.task.api import Source, SourceReader
+from gearpy.task.snapshots import decode_state, encode_state
+
+
+@dataclass
+class Reading:
+    """A row."""
+
+    at: int
+    value: float
+
+
+ROWS = [Reading(number * 7 % 23, number / 2) for number in range(40)]
+BATCH = pa.RecordBatch.from_pylist([vars(row) for row in ROWS])
+
+
+def batches(part: int) -> Iterator[Any]:
+    """Yield the rows in batches of different sizes."""
+    for start, length in ((0, 11), (11, 0), (11, 9), (20, 20)):
+        yield BATCH.slice(start + part, length)
+
+
+SOURCES: dict[str, Callable[[], Source]] = {
+    "table": lambda: table(BATCH, time="at", partitions=3, out_of_order="4ms"),
+    "rows": lambda: table(ROWS, time="at"),
+    "collection": lambda: collection(ROWS, schema=Reading, timestamp=lambda row: row.at),
+    "generate": lambda: generate(
+        lambda: ROWS, schema=Reading, timestamp=lambda row: row.at, limit=30, partitions=2
+    ),
+    "made": lambda: generate_tables(
+        batches, schema={"at": int | None, "value": float | None}, time="at", limit=31, partitions=2
+    ),
+}
+
+
+def read(reader: SourceReader, size: int) -> list[Message]:
+    """Return what is there; only tables."""
+    found: list[Message] = []
+    while not reader.finished and (batch := reader.read_batch(size)) is not None:
+        assert type(batch.values) is Table
+        assert len(batch) <= size
+        found += batch.messages()
+    return found
+
+
+@given(before=st.lists(st.integers(1, 15), max_size=4), size=st.integers(1, 50))
+@pytest.mark.parametrize("name", SOURCES)
+def test_goes_on_at_any_place(name: str, before: list[int], size: int) -> None:
+    """Property: what follows a snapshot is the same again."""
+    source = SOURCES[name]()
+    for partition in source.partitions():
+        reader = source.open(partition, None)
+        for each in before:
+            reader.read_batch(each)
+
+        again = source.open(partition, decode_state(encode_state(name, reader.snapshot())))
+
+        assert again.watermark_ms == reader.watermark_ms
+        assert read(again, size) == ([] if reader.finished else read(reader, size))
+        assert again.watermark_ms == reader.watermark_ms
+        assert again.progress[0] == reader.progress[0]
+
+
+@pytest.mark.parametrize(("name", "rows"), [("table", 40), ("rows", 40), ("made", 31)])
+def test_all_rows_are_given(name: str, rows: int) -> None:
+    """With their times, by the schema that the source tells."""
+    source = SOURCES[name]()
+    found = [each for part in source.partitions() for each in read(source.open(part, None), 7)]
+
+    assert source.schema is not None
+    assert source.schema.arrow.names == ["at", "value"]
+    assert len(found) == rows
+    assert all(message.timestamp == message.value["at"] for message in found)
+    assert source.replayable
+    assert source.bounded
+
+
+def test_rate_and_end_of_made_tables() -> None:
+    """Rows go as fast as they may; without a time they have that of the clock."""
+    source = generate_tables(
+        lambda: (BATCH.select(["value"]) for _ in count()), schema={"value": float | None}, rate=1
+    )
+    reader = source.open("00000", None)
+    first = reader.read_batch(100)
+
+    assert first is not None
+    assert len(first) == 1
+    assert reader.read_batch(100) is None
+    assert not reader.finished
+    assert not source.bounded
+    assert reader.watermark_ms == first.timestamps[0] > 0
+    reader.close()
+    ending = generate_tables(list, schema={"value": float}).open("00000", None)
+    assert ending.read_batch(1) is None
+    assert ending.finished
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: table("text"), "give a pyarrow.Table"),
+        (lambda: table([]), "no rows that would tell the columns"),
+        (lambda: table(BATCH, partitions=0), "partitions is 0"),
+        (lambda: table(BATCH, time="when"), "there are at, value"),
+        (lambda: table(BATCH, time="value"), "double has no event times"),
+        (lambda: table([{"t": None}], time="t"), "column 't'"),
+        (lambda: table(BATCH, schema={"value": int}), "table: column 'value' is double"),
+        (lambda: generate_tables(5, schema={}), "generate_tables: 5 is no function"),  # type: ignore[arg-type]
+        (lambda: generate_tables(list, schema={"n": int}, time="x"), "time='x' is no column"),
+    ],
+)
+def test_mistakes_are_told(make: Callable[[], Source], message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [({"n": 1}, "gave a dict"), (pa.RecordBatch.from_pydict({"m": [1]}), "there is no column 'n'")],
+)
+def test_what_is_made_has_to_fit(item: Any, message: str) -> None:
+    """The function is blamed."""
+    reader = generate_tables(lambda: [item], schema={"n": int}).open("00000", None)
+
+    with pytest.raises(OperatorError, match=message):
+        reader.read_batch(1)

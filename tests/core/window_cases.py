@@ -1,0 +1,216 @@
+"""Windows with triggers, and streams for them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
+from typing import Any, Final
+
+from gearpy.core.aligned_panes import AlignedPanes
+from gearpy.core.count_panes import CountPanes
+from gearpy.core.session_panes import SessionPanes
+from gearpy.core.trigger import (
+    AT_CLOSE,
+    Trigger,
+    after_count,
+    after_watermark,
+    all_of,
+    any_of,
+    every,
+)
+from gearpy.core.window import (
+    Accumulation,
+    AlignedWindows,
+    CountWindows,
+    GlobalWindows,
+    SessionWindows,
+    SlidingWindows,
+    TumblingWindows,
+    WindowClock,
+    Windows,
+)
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS
+from gearpy.wire.payload import decode_value, encode_value
+from tests.core.window_oracle import Oracle
+
+__all__ = [
+    "FOLDS",
+    "KINDS",
+    "TRIGGERS",
+    "AFold",
+    "Panes",
+    "check_stream",
+    "panes_of",
+    "random_steps",
+    "variants_of",
+]
+
+ACCUMULATIONS: Final[tuple[Accumulation, ...]] = ("discarding", "accumulating", "retracting")
+CLOCKS: Final[tuple[WindowClock, ...]] = ("event", "processing")
+
+Panes = AlignedPanes | SessionPanes | CountPanes
+
+KINDS: Final[dict[str, Windows]] = {
+    "tumbling": TumblingWindows(10),
+    "tumbling with an offset": TumblingWindows(7, 3),
+    "sliding": SlidingWindows(10, 5),
+    "sliding unevenly": SlidingWindows(10, 4, 1),
+    "global": GlobalWindows(),
+    "session": SessionWindows(5),
+    "count": CountWindows(3),
+}
+
+TRIGGERS: Final[dict[str, Trigger]] = {
+    "default": AT_CLOSE,
+    "early count": after_watermark(early=every(count=2)),
+    "early event": after_watermark(early=every(event=3)),
+    "early wall": after_watermark(early=every(3)),
+    "late count": after_watermark(late=every(count=2)),
+    "late event": after_watermark(late=every(event=6)),
+    "late wall": after_watermark(early=every(event=2), late=every(4)),
+    "any": after_watermark(early=any_of(every(count=3), every(event=4)), late=any_of(every(2))),
+    "all": after_watermark(early=all_of(every(count=2), every(event=2), every(2))),
+    "nested": any_of(all_of(every(count=2), every(3)), every(count=4)),
+    "after count": after_count(2),
+    "each": every(count=1),
+}
+
+
+@dataclass(frozen=True)
+class AFold:
+    """A fold that keeps the records, so that what comes of them tells which they were."""
+
+    first: Callable[..., Any]
+    add: Callable[..., Any]
+    merge: Callable[[Any, Any], Any] | None
+    result: Callable[[Any], Any] | None = None
+    timed: bool = False
+
+
+def _append(kept: list[Any], record: Any) -> list[Any]:
+    kept.append(record)
+    return kept
+
+
+def _extend(kept: list[Any], other: list[Any]) -> list[Any]:
+    kept.extend(other)
+    other.append("spoilt")  # Nobody may use it any more.
+    return kept
+
+
+FOLDS: Final[dict[str, AFold]] = {
+    "anew": AFold(
+        lambda record: (record,), lambda kept, record: (*kept, record), lambda a, b: a + b, list
+    ),
+    "in place": AFold(lambda record: [record], _append, _extend),
+    "timed": AFold(
+        lambda record, time: [(record, time)],
+        lambda kept, record, time: [*kept, (record, time)],
+        lambda a, b: a + b,
+        lambda kept: [record for record, _ in kept],
+        timed=True,
+    ),
+}
+
+
+def panes_of(windows: Windows, fold: AFold) -> Panes:
+    """Return what keeps the panes of windows."""
+    if isinstance(windows, SessionWindows):
+        return SessionPanes(windows, fold)
+    if isinstance(windows, CountWindows):
+        return CountPanes(windows, fold)
+    assert isinstance(windows, AlignedWindows)
+    return AlignedPanes(windows, fold)
+
+
+def variants_of(windows: Windows, trigger: Trigger) -> Iterator[Windows]:
+    """Yield windows with all that goes with them."""
+    for accumulation, lateness, clock in product(ACCUMULATIONS, (0, 4, 25), CLOCKS):
+        try:
+            yield replace(
+                windows,
+                trigger=trigger,
+                accumulation=accumulation,
+                allowed_lateness_ms=lateness,
+                clock=clock,
+            )
+        except ConfigError:
+            continue
+
+
+def restarted(panes: Panes, windows: Windows, fold: AFold) -> Panes:
+    """Return panes that go on from what others had, stored and read again, in any order."""
+    again = panes_of(windows, fold)
+    if isinstance(panes, AlignedPanes):
+        assert isinstance(again, AlignedPanes)
+        kept = [
+            (start, stored(dict(reversed(of.items()))))
+            for start, of in reversed(panes.panes.items())
+        ]
+        again.restore(panes.clock_ms, kept)
+    else:
+        assert not isinstance(again, AlignedPanes)
+        again.restore(panes.clock_ms, stored(dict(reversed(panes.panes.items()))))
+    return again
+
+
+def stored(value: Any) -> Any:
+    """Return what a restart finds."""
+    return decode_value(encode_value(value))
+
+
+def random_steps(seed: int, length: int = 40) -> list[tuple[Any, ...]]:
+    """Return a stream out of order: records, steps of time, and at last its end."""
+    rng = Random(seed)
+    steps: list[tuple[Any, ...]] = []
+    watermark, newest = -5, 0
+    for number in range(length):
+        newest += rng.choice((0, 0, 1, 1, 2, 3, 9))
+        if rng.random() < 0.7:
+            time = newest - rng.choice((0, 0, 1, 2, 5, 9, 14, 22))
+            steps.append(("record", rng.choice("aab"), number, time))
+        elif rng.random() < 0.7:
+            watermark = max(watermark, newest - rng.randrange(14))
+            steps.append(("watermark", watermark))
+        else:
+            steps.append(("wall",))
+        if rng.random() < 0.5:
+            steps.append(("pass", rng.randrange(4)))
+    return [*steps, ("watermark", MAX_MS)]
+
+
+def check_stream(
+    windows: Windows, fold: AFold, steps: list[tuple[Any, ...]], *, restarts: bool = False
+) -> None:
+    """Compare with the oracle, step by step."""
+    panes, oracle = panes_of(windows, fold), Oracle(windows)
+    now, event, seen = 1000, -(10**6), []
+    for step in steps:
+        if step[0] == "pass":
+            now += step[1]
+            continue
+        if step[0] == "record":
+            _, key, value, time = step
+            got, expected = panes.add(key, value, time, now), oracle.add(key, value, time, now)
+            assert (got is None) == (expected is None), f"late at {step}"
+        else:
+            event = max(event, step[1]) if step[0] == "watermark" else event
+            got, expected = list(panes.advance(event, now)), oracle.advance(event, now)
+        rows = [(key, list(value), *rest, time) for (key, value, *rest), time in got or ()]
+        assert _alike(rows, windows) == _alike(expected or [], windows), f"at {step}"
+        seen += [(row, list(of[0][1])) for row, of in zip(rows, got or (), strict=True)]
+        assert panes.hold_ms == oracle.hold, f"hold at {step}"
+        if restarts:
+            panes = restarted(panes, windows, fold)
+        elif got:
+            assert all(row[1] == value for row, value in seen), "a result has changed"
+    assert not panes.panes, "all is freed"
+    assert not any(isinstance(of, set) and of for of in panes.touched), "of windows, too"
+
+
+def _alike(rows: list[Any], windows: Windows) -> list[Any]:
+    """Return rows to compare: merged sessions have their records in another order."""
+    if isinstance(windows, SessionWindows):
+        return [(key, sorted(values), *rest) for key, values, *rest in rows]
+    return [tuple(row) for row in rows]

@@ -1,0 +1,74 @@
+"""The pages about the stream language leave nothing out."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.core import trigger, window
+from gearpy.dsl.keyed import KeyedStream
+from gearpy.dsl.stream import Stream
+from gearpy.dsl.windowed import WindowedStream
+from gearpy.task.late import SOURCE_LATE
+
+PAGES: Final = Path(__file__).parents[2] / "docs" / "operators"
+TEXT: Final = {page.stem: page.read_text(encoding="utf-8") for page in PAGES.glob("*.md")}
+EVERYTHING: Final = "\n".join(TEXT.values())
+
+STEPS: Final = sorted(
+    {
+        name
+        for kind in (Stream, KeyedStream, WindowedStream, gp.Windows)
+        for name in dir(kind)
+        if not name.startswith("_")
+    }
+    - {"trigger", "accumulation", "allowed_lateness_ms", "is_plain", "clock"}
+)
+FUNCTIONS: Final = sorted(
+    name for module in (window, trigger) for name in module.__all__ if name in gp.__all__
+)
+CONNECTORS: Final = sorted(
+    name
+    for name in gp.__all__
+    if getattr(getattr(gp, name), "__module__", "").startswith("gearpy.connectors")
+    and name[0].islower()
+)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_step_is_explained(name: str) -> None:
+    """A method of a stream is in the running text or a table of a page."""
+    assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", EVERYTHING)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_window_and_trigger_is_explained(name: str) -> None:
+    """So is what makes windows and triggers, and Gearpump's names."""
+    if name in {"CountWindows", "TumblingWindows", "Windows"}:  # Types, for annotations.
+        return
+    text = TEXT["windows"] + TEXT["triggers"]
+
+    assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", text)
+
+
+@pytest.mark.parametrize("name", gp.agg.__all__)
+def test_every_aggregate_is_explained(name: str) -> None:
+    """Users look `gp.agg` up on one page."""
+    if name in {"TOP_MAX", "Aggregate", "Kind", "add_up", "check_aggregates"}:  # No aggregates.
+        return
+    assert re.search(rf"^\| .*`{name}\(", TEXT["aggregates"], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_every_source_and_sink_is_explained(name: str) -> None:
+    """Each has a row that says what it promises."""
+    assert re.search(rf"^\| .*`gp\.{name}\b", TEXT["sources"], re.MULTILINE)
+
+
+def test_policies_for_late_records_are_explained() -> None:
+    """Each has a row."""
+    rows = re.findall(r"^\| (\w+) \|", TEXT["late"], re.MULTILINE)
+
+    assert set(SOURCE_LATE) <= set(rows)

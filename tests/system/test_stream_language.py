@@ -1,0 +1,70 @@
+"""Windows, joins, columns and coroutines whose results are there once, whatever fails.
+
+The program and its answer are those of ``bin/bench exactly-once --pipeline language``, which does
+it to processes.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.bench import numbered, stream_language
+from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
+from gearpy.cluster.artifacts import embed
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.load import load
+from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point, until
+
+RATE: Final = 600.0
+_END: Final = 200
+_POINTS: Final[tuple[Point, ...]] = ("prepared", "recovered")
+
+
+@pytest.mark.parametrize(("cut", "backend"), [("position", "heap"), ("event-time", "disk")])
+def test_windows_joins_and_columns_are_exact_whatever_fails(
+    tmp_path: Path, cut: str, backend: str
+) -> None:
+    """Panes, partners that wait, tables and records in flight come back as they were."""
+    plan = [(point, act) for act in ACTS for point in _POINTS]
+    config = load(env={}, overrides={"transport.secret-file": str(tmp_path / "secret")})
+    settings = {
+        **EPOCHS_OFTEN,
+        "checkpoint.interval-ms": "50",
+        "checkpoint.cut": cut,
+        "state.backend": backend,
+        "state.folder": str(tmp_path / "state"),
+    }
+    with LocalCluster(config, workers=2, slots=64) as cluster:
+        faults = Faults(plan, cluster._system)  # noqa: SLF001 - a client cannot stop actors
+        app = stream_language.language_app(tmp_path, rate=RATE, sink=faults.sink, step=faults.step)
+        running = cluster.client.submit(
+            "language", embed(app.build()), executors=EXECUTORS, config=settings
+        )
+        until(lambda: faults.are_over or running.summary().status == "failed")
+        end = Signs(tmp_path, tmp_path, stream_language.newest_number).end_after(RATE)
+        numbered.set_end(tmp_path, end)
+        summary = running.wait(120)
+
+    verdict = stream_language.check(tmp_path, end)
+    assert (summary.status, faults.done) == ("succeeded", plan)
+    assert verdict.is_exact, [str(verdict), *verdict.wrong]
+
+
+def test_the_checker_finds_what_is_there_again(tmp_path: Path) -> None:
+    """In each of the folders; of sessions a result that nothing takes back."""
+    numbered.set_end(tmp_path, _END)
+    gp.run(stream_language.language_app(tmp_path, rate=1e6))
+    before = stream_language.check(tmp_path, _END)
+
+    found = {}
+    for name in stream_language.OUTPUTS:
+        path = next(each for each in (tmp_path / name).glob("part-*"))
+        again = path.with_name(path.name.replace("part", "put", 1))
+        again.write_bytes(path.read_bytes())
+        found[name] = stream_language.check(tmp_path, _END)
+        again.unlink()
+
+    assert before.is_exact, [str(before), *before.wrong]
+    assert all(each.duplicated and not each.is_exact for each in found.values()), found
