@@ -1,6 +1,8 @@
 """Settings for all tests."""
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         file = item.path.relative_to(_HERE)
         group = "processes" if file.parts[0] in _PROCESSES else str(file)
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """Put back what a command that ran in this process has set: whether anybody logs, and what."""
+    logger = logging.getLogger("gearpy")
+    level, handlers, disabled = logger.level, list(logger.handlers), logging.root.manager.disable
+    yield
+    logger.setLevel(level)
+    logger.handlers = handlers
+    logging.disable(disabled)

@@ -24,7 +24,7 @@ from gearpy.testing.oracle.programs import (
     windowed_stream,
 )
 from gearpy.testing.oracle.streams import End, Idle, Promise, Records, Step, Tick
-from gearpy.testing.oracle.windows import Arrival, Firing, WindowReplay
+from gearpy.testing.oracle.windows import Arrival, Firing, WindowPlan, WindowReplay
 
 __all__ = ["SharedClock", "difference", "driven_join_problem", "driven_windows_problem"]
 
@@ -34,7 +34,10 @@ _BLUR_MS: Final = 1000
 
 
 class SharedClock:
-    """How far event time is behind several sources: the least that those promise that matter."""
+    """How far event time is behind several sources: the least that those promise that matter.
+
+    Where all that have not ended are idle, it is the most that they have promised.
+    """
 
     def __init__(self, sources: int) -> None:
         self.now_ms = MIN_MS
@@ -56,8 +59,8 @@ class SharedClock:
             case Tick():
                 pass
         known = [ms for at, ms in enumerate(self._promised) if at not in self._silent]
-        has_ended = min(self._promised) == MAX_MS
-        self.now_ms = max(self.now_ms, min(known, default=MAX_MS if has_ended else MIN_MS))
+        idle = [ms for ms in self._promised if ms < MAX_MS]
+        self.now_ms = max(self.now_ms, min(known, default=max(idle, default=MAX_MS)))
         return self.now_ms
 
 
@@ -216,6 +219,11 @@ def _wanted(program: WindowProgram, firing: Firing) -> Shown:
     return (plain(firing.key), value, *firing[2:])
 
 
+def _order(plan: WindowPlan, results: list[Shown]) -> list[Any]:
+    """Return what has an order: the keys that fire together in a sliding window have none."""
+    return [each[2:4] for each in results] if plan.kind == "sliding" else results
+
+
 def _step_problem(
     program: WindowProgram, step: Step, shown: list[Shown], wanted: list[Shown]
 ) -> str:
@@ -225,6 +233,6 @@ def _step_problem(
     # What settles takes some ms of wall time; so what waits for that is due in any order.
     is_blurred = plan.clock == "processing" and plan.kind == "session"
     is_blurred = is_blurred or isinstance(step, Tick)
-    if program.parallelism == 1 and not is_blurred and shown != wanted:
-        return f"in another order: {shown[:4]} and not {wanted[:4]}"
+    if program.parallelism == 1 and not is_blurred and _order(plan, shown) != _order(plan, wanted):
+        return f"in another order: {shown} and not {wanted}"
     return ""
