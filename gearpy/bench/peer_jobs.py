@@ -20,6 +20,7 @@ from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import from_overrides
 from gearpy.connectors.datasets import parquet
 from gearpy.connectors.files import files
+from gearpy.connectors.parquet import parquet_folder
 from gearpy.core import aggregates as agg
 from gearpy.core.window import global_window, tumbling
 from gearpy.dsl.application import StreamApp
@@ -33,7 +34,7 @@ __all__ = ["Figures", "PeerJob", "main", "run_job", "run_source"]
 #: What is submitted to executors that are processes; the rest is imported from here.
 _PROGRAM: Final = "from gearpy.bench.peer_jobs import main\n"
 
-JobKind: TypeAlias = Literal["words", "windows"]
+JobKind: TypeAlias = Literal["words", "windows", "stream"]
 #: Seconds, records and results of a run.
 Figures: TypeAlias = dict[str, float]
 
@@ -119,9 +120,22 @@ def _windows(job: PeerJob) -> StreamApp:
     return app
 
 
+def _stream(job: PeerJob) -> StreamApp:
+    app = StreamApp("stream")
+    source = parquet(*job.files, time="at", out_of_order="5s", partitions=job.executors)
+    rows = app.read(_Noted(source, job.folder), parallelism=job.executors)
+    windows = rows.key_by("key", parallelism=job.executors).window(tumbling("10s"))
+    totals = windows.aggregate(n=agg.count(), total=agg.sum("value"))
+    totals.write(_Totals(job.folder))
+    columns = totals.map(lambda result: {"start": result.start, "key": result.key, **result.value})
+    columns.write(parquet_folder(f"{job.folder}/results"))
+    return app
+
+
 _APPLICATIONS: Final[dict[JobKind, Callable[[PeerJob], StreamApp]]] = {
     "words": _words,
     "windows": _windows,
+    "stream": _stream,
 }
 
 
@@ -168,7 +182,7 @@ def _main() -> None:
     if what in {"rows", "columns"}:
         figures = run_source("rows" if what == "rows" else "columns", float(args[0]), int(args[1]))
     else:
-        kind: JobKind = "words" if what == "words" else "windows"
+        (kind,) = (each for each in _APPLICATIONS if each == what)
         figures = run_job(kind, args[1:], int(args[0]))
     sys.stdout.write(json.dumps({"gearpy": figures}) + "\n")
 

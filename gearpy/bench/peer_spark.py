@@ -1,21 +1,22 @@
 """The programs of `peers` for PySpark; run as a script by a Python that has it, without gearpy.
 
 ``peer_spark.py words FILES`` counts the words of files in three ways, all with a Python function;
-``peer_spark.py windows FOLDER`` sums and counts by key in windows of ten seconds, from Parquet.
+``peer_spark.py windows FOLDER`` sums and counts by key in windows of ten seconds, from Parquet, in
+a query over all there is; ``peer_spark.py stream FOLDER`` does so by Structured Streaming, out of
+order, into Parquet.
 Each runs once to warm up and then on the clock. Says seconds, records and results as JSON.
 """
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from operator import add
 from typing import Any, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
-
-# Is not there where gearpy is checked.
-from pyspark.sql import SparkSession  # type: ignore[import-not-found]
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 __all__ = ["main"]
@@ -54,13 +55,29 @@ def _windows(spark: SparkSession, files: list[str]) -> list[int]:
     return [row["n"] for row in counted.collect()]
 
 
+def _stream(spark: SparkSession, files: list[str]) -> list[int]:
+    (folder,) = files
+    events = spark.readStream.schema(spark.read.parquet(folder).schema).parquet(folder)
+    counted = (
+        events.withWatermark("at", "5 seconds")
+        .groupBy(f.window("at", "10 seconds"), "key")
+        .agg(f.sum("value").alias("total"), f.count("*").alias("n"))
+    )
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as out:
+        query = counted.writeStream.outputMode("append").format("parquet")
+        query = query.option("checkpointLocation", f"{out}/progress").trigger(availableNow=True)
+        query.start(f"{out}/results").awaitTermination()
+        return [row["n"] for row in spark.read.parquet(f"{out}/results").select("n").collect()]
+
+
 _JOBS: dict[str, dict[str, _Job]] = {
     "words": {
         "PySpark, RDD": _rdd,
         "PySpark, udf with Arrow": _udf,
         "PySpark, mapInArrow": _in_arrow,
     },
-    "windows": {"PySpark": _windows},
+    "windows": {"PySpark, a query over all": _windows},
+    "stream": {"PySpark, Structured Streaming": _stream},
 }
 
 

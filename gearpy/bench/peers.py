@@ -39,6 +39,10 @@ _VOCABULARY: Final = 5000
 _WORDS_OF_LINE: Final = 10
 _PORTION: Final = 1_000_000  # Records that are made at once.
 _PER_MS: Final = 100  # Records of one ms of event time.
+_STREAM_FILES: Final = 20  # As a job finds them that comes every now and then.
+_STREAM_PER_MS: Final = 10
+_DISORDER_MS: Final = 2000
+_SHOWN_LEAST: Final = 0.95
 _BEGIN_MS: Final = 1_767_225_600_000  # 2026-01-01.
 
 
@@ -79,6 +83,16 @@ class PeersOptions:
         for part, file in enumerate(files):
             if not file.exists():
                 _write_rows(file, self.rows // 2, self.keys, random.Random(part))
+        return files
+
+    def events_out_of_order(self) -> list[Path]:
+        """Return files with a third as many rows, out of order by two seconds."""
+        files = [self.folder / "stream" / f"part{part:02}.parquet" for part in range(_STREAM_FILES)]
+        files[0].parent.mkdir(exist_ok=True)
+        rows = self.rows // 3 // _STREAM_FILES
+        for part, file in enumerate(files):
+            if not file.exists():
+                _write_events(file, part * rows, rows, self.keys, random.Random(part))
         return files
 
 
@@ -213,6 +227,23 @@ def _parquet_spark(options: PeersOptions) -> dict[str, Figures]:
     return figures
 
 
+def _stream_ours(options: PeersOptions, executors: int) -> Figures:
+    files = options.events_out_of_order()
+    figures = _ours("stream", executors, *files)
+    _counted({"gearpy": figures}, options.rows // 3 // _STREAM_FILES * _STREAM_FILES)
+    return figures
+
+
+def _stream_spark(options: PeersOptions) -> dict[str, Figures]:
+    files = options.events_out_of_order()
+    figures = _peer(options, "spark", "stream", files[0].parent)
+    rows = options.rows // 3 // _STREAM_FILES * _STREAM_FILES
+    for each in figures.values():  # What has not closed at the end it keeps to itself.
+        assert _SHOWN_LEAST * rows < each["records"] <= rows, f"{each['records']} of {rows}"
+        each["records"] = rows
+    return figures
+
+
 COMPARISONS: Final = {
     "bytewax-words": Comparison(
         "word count, one executor, and Bytewax",
@@ -238,17 +269,23 @@ COMPARISONS: Final = {
         _windows_bytewax,
         60,
     ),
-    "spark-parquet": Comparison(
-        "windows over Parquet, one executor, and PySpark local[2], warm",
-        lambda options: _parquet_ours(options, 1),
-        _parquet_spark,
+    "spark-stream": Comparison(
+        "stream of Parquet files to Parquet, one executor, and PySpark local[2], warm",
+        lambda options: _stream_ours(options, 1),
+        _stream_spark,
         3,
     ),
-    "spark-parquet-2": Comparison(
-        "windows over Parquet, two executors, and PySpark local[2], warm",
+    "spark-stream-2": Comparison(
+        "stream of Parquet files to Parquet, two executors, and PySpark local[2], warm",
+        lambda options: _stream_ours(options, 2),
+        _stream_spark,
+        3,
+    ),
+    "spark-batch-2": Comparison(
+        "windows over Parquet, two executors, and a query of PySpark local[2], warm",
         lambda options: _parquet_ours(options, 2),
         _parquet_spark,
-        3,
+        1,
     ),
 }
 
@@ -285,4 +322,20 @@ def _write_rows(file: Path, count: int, keys: int, rng: random.Random) -> None:
             columns = [pa.array(times, pa.int64()).cast(schema.field("at").type)]
             columns += [users[:rows], prices[:rows]]
             writer.write_batch(pa.record_batch(columns, schema=schema))
+    unfinished.replace(file)
+
+
+def _write_events(file: Path, begin: int, count: int, keys: int, rng: random.Random) -> None:
+    """Write times out of order, keys and values, from the place in the stream where it begins."""
+    times = [
+        _BEGIN_MS + number // _STREAM_PER_MS - rng.randrange(_DISORDER_MS)
+        for number in range(begin, begin + count)
+    ]
+    columns = {
+        "at": pa.array(times, pa.timestamp("ms", "UTC")),
+        "key": pa.array([rng.randrange(keys) for _ in range(count)], pa.int64()),
+        "value": pa.array([rng.random() for _ in range(count)]),
+    }
+    unfinished = file.with_suffix(".new")
+    pq.write_table(pa.table(columns), unfinished)
     unfinished.replace(file)
