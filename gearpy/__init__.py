@@ -27,16 +27,20 @@ if TYPE_CHECKING:
     from gearpy.config.schema import Config
     from gearpy.connectors.console import console, stdout
     from gearpy.connectors.datasets import arrow, csv, jsonl, parquet
+    from gearpy.connectors.delta_table import delta_table
     from gearpy.connectors.epoch_writer import EpochOwner, EpochWriter
     from gearpy.connectors.files import files, jsonl_file, text_file
     from gearpy.connectors.folder_sinks import jsonl_folder
     from gearpy.connectors.generator import generate
+    from gearpy.connectors.hive_folder import hive_folder
     from gearpy.connectors.memory import collection, memory
     from gearpy.connectors.parquet import parquet_folder
     from gearpy.connectors.stdin import stdin
     from gearpy.connectors.table_folders import arrow_folder, csv_folder
     from gearpy.connectors.tables import generate_tables, table
     from gearpy.connectors.tcp import tcp_lines
+    from gearpy.connectors.window_log_sink import window_log_folder
+    from gearpy.connectors.window_log_source import window_log
     from gearpy.core import aggregates as agg
     from gearpy.core.aggregates import Aggregate
     from gearpy.core.monoid_state import NonWindowState, PersistentState
@@ -193,11 +197,13 @@ __all__ = [
     "count_window",
     "csv",
     "csv_folder",
+    "delta_table",
     "every",
     "files",
     "generate",
     "generate_tables",
     "global_window",
+    "hive_folder",
     "jsonl",
     "jsonl_file",
     "jsonl_folder",
@@ -215,6 +221,8 @@ __all__ = [
     "tcp_lines",
     "text_file",
     "tumbling",
+    "window_log",
+    "window_log_folder",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -224,16 +232,20 @@ _HOMES = {
     "gearpy.config.schema": ("Config",),
     "gearpy.connectors.console": ("console", "stdout"),
     "gearpy.connectors.datasets": ("arrow", "csv", "jsonl", "parquet"),
+    "gearpy.connectors.delta_table": ("delta_table",),
     "gearpy.connectors.epoch_writer": ("EpochOwner", "EpochWriter"),
     "gearpy.connectors.files": ("files", "jsonl_file", "text_file"),
     "gearpy.connectors.folder_sinks": ("jsonl_folder",),
     "gearpy.connectors.generator": ("generate",),
+    "gearpy.connectors.hive_folder": ("hive_folder",),
     "gearpy.connectors.memory": ("collection", "memory"),
     "gearpy.connectors.parquet": ("parquet_folder",),
     "gearpy.connectors.stdin": ("stdin",),
     "gearpy.connectors.table_folders": ("arrow_folder", "csv_folder"),
     "gearpy.connectors.tables": ("generate_tables", "table"),
     "gearpy.connectors.tcp": ("tcp_lines",),
+    "gearpy.connectors.window_log_sink": ("window_log_folder",),
+    "gearpy.connectors.window_log_source": ("window_log",),
     "gearpy.core.aggregates": ("Aggregate",),
     "gearpy.core.monoid_state": ("NonWindowState", "PersistentState"),
     "gearpy.core.monoids": (

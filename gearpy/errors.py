@@ -15,6 +15,8 @@
     ├── LogDamaged                  a log was changed by something else; names the place
     ├── LogSuperseded               a later launch has opened the coordinator log; we may not append
     ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
+    ├── WindowLogDamaged            a file of a window log is missing, or not what was written
+    ├── WindowLogGap                a reader wants batches that a window log no longer has
     ├── MailboxFull                 a bounded mailbox refused a message
     ├── ActorStopped                asked an actor that has stopped, or stopped before it answered
     └── AskTimeout                  no answer in time; the question may still be handled
@@ -43,6 +45,8 @@ __all__ = [
     "ProtocolError",
     "SnapshotDamaged",
     "SubmitRefused",
+    "WindowLogDamaged",
+    "WindowLogGap",
 ]
 
 
@@ -168,6 +172,31 @@ class SnapshotDamaged(GearpyError):
         super().__init__(f"snapshot {location}: {reason}")
         self.location = location
         self.reason = reason
+
+
+class WindowLogDamaged(GearpyError):
+    """A file of a window log is missing, or is not what was written."""
+
+    def __init__(self, *, file: str, reason: str) -> None:
+        super().__init__(f"window log file {file}: {reason}")
+        self.file = file
+        self.reason = reason
+
+
+class WindowLogGap(GearpyError):
+    """A reader wants batches that a window log no longer has: purged, or past their retention.
+
+    ``kept`` is the first batch at or behind the wanted one that is there.
+    """
+
+    def __init__(self, *, lane: str, wanted: int, kept: int) -> None:
+        super().__init__(
+            f"window log: lane {lane} has no batch {wanted} any more, the next one kept is {kept}: "
+            "pass over what is gone (failOnDataLoss=false), or begin with a new reader"
+        )
+        self.lane = lane
+        self.wanted = wanted
+        self.kept = kept
 
 
 class MailboxFull(GearpyError):

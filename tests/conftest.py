@@ -24,8 +24,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests one process runs where several share the work: those of a file, at least."""
     for item in items:
         file = item.path.relative_to(_HERE)
-        group = "processes" if file.parts[0] in _PROCESSES else str(file)
-        item.add_marker(pytest.mark.xdist_group(group))
+        folder = file.parts[0]
+        # A JVM takes seconds to start and much memory: tests with Spark share one process and one.
+        group = "spark" if folder == "spark" else str(file)
+        item.add_marker(pytest.mark.xdist_group("processes" if folder in _PROCESSES else group))
 
 
 @pytest.fixture(autouse=True)

@@ -97,11 +97,13 @@ PUBLIC: Final = [
     "count_window",
     "csv",
     "csv_folder",
+    "delta_table",
     "every",
     "files",
     "generate",
     "generate_tables",
     "global_window",
+    "hive_folder",
     "jsonl",
     "jsonl_file",
     "jsonl_folder",
@@ -119,6 +121,8 @@ PUBLIC: Final = [
     "tcp_lines",
     "text_file",
     "tumbling",
+    "window_log",
+    "window_log_folder",
 ]
 
 #: Plain numbers, which have no docstring of their own.

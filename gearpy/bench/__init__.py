@@ -16,5 +16,9 @@
 - `stream_language`: numbered records through windows, joins and columns, and their answer.
 - `peers`: the same programs on gearpy and on other stream processors, in turns; `peer_jobs`,
   `peer_bytewax` and `peer_spark` are these programs.
+- `spark`: how fast windows get to Spark; `spark_start`: how soon a session is there.
+- `spark_crash`: windows on their way to Spark's tables, while executors and JVMs are killed;
+  `spark_plan`: who is killed when, and the report; `spark_program`, `spark_reader`: the program,
+  and a job of Spark; `spark_signs`: what files tell.
 - `measure`: percentiles, memory.
 """

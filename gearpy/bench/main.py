@@ -1,7 +1,9 @@
 """The command `bin/bench`."""
 
 import os
+import random
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -26,6 +28,16 @@ from gearpy.bench.sessions import measure_sessions
 from gearpy.bench.simulate import run_seeds
 from gearpy.bench.slow_sink import measure_slow_sink
 from gearpy.bench.sol import run_sol
+from gearpy.bench.spark import (
+    WAYS,
+    Figure,
+    measure_handoff,
+    measure_many,
+    measure_spark_start,
+    measure_writer,
+)
+from gearpy.bench.spark_crash import run_spark_crash
+from gearpy.bench.spark_plan import plan_of
 from gearpy.bench.start import measure_start
 from gearpy.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
 
@@ -33,6 +45,8 @@ __all__ = ["main"]
 
 #: Where the environment with other stream processors is, unless it is said.
 _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
+#: Runs with hundreds of windows that wait for Spark, at most.
+_RUNS_MANY: Final = 5
 
 _app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
@@ -255,6 +269,79 @@ def peers(
                 f"{median(turn.ratio for turn in turns):6.2f} (aim {comparison.aim:g}) "
                 f"{comparison.name}: medians {ours:,.0f}/s, {best} {rate:,.0f}/s"
             )
+
+
+@_app.command()
+def spark(
+    runs: Annotated[int, typer.Option(help="of each kind")] = 5,
+    only: Annotated[str, typer.Option(help="log, handoff, many, start; or all")] = "all",
+) -> None:
+    """Windows on their way to Spark: rates of the log, the hand-off, and the start of a session."""
+    typer.echo(f"{'':58} {'median':>12} {'':8} {'from least to most':>26} {'aim':>18} {'ratio':>6}")
+    with TemporaryDirectory(prefix="gearpy-spark-") as name:
+        folder = Path(name)
+        if only in {"start", "all"}:
+            for figure in measure_spark_start(runs=runs):
+                typer.echo(figure)
+        if only in {"log", "all"}:
+            for figure in measure_writer(folder, runs=runs):
+                typer.echo(figure)
+        if only in {"handoff", "many", "all"}:
+            for figure in _handoffs(folder, runs=runs, only=only):
+                typer.echo(figure)
+
+
+def _handoffs(folder: Path, *, runs: int, only: str) -> Iterator[Figure]:
+    """Yield what needs a session, on one as `gearpy.spark.session` makes it."""
+    from gearpy.spark import session, stop  # noqa: PLC0415 - needs Spark
+
+    connected = session("bench", master="local[2]")
+    try:
+        for way in WAYS if only != "many" else ():
+            yield from measure_handoff(connected, way, folder / way, runs=runs)
+        if only != "handoff":
+            yield from measure_many(connected, folder, runs=min(runs, _RUNS_MANY))
+    finally:
+        stop()
+
+
+@_app.command()
+def spark_crash(
+    *,
+    faults: Annotated[int, typer.Option(help="executors to kill; a fifth of it others")] = 100,
+    jvm_faults: Annotated[int, typer.Option(help="JVMs to kill")] = 30,
+    seed: Annotated[int, typer.Option(help="decides whom, and when")] = 1,
+    minutes: Annotated[float, typer.Option(help="go on with it for at least so long")] = 0,
+    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
+    archive: Annotated[
+        bool, typer.Option(help="let Spark start from an archive of classes, made before")
+    ] = True,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Kill executors and JVMs while windows go to Spark; every table must have each window once."""
+    if archive:
+        from gearpy.spark import make_archive  # noqa: PLC0415 - needs Spark
+
+        make_archive()
+    with TemporaryDirectory(prefix="gearpy-spark-crash-") as temporary:
+        report = run_spark_crash(
+            folder or Path(temporary),
+            plan_of(faults, jvm_faults, random.Random(seed)),
+            seed=seed,
+            minutes=minutes,
+            archive=archive,
+            rate=rate,
+            settings=dict(each.split("=", 1) for each in sets or ()),
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if report.is_good else 1)
 
 
 _EPOCHS: Final = {

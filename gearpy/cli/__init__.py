@@ -12,11 +12,14 @@
 - `plan`: how a program will run, and what becomes of its state in another one; `plan_text`,
   `plan_graph`, `plan_svg` print it, `plan_layout` is for the last. `plan_commands` has the
   arguments of ``gear plan``.
+- `verify`: the answers of a program here and as a query of Spark; `verify_commands` has the
+  arguments of ``gear verify``.
 - `certs`: makes certificates; `certs_commands` has the arguments of ``gear certs``.
 - `checkpoint`, `checkpoint_edit`: what is stored of applications, and changes of it;
   `checkpoint_commands` has the arguments of ``gear checkpoint``.
 - `coordinator_log`: prints the log and appends to it; `log_commands` has the arguments of
   ``gear log``; `stored` finds applications without a cluster.
+- `windows`: what is in window logs; `windows_commands` has the arguments of ``gear windows``.
 - `local`: a whole cluster in this process; `master`, `worker`: its daemons, whose arguments are in
   `daemon_commands`.
 - `output`: errors, tables and JSON, as people and programs read them; `text`: numbers and times.

@@ -19,6 +19,7 @@ from gearpy.messages.cluster import (
     Failure,
     ProcessorSummary,
 )
+from gearpy.messages.consumers import ConsumerSummary
 
 __all__ = ["describe_application"]
 
@@ -34,6 +35,7 @@ _PROCESSOR: Final = (
     "#skipped",
     "#quar.",
 )
+_CONSUMER: Final = ("sink", "consumer", "#batch", "#rows", "#rows/s", "#waiting", "since")
 _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
 
 
@@ -121,6 +123,11 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
         print()
         table("epochs", _EPOCHS, [_epochs_row(each) for each in detail.epochs])
         print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+    if detail.consumers:
+        print()
+        table("consumers", _CONSUMER, [_consumer_row(each) for each in detail.consumers])
+        troubles = [each.report for each in detail.consumers if each.report.trouble]
+        print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
     if detail.guarantees:
         print()
         print("guarantees")
@@ -156,6 +163,19 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
         text.count(processor.late_records),
         text.count(processor.skipped_records),
         text.count(processor.quarantined_records),
+    ]
+
+
+def _consumer_row(consumer: ConsumerSummary) -> list[str]:
+    report = consumer.report
+    return [
+        text.printable(consumer.sink),
+        text.printable(report.name),
+        text.count(report.batch_id),
+        text.count(report.rows),
+        text.count(round(report.rows_per_s)),
+        text.count(report.waiting_rows),
+        text.moment(report.waiting_since_ms),
     ]
 
 

@@ -29,6 +29,8 @@ from gearpy.cli.options import (
 from gearpy.cli.plan_commands import add_plan
 from gearpy.cli.quarantine_commands import quarantine_commands
 from gearpy.cli.signals import end_at_signals
+from gearpy.cli.verify_commands import add_verify
+from gearpy.cli.windows_commands import windows_commands
 
 __all__ = ["app", "main"]
 
@@ -47,6 +49,7 @@ app.add_typer(_worker_commands, name="worker")
 app.add_typer(quarantine_commands, name="quarantine")
 app.add_typer(checkpoint_commands, name="checkpoint")
 app.add_typer(log_commands, name="log")
+app.add_typer(windows_commands, name="windows")
 app.add_typer(_config_commands, name="config")
 add_daemons(app, _worker_commands)
 app.add_typer(certs_commands, name="certs")
@@ -213,6 +216,7 @@ def info(
 
 app.command(epilog=HELP, help="Stop an application of a cluster.")(kill)
 add_plan(app)
+add_verify(app)
 
 
 @app.command(epilog=HELP)

@@ -1,5 +1,6 @@
-"""Tells what holds the clock of an application back."""
+"""Tells what holds the clock of an application back, and who does not take what it has shown."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
@@ -7,9 +8,11 @@ from typing import Final
 from gearpy.cli import text
 from gearpy.cli.output import print_json, table
 from gearpy.cluster.client import ClusterClient
+from gearpy.core.consumers import stalled
 from gearpy.messages.cluster import ClockHolderSummary
+from gearpy.messages.consumers import ConsumerSummary
 
-__all__ = ["advice_on", "culprit_of", "explain_clock"]
+__all__ = ["advice_on", "consumer_advice", "culprit_of", "explain_clock"]
 
 #: What to do about each thing that a task may wait for; `core.clock.WaitsFor` has them all.
 _ADVICE: Final = {
@@ -34,7 +37,9 @@ def explain_clock(client: ClusterClient, ref: str, *, as_json: bool) -> None:
         GearpyError: there is no such application that runs.
     """
     app_id = client.find(ref)
-    summary, chain = client.application(app_id), client.why(app_id)
+    summary, detail = client.application(app_id), client.describe(app_id)
+    chain, now_ms = detail.why, time.time_ns() // 1_000_000
+    stuck = stalled(detail.consumers, now_ms)
     culprit = culprit_of(chain)
     if as_json:
         print_json(
@@ -45,6 +50,8 @@ def explain_clock(client: ClusterClient, ref: str, *, as_json: bool) -> None:
                 "chain": [asdict(each) for each in chain],
                 "culprit": culprit.task if culprit else None,
                 "advice": advice_on(chain),
+                "consumers": [asdict(each) for each in detail.consumers],
+                "stalled_consumers": [consumer_advice(each, now_ms) for each in stuck],
             }
         )
         return
@@ -55,6 +62,20 @@ def explain_clock(client: ClusterClient, ref: str, *, as_json: bool) -> None:
         table(f"what holds the clock of application {app_id} ({name})", columns, rows)
         print()
     print(text.printable(advice_on(chain)))
+    for each in stuck:
+        print(text.printable(consumer_advice(each, now_ms)))
+
+
+def consumer_advice(consumer: ConsumerSummary, now_ms: int) -> str:
+    """Return who does not take what a sink has shown, and what to do about it, as a sentence."""
+    report = consumer.report
+    waited = text.duration(now_ms - report.waiting_since_ms)
+    taken = f"after batch {report.batch_id}" if report.batch_id else "so far"
+    why = report.trouble or "it says nothing: see whether it still runs, and how slow it is"
+    return (
+        f"{report.name}, which reads {consumer.sink} (task {consumer.task}), has taken nothing for "
+        f"{waited} {taken}; {report.waiting_rows:,} rows wait for it: {why}"
+    )
 
 
 def culprit_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gearpy.core.clock import ClockHolder
+from gearpy.core.consumers import consumers_of
 from gearpy.core.region import Region
 from gearpy.core.task_manager import TaskManager
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
@@ -65,6 +66,7 @@ def detail_of(
         why=tuple(map(_holder, manager.clock.why())),
         guarantees=guarantees,
         epochs=tuple(_epochs(manager.regions, fallbacks, stored_ms)),
+        consumers=tuple(consumers_of(manager.dag, manager.reports)),
     )
 
 

@@ -56,6 +56,7 @@ def task_limits(config: Config) -> TaskLimits:
         idle_poll_ms=config.source.idle_poll_ms,
         held_records_max=config.checkpoint.held_max_records,
         columnar_batch_records=config.streaming.columnar_batch_records,
+        spark=config.spark,
     )
 
 

@@ -3,7 +3,7 @@
 - `schema`: frozen dataclasses, one field for each key with its default, unit, bounds and reason.
   Start here to learn what can be set, or to add a key.
 - `daemons`: the keys of masters, workers and what they start, `connections`: of what
-  is between them.
+  is between them, `spark`: of the hand-off to Spark.
 - `setting`: what is known about one key, and how dataclass fields become keys.
 - `load`: files, environment and flags into a `Config`; all mistakes are reported together.
 - `render`: a `Config` as a commented file; ``conf/gear.toml`` is what it makes of the defaults.

@@ -30,6 +30,7 @@ from gearpy.config.setting import (
     settings_in,
     values_in,
 )
+from gearpy.config.spark import SparkConfig
 from gearpy.errors import ConfigError
 
 __all__ = [
@@ -382,6 +383,7 @@ class Config:
     artifact: ArtifactConfig = section("artifact", ArtifactConfig())
     checkpoint: CheckpointConfig = section("checkpoint", CheckpointConfig())
     state: StateConfig = section("state", StateConfig())
+    spark: SparkConfig = section("spark", SparkConfig())
     log: LogConfig = section("log", LogConfig())
     application: ApplicationConfig = section("application", ApplicationConfig())
     streaming: StreamingConfig = section("streaming", StreamingConfig())

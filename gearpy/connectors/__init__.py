@@ -8,7 +8,10 @@
 - `tcp`, `stdin`: lines that come once.
 - `folder_sinks`, `parquet`, `table_folders`: folders of JSON lines, Parquet, CSV or Arrow files,
   exactly once.
+- `window_log_sink`: a log of finished windows for Spark and others, exactly once.
+- `hive_folder`: Parquet files in partitions, exactly once; `delta_table`: a Delta table.
 - `epoch_writer`: a writer to subclass, for exactly once into a database.
+- `window_log_source`: reads what Spark, or another application, has written into a window log.
 - `console`: lines and tables on standard output.
 
 Behind them:
@@ -25,6 +28,10 @@ Behind them:
 - `column_parts`: from records or tables to the columns of a file.
 - `arrow_columns`: from records to Arrow columns.
 - `columns`: from records to the rows of a table.
+- `partition_rows`: from records to files of partitions; `table_partitions` cuts rows into those,
+  and `partition_files` are their files.
+- `delta_writer`: the writing half of a Delta table; `delta_log` is its log, `delta_files` its
+  files.
 
 Start with `memory`. May be imported by dsl, cluster and above; uses the task layer below.
 """

@@ -34,6 +34,10 @@ State of one task, after Gearpump:
 - `monoids`: values that add up; `monoid_state`: state that tells epochs apart; `window_state`: the
   same over a sliding window; `checkpoint_manager`: checkpoints by event time.
 
+Window logs:
+- `window_log`: which files to read next, hide, compact and remove; `lane_owner`: who may write.
+- `lanes`: several lanes read as one stream: whose turn it is, what can be promised.
+
 One application:
 - `placement`: which executor gets which task.
 - `task_manager`: what starts, what restarts after a failure, and the end; `decisions`: what it can
@@ -48,7 +52,8 @@ One application:
 - `coordinator_log`: what app masters must know of each other, as messages and views;
   `coordinator_segments`: who may append, in steps; `coordinator_codec`: its files as bytes.
 - `clock`: the application clock, stalls, and what holds it (`lazy_min` makes it cheap).
-- `progress`: how far the application is.
+- `progress`: how far the application is. `consumers`: who takes what its sinks have shown;
+  `handoff`: what one of them gets next, and when it has to be waited for.
 - `restart`: how often something may fail, and when it is tried again.
 
 The cluster:
@@ -57,6 +62,10 @@ The cluster:
 - `app_masters`: which of them run, are launched again, or given up.
 - `checkpoint_names`: the cluster's id, where applications store, what they begin with.
 - `scheduling`: requests for slots and who is served first; `slots`: who has those of a worker.
+
+Tables in partitions:
+- `partition_paths`: folders that stand for the values of columns.
+- `table_commits`: exactly once into a table that changes by transactions.
 
 Start with `dag`, then `flow`, then `clock`.
 """

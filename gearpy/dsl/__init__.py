@@ -15,6 +15,8 @@ What comes of it:
 - `operator_ids`: ids that steps keep while a program changes; `kept`: what a step keeps over
   restarts, as text. `step_specs`: what there is to tell of each step. `describe`: the plan that
   runs, as data.
+- `linear`: the plan from a source to a sink, for a query of Spark; `rewired`: the program with
+  other sources, and sinks that gather. Both need Spark to be installed.
 
 Start with `application.StreamApp`. May be imported by entry points only; uses the task layer below.
 """

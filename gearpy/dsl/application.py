@@ -1,6 +1,9 @@
 """An application in the stream language: what has streams."""
 
-from typing import Any, Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from gearpy.core.times import Duration
 from gearpy.dsl.lower import lower
@@ -22,10 +25,20 @@ from gearpy.task.application import StreamApplication
 from gearpy.task.late import SOURCE_LATE, SourceLate, check_late
 from gearpy.task.source_task import WHEN_IDLE, WhenIdle
 
-__all__ = ["StreamApp"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["StreamApp", "written_as"]
 
 #: Steps that write, or may do so in the user's code, though they give records, too.
 _EFFECTS: Final = (WriteNode, LogNode, ProcessNode, AsyncNode, BatchNode)
+#: What applications were built of, for who wants to see the steps as they were written.
+_written: Final[WeakKeyDictionary[StreamApplication, StreamApp]] = WeakKeyDictionary()
+
+
+def written_as(application: StreamApplication) -> StreamApp | None:
+    """Return what an application was built of in this process; None if it is a graph by hand."""
+    return _written.get(application)
 
 
 class StreamApp:
@@ -128,7 +141,32 @@ class StreamApp:
             mistakes=self._program.mistakes,
         )
         application.of_no_use = self._of_no_use()
+        _written[application] = self
         return application
+
+    def to_spark_frame(self, spark: SparkSession, *, sink: str | int | None = None) -> DataFrame:
+        """Return what goes to a sink as a Spark query over all records of the source.
+
+        It has the columns that a window log of the stream has: the window, the key, the value and
+        how it fired, or the fields of records and their ``event_time``. Types are those of the
+        first records, for which a part of the query runs at once.
+
+        Only programs that go straight from one bounded source to the sink have one: by functions
+        over records or batches, and windows of event time with aggregates. Spark's workers read
+        the source, so they must see the same files; the program's functions are sent to them.
+
+        Args:
+            spark: a session, such as `gearpy.spark.session()` gives; of Spark Connect, too.
+            sink: name of the step that writes, or its number; not needed if there is only one.
+
+        Raises:
+            ConfigError: a step is not among these; names it, and says why. Or there is no record
+                to tell the columns.
+        """
+        from gearpy.dsl.linear import linear_plan  # noqa: PLC0415 - only who has Spark needs it
+        from gearpy.spark.frame_table import spark_table  # noqa: PLC0415 - the same
+
+        return spark_table(spark, linear_plan(self.name, self.plan, sink))
 
     def _of_no_use(self) -> str:
         """Return what to tell who would run it, if nothing comes of all the steps."""

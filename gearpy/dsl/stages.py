@@ -36,7 +36,7 @@ from gearpy.task.late import LATE
 from gearpy.task.operators import Stage, StagesOfSteps
 from gearpy.task.row_aggregate import RunningAggregate, fold_of, fold_of_one
 from gearpy.task.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.sink_stage import SinkStage
+from gearpy.task.sink_stage import sink_stage
 from gearpy.task.stateful import KeyedStage
 from gearpy.task.stateless import BranchStage, LogStage
 from gearpy.task.table_stages import MapBatchesStage, RowsStage, TableStage
@@ -189,5 +189,5 @@ _MAKERS: dict[type[Node], Callable[[Any, Sides, TaskContext], Stage]] = {
         context, step.name, _key_of(step), step.function
     ),
     TableNode: lambda step, _, context: TableStage(context, step.name, step.schema),
-    WriteNode: lambda step, _, context: SinkStage(context, step.sink, step.name),
+    WriteNode: lambda step, _, context: sink_stage(context, step.sink, step.name),
 }

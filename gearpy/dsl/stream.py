@@ -536,6 +536,42 @@ class Stream(Asynchronous[T]):
         )
         self._program.add(node)
 
+    def to_spark(
+        self,
+        function: Callable[[Any, Any], object],
+        path: str,
+        *,
+        spark: Any = None,
+        name: str = "spark",
+        **options: Any,
+    ) -> None:
+        """Call a function with the records as a frame of Spark, whenever an epoch has brought some.
+
+        ``function(df, batch)`` runs on Spark's driver, in the process of the task, in a thread of
+        its own: with all that has come since its last call, and never with one window at a time.
+        Each record is in one batch. A batch may come again after a failure, with the same number,
+        key and rows: `gearpy.spark.overwrite(df, table, batch)` is a write that may be repeated.
+
+        Args:
+            function: gets a ``pyspark.sql.DataFrame`` and a `gearpy.spark.SparkBatch`.
+            path: of the window log that keeps the records, a folder or URL; see
+                `gearpy.window_log_folder`. If Spark runs elsewhere, it must see the same.
+            spark: nothing: a session on this machine. Or the URL of a master or of a Spark Connect
+                server, or a function that returns a session. A session itself cannot be had again
+                when it ends, nor taken to another process.
+            name: what was handed over is known by it: keep it.
+            options: of `gearpy.window_log_folder`; ``retain`` is "7d", and at least until the call.
+
+        Raises:
+            ConfigError: Spark is not installed, or an argument is wrong.
+        """
+        from gearpy.spark.sink import SparkSink  # noqa: PLC0415 - imports pyspark
+
+        check_function("to_spark", function, of="a frame and a batch", takes=2)
+        sink = SparkSink(function, path, spark=spark, name=name, **options)
+        write = WriteNode(name=sink.description, inputs=(self._node,), sink=sink, parallelism=1)
+        self._program.add(write)
+
     if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:

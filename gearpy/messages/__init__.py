@@ -4,6 +4,7 @@
 - `table`: the records of a batch as columns.
 - `app`: app master and executors.
 - `cluster`: client, master and workers; `client`: what else a client may ask.
+- `consumers`: who takes what sinks have shown, as part of reports.
 - `node`: process to process, beneath all others.
 
 Everything in `app`, `client`, `cluster` and `node` is a frozen dataclass of plain values,

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from gearpy.ids import MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.consumers import ConsumerReport
 
 __all__ = [
     "AbortEpoch",
@@ -176,7 +177,7 @@ class TaskClock:
     ``watermark_ms`` is what the task promises downstream. Counts are since the task's start.
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
     ``newest_ms`` is the newest event time that a source has read, ``span_ms`` how far that has been
-    ahead of what it promised at most.
+    ahead of what it promised at most. ``consumers`` take what a sink of the task has shown.
     """
 
     task_id: TaskId
@@ -193,6 +194,7 @@ class TaskClock:
     total: int = 0
     newest_ms: int = MIN_MS
     span_ms: int = 0
+    consumers: tuple[ConsumerReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

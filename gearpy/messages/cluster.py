@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.messages.consumers import ConsumerSummary
 
 __all__ = [
     "CLIENT_MESSAGES",
@@ -223,6 +224,7 @@ class ApplicationDetail:
     why: tuple[ClockHolderSummary, ...] = ()
     guarantees: tuple[str, ...] = ()
     epochs: tuple[EpochsSummary, ...] = ()
+    consumers: tuple[ConsumerSummary, ...] = ()
 
 
 # -- client -> master ----------------------------------------------------------------------

@@ -12,8 +12,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from gearpy.config.spark import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
+from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch, Message
 from gearpy.state.keyed import KeyedState
 from gearpy.state.timers import KeyTimer
@@ -30,7 +32,9 @@ __all__ = [
     "FINISHED",
     "Batch",
     "Message",
+    "PacedWriter",
     "Sink",
+    "SinkContext",
     "SinkWriter",
     "Source",
     "SourceReader",
@@ -54,6 +58,7 @@ class TaskLimits:
     idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
     held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
     columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
+    spark: SparkConfig = field(default_factory=SparkConfig)  #: Of a hand-off to Spark.
 
 
 @dataclass(slots=True)
@@ -286,6 +291,20 @@ class Task:
         """No watermark above this is passed on; `MAX_MS` if nothing holds one up."""
         return MAX_MS
 
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream need not wait for who takes what `on_commit` has shown.
+
+        Asked after `on_commit`; where it is false, the app master does not hear of the commit, and
+        so does not end the application, until it has become true. `TaskContext.wake` has it asked
+        again.
+        """
+        return True
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what a sink of this task has shown, and how far they are."""
+        return ()
+
 
 class SourceReader(ABC):
     """Reads one partition of a source, from where it was opened.
@@ -368,12 +387,24 @@ class Source(ABC):
         return type(self).__name__
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkContext:
+    """For whom a writer writes."""
+
+    app_id: AppId
+    app_name: str
+    operator: str  #: The sink's name, for people.
+    limits: TaskLimits
+    wake: Callable[[], object]
+    """Have the task look soon at what its writer says. This one may be called on any thread."""
+
+
 class SinkWriter(ABC):
     """Writes what one task gets.
 
     After a restart records are written again from the last complete epoch on: at least once.
     With `snapshot` and `restore` a writer can take back what was written since then, and so
-    write each record once. Calls come in this order: `restore` once; `write_batch`,
+    write each record once. Calls come in this order: `begin` and `restore` once; `write_batch`,
     `on_watermark` and `snapshot`; `close`.
     """
 
@@ -381,6 +412,9 @@ class SinkWriter(ABC):
     #: By ``application.on-error`` the records are then written one by one. Of another writer
     #: nobody knows which record it was, unless it was one alone: more are always a failure.
     atomic: ClassVar[bool] = False
+
+    def begin(self, context: SinkContext) -> None:  # noqa: B027 - optional
+        """Learn for whom it writes."""
 
     def restore(self, state: Any) -> None:  # noqa: B027 - optional
         """Go on from what `snapshot` returned; with None begin afresh.
@@ -403,6 +437,10 @@ class SinkWriter(ABC):
         written again; what is written later may be.
         """
         return None
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what was written, and how far they are; asked often."""
+        return ()
 
     def close(self, *, completed: bool) -> None:  # noqa: B027 - optional
         """Flush and release; ``completed`` when the stream has ended well."""
@@ -449,6 +487,31 @@ class TransactionalWriter(SinkWriter):
         """Show what `prepare` returned; the same again if it is shown already."""
 
 
+class PacedWriter(TransactionalWriter):
+    """Hands what it has shown to somebody, on a thread of its own, and as fast as they take it.
+
+    What it is asked here may change at any time, on any thread; it calls `SinkContext.wake` then.
+    """
+
+    @property
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Whether the stream may go on; if not, it gets no record and no end of an epoch.
+
+        It must become true again without them: only what was shown may count.
+        """
+
+    @property
+    @abstractmethod
+    def is_delivered(self) -> bool:
+        """Whether all that was shown was handed over; the end of the stream waits for it."""
+
+    @property
+    @abstractmethod
+    def failure(self) -> BaseException | None:
+        """What has ended the hand-over, and so ends the task."""
+
+
 class Sink(ABC):
     """Where records go. Built with the graph, opened once for each of its tasks.
 
@@ -459,6 +522,7 @@ class Sink(ABC):
     transactional: bool = False  #: Its writers are `TransactionalWriter`s.
     columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
     takes_back: bool = False  #: `SinkWriter.restore` takes back what was written after a snapshot.
+    paced: bool = False  #: Its writers are `PacedWriter`s.
 
     @abstractmethod
     def open(self, task_index: int, parallelism: int) -> SinkWriter:

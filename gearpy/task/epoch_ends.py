@@ -27,12 +27,19 @@ class CommitRequest:
         """Whether somebody waits for an answer."""
         return self._asked > 0
 
-    def show(self, task: Task) -> int:
-        """Let the task show what belongs to an epoch; return which one."""
-        epoch, self._asked = self._asked, 0
+    def show(self, task: Task) -> int | None:
+        """Let the task show what belongs to an epoch.
+
+        Returns:
+            Which one; None as long as the answer has to wait for `Task.is_delivered`.
+        """
+        epoch = self._asked
         if epoch > self._shown:
             task.on_commit(epoch)
             self._shown = epoch
+        if not task.is_delivered:
+            return None
+        self._asked = 0
         return epoch
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
+from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Message
 from gearpy.task.api import TaskContext, TaskLimits
 from gearpy.task.counters import TaskCounters
@@ -37,7 +38,13 @@ class TaskInfo:
 
 
 def clock_of(
-    info: TaskInfo, counters: TaskCounters, *, clock_ms: int, watermark_ms: int, idle: bool
+    info: TaskInfo,
+    counters: TaskCounters,
+    *,
+    clock_ms: int,
+    watermark_ms: int,
+    idle: bool,
+    consumers: tuple[ConsumerReport, ...] = (),
 ) -> TaskClock:
     """Return the report of a task: how far it is, and what it has handled."""
     return TaskClock(
@@ -55,6 +62,7 @@ def clock_of(
         total=counters.total,
         newest_ms=counters.newest_ms,
         span_ms=counters.span_ms,
+        consumers=consumers,
     )
 
 

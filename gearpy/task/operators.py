@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
 from gearpy.task.api import Task, TaskContext
 from gearpy.task.failure import USER_ERRORS
@@ -21,6 +22,7 @@ __all__ = [
     "STEPS",
     "ChainTask",
     "CommittingStage",
+    "ConsumedStage",
     "DeferringStage",
     "Stage",
     "StagesOfSteps",
@@ -79,6 +81,20 @@ class CommittingStage(Protocol):
 
     def commit(self, epoch: int) -> None:
         """Learn that an epoch, and all before it, are complete."""
+        ...
+
+
+@runtime_checkable
+class ConsumedStage(Protocol):
+    """A stage whose output somebody takes outside of the stream."""
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream need not wait for them."""
+        ...
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who they are."""
         ...
 
 
@@ -197,6 +213,7 @@ class ChainTask(Task):
         self._make_stages = make_stages
         self._stages: Sequence[Stage] = ()
         self._has_ids = False
+        self._consumed: Sequence[ConsumedStage] = ()
         self._deferring: dict[int, DeferringStage] = {}  # By place.
         self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
         self._waits = False  # What the runner pulls has been left for want of room.
@@ -213,6 +230,7 @@ class ChainTask(Task):
             for place, stage in enumerate(self._stages)
             if isinstance(stage, DeferringStage)
         }
+        self._consumed = [each for each in self._stages if isinstance(each, ConsumedStage)]
         self._lanes = _lanes_of(self._stages)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
@@ -307,6 +325,15 @@ class ChainTask(Task):
     def passes_ms(self) -> int:
         """How far all deferring stages let event time be."""
         return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream waits for no sink of the chain."""
+        return all(stage.is_delivered for stage in self._consumed)
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what sinks of the chain have shown."""
+        return [each for stage in self._consumed for each in stage.consumers()]
 
     def on_stop(self, *, completed: bool) -> None:
         """Close all stages, also when one of them raises."""

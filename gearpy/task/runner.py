@@ -223,6 +223,7 @@ class TaskRunner:
             clock_ms=self._claimed_clock_ms,
             watermark_ms=self._outlet.watermark_ms,
             idle=self._outlet.idle,
+            consumers=() if self.task is None else tuple(self.task.consumers()),
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -427,7 +428,8 @@ class TaskRunner:
     def _commit(self) -> None:
         assert self.task is not None
         try:
-            self.committed.append(self._commits.show(self.task))
+            if (epoch := self._commits.show(self.task)) is not None:
+                self.committed.append(epoch)
         except USER_ERRORS as error:
             self._blame(error)
 

@@ -1,21 +1,35 @@
 """The end of a chain: records go to a sink's writer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink, TaskContext, TransactionalWriter
+from gearpy.task.api import (
+    PacedWriter,
+    Sink,
+    SinkContext,
+    SinkWriter,
+    TaskContext,
+    TransactionalWriter,
+)
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.output import Columns
 
-__all__ = ["SinkStage"]
+__all__ = ["PacedSinkStage", "SinkStage", "sink_stage"]
 
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
 _KEPT: Final = "kept"
+_PASSED: Final = "passed"
+
+
+def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
+    """Return the stage for a sink."""
+    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name)
 
 
 class SinkStage:
@@ -27,6 +41,7 @@ class SinkStage:
 
     hold_ms = MAX_MS
     place = 0
+    is_delivered = True
 
     def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
         self.name = name
@@ -35,7 +50,20 @@ class SinkStage:
         self._context = context
         self._prepared: dict[int, Any] = {}  # Of epochs that are not known to be complete.
         with self._blamed():
-            self._writer = sink.open(context.task_id.task_index, context.parallelism)
+            self._writer = self._open(sink, context)
+
+    def _open(self, sink: Sink, context: TaskContext) -> SinkWriter:
+        writer = sink.open(context.task_id.task_index, context.parallelism)
+        writer.begin(
+            SinkContext(
+                app_id=context.app_id,
+                app_name=context.app_name,
+                operator=self.name,
+                limits=context.limits,
+                wake=context.wake,
+            )
+        )
+        return writer
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Write the records."""
@@ -87,6 +115,11 @@ class SinkStage:
             else:
                 self._writer.restore(state)
 
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what the writer has written."""
+        with self._blamed():
+            return self._writer.consumers()
+
     def close(self, *, completed: bool) -> None:
         """Close the writer."""
         with self._blamed():
@@ -109,3 +142,61 @@ class SinkStage:
             yield
         except USER_ERRORS as error:
             raise operator_error(self.name, error) from error
+
+
+class PacedSinkStage(SinkStage):
+    """The same for a sink that hands on what it has shown, and may make the stream wait.
+
+    A `DeferringStage` that never yields anything: while the writer has no room, what comes waits
+    in the stages before; when the hand-over has failed, so does the task. The end of the stream
+    waits until everything was handed over.
+    """
+
+    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
+        super().__init__(context, sink, name)
+        assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
+        self._paced = self._writer
+        self.passed_ms = MIN_MS  #: How far event time has come.
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the writer takes more."""
+        return self._paced.has_room
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the hand-over has failed."""
+        return self._paced.failure is not None
+
+    def release(self) -> Iterator[Columns]:
+        """Fail as the hand-over has failed."""
+        self._check()
+        return iter(())
+
+    @property
+    def is_delivered(self) -> bool:  # type: ignore[override] # of others a constant
+        """Whether there is more to come, or nothing left to hand over."""
+        if self.passed_ms < MAX_MS:
+            return True
+        self._check()
+        with self._blamed():
+            return self._paced.is_delivered
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Tell the writer."""
+        self.passed_ms = max(self.passed_ms, watermark_ms)
+        return super().on_watermark(watermark_ms)
+
+    def snapshot(self) -> Any:
+        """Add how far event time has come: a restart is not told of the end again."""
+        return {**super().snapshot(), _PASSED: self.passed_ms}
+
+    def restore(self, state: Any) -> None:
+        """Go on from there."""
+        self.passed_ms = MIN_MS if state is None else state[_PASSED]
+        super().restore(state)
+
+    def _check(self) -> None:
+        if (failure := self._paced.failure) is not None:
+            with self._blamed():
+                raise failure

@@ -101,6 +101,19 @@ HOLDER: Final = {
     "watermark_ms": int,
     "waits_for": str,
 }
+CONSUMER: Final = {
+    "sink": str,
+    "task": str,
+    "report": {
+        "name": str,
+        "batch_id": int,
+        "rows": int,
+        "rows_per_s": float,
+        "waiting_rows": int,
+        "waiting_since_ms": int,
+        "trouble": str,
+    },
+}
 DETAIL: Final = {
     "app_id": int,
     "executors": [EXECUTOR],
@@ -122,6 +135,7 @@ DETAIL: Final = {
             "fallbacks": int,
         }
     ],
+    "consumers": [CONSUMER],
 }
 RECORD: Final = {
     "number": int,
@@ -138,6 +152,8 @@ WHY: Final = {
     "chain": [HOLDER],
     "culprit": str,
     "advice": str,
+    "consumers": [CONSUMER],
+    "stalled_consumers": [str],
 }
 SHAPES: Final = {
     "info": {"cluster_id": str, "applications": [APPLICATION], "workers": [WORKER]},

@@ -1,14 +1,15 @@
 """From the chain of tasks that holds the clock to what to do about it."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cli.why import advice_on, culprit_of
+from gearpy.cli.why import advice_on, consumer_advice, culprit_of
 from gearpy.core.clock import WaitsFor
 from gearpy.messages.cluster import ClockHolderSummary
+from gearpy.messages.consumers import ConsumerReport, ConsumerSummary
 
 WAITS = get_args(WaitsFor)
 
@@ -62,3 +63,28 @@ def test_the_culprit_is_a_link_and_nobody_after_it_is_to_blame(waits: list[str])
     if culprit is not None:
         after = chain[chain.index(culprit) + 1 :]
         assert all(each.waits_for == "upstream" for each in after)
+
+
+def a_stuck(**report: Any) -> ConsumerSummary:
+    """Return a consumer that has taken nothing for 42 s."""
+    known = {"waiting_rows": 120_000, "waiting_since_ms": 1_000, **report}
+    return ConsumerSummary(
+        sink="to_spark(load)", task="3.0", report=ConsumerReport(name="spark", **known)
+    )
+
+
+def test_stuck_consumer_is_named_with_its_trouble() -> None:
+    """The clock goes on although nothing arrives, so the chain does not tell."""
+    advice = consumer_advice(a_stuck(batch_id=7, trouble="Spark is not there"), 43_000)
+
+    assert advice == (
+        "spark, which reads to_spark(load) (task 3.0), has taken nothing for 42.0 s after batch 7; "
+        "120,000 rows wait for it: Spark is not there"
+    )
+
+
+def test_stuck_consumer_that_says_nothing_may_have_ended() -> None:
+    """A query that was killed cannot tell why."""
+    advice = consumer_advice(a_stuck(), 43_000)
+
+    assert "for 42.0 s so far; 120,000 rows wait for it: it says nothing: see whether" in advice

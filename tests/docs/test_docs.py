@@ -62,7 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_prints_what_it_says(page: Path) -> None:
     """Each program prints the text below it, and nothing if there is none."""
     namespace: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def test_a_page_prints_what_it_says(page: Path) -> None:
             assert printed == (after.text if after.language == "text" else ""), block.text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_a_page_answer_as_it_says(page: Path, folder: Path) -> None:
     """A command about a program of the page gives the lines below it."""
     for block in _blocks(page):
@@ -112,7 +112,7 @@ def test_the_program_of_the_readme_counts_words(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page: Path) -> None:
     """A relative link names a file or folder of the repository."""
     targets = [
@@ -124,7 +124,7 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not broken, broken
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_keys_of_the_configuration_exist(page: Path) -> None:
     """A key that a page names can be set."""
     sections = {key.rpartition(".")[0] for key in SETTINGS}

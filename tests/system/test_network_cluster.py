@@ -192,6 +192,5 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
     with capsys.disabled():
         sys.stdout.write(f"\n{dict(done)}, {said} times said, {took_s:.1f} s\n")
     assert counts_of(tmp_path) == expected_counts(limit)
-    assert sum(done.values()) >= 5  # Some 30, if other work leaves the processes time to talk.
-    assert done["CUT_CABLE"] == 1
+    assert done["CUT_CABLE"] == 1  # And some 30 others, if other work leaves time to talk.
     assert said >= sum(done[fault.name] for fault in (Fault.FLIP, Fault.REPEAT))

@@ -1,0 +1,422 @@
+"""Windows that go to Spark in every way there is, while gearpy's processes and JVMs are killed.
+
+Every window must be in every table once, with the right values, whatever was killed and when. A
+table to which a function only appends must have some twice, or nothing was put to the test.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+from typing import Final, Self
+
+# Ships no type information.
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from gearpy.bench import numbered, spark_program, spark_reader
+from gearpy.bench.exactly_once import EPOCHS_OFTEN
+from gearpy.bench.faults import FaultKind, Faults
+from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS
+from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.bench.spark_plan import CALL_PHASES, Blow, Phase, SparkCrashReport, Struck, Victim
+from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
+from gearpy.bench.spark_signs import SparkSigns, jvm_of
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+
+__all__ = ["run_spark_crash"]
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    **EPOCHS_OFTEN,
+    "checkpoint.interval-ms": "200",
+    "cluster.heartbeat-interval-ms": "300",
+    "cluster.heartbeat-timeout-ms": "3000",
+    "spark.pause-ms": "50",
+    "spark.pause-max-ms": "500",
+    "spark.call-attempts": "100000",
+}
+_EXECUTORS: Final = 3
+_WORKERS: Final = 3
+_AWAY_S: Final = (0.1, 1.0)
+_HEALTHY_S: Final = 300.0  # A JVM may start meanwhile, on a busy machine.
+_END_S: Final = 600.0
+_AFTER_S: Final = 2.0
+#: What the sources have given may be so far ahead of what is shown, on a busy machine.
+_BEHIND_S: Final = 30.0
+_PHASE_S: Final = 5.0
+_POLL_S: Final = 0.001
+_CALL_POLL_S: Final = 0.005  # What Spark does takes longer than what gearpy does.
+_LOOK_S: Final = 0.05
+_ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
+
+
+# -- the job outside -----------------------------------------------------------------------------
+
+
+class _Reader:
+    """The job outside, which is started again whenever it has ended."""
+
+    def __init__(self, folder: Path, results: Path, *, start: str) -> None:
+        self._args = [sys.executable, "-P", "-m", spark_reader.__name__, str(results), start]
+        self._said = folder / "reader.out"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    @property
+    def jvm(self) -> int | None:
+        """Its JVM, if it has one."""
+        return None if self._process is None else jvm_of(self._process.pid)
+
+    def mend(self) -> None:
+        """Start it if it does not live."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.starts += 1
+        with self._said.open("ab") as said:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                self._args, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
+            )
+
+    def __enter__(self) -> Self:
+        self.mend()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+# -- the run -------------------------------------------------------------------------------------
+
+
+def run_spark_crash(
+    folder: Path,
+    plan: Sequence[Blow],
+    *,
+    seed: int,
+    minutes: float = 0.0,
+    archive: bool = False,
+    rate: float = 2000.0,
+    settings: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> SparkCrashReport:
+    """Run it all: the stream goes on until the plan is done, and then ends.
+
+    Args:
+        folder: an empty one.
+        plan: whom to kill, and when.
+        seed: decides the rest.
+        minutes: begin the plan again and again, in another order, for so long.
+        archive: let Spark start from the archive of classes, which must be there.
+        rate: records per second.
+        settings: keys of the configuration, besides those for many epochs.
+        say: told of each blow.
+    """
+    results = folder / "results"
+    results.mkdir()
+    report = SparkCrashReport()
+    start = "archive" if archive else "plain"
+    cluster = ProcessCluster(
+        folder, workers=_WORKERS, slots=16, settings={**_SETTINGS, **(settings or {})}
+    )
+    with cluster, _Reader(folder, results, start=start) as reader:
+        began_s = time.monotonic()
+        program = Path(spark_program.__file__)
+        app_id = cluster.submit(program, str(results), str(rate), start, executors=_EXECUTORS)
+        run = _Run(
+            cluster,
+            app_id,
+            results,
+            reader,
+            began_s=began_s,
+            rng=random.Random(seed),
+            report=report,
+            say=say,
+        )
+        try:
+            run.strike_all(plan, until_s=time.monotonic() + minutes * 60)
+        finally:
+            run.faults.mend_all()
+        run.end_stream(rate)
+        run.end_reader()
+    report.verdicts = list(_verdicts(results, report.end))
+    return report
+
+
+def _verdicts(results: Path, end: int) -> Iterator[TableVerdict]:
+    expected = expected_windows(end)
+    for name in (*EXACT, NAIVE):
+        path = results / spark_reader.SEEN / f"{name}.parquet"
+        if path.exists():
+            yield check_table(name, pq.ParquetFile(path).read(), expected)
+        else:
+            yield TableVerdict(name, expected=len(expected), lost=len(expected))
+
+
+class _Run:
+    """Waits for the moment of each blow, and for what follows."""
+
+    def __init__(
+        self,
+        cluster: ProcessCluster,
+        app_id: AppId,
+        results: Path,
+        reader: _Reader,
+        *,
+        began_s: float,
+        rng: random.Random,
+        report: SparkCrashReport,
+        say: Callable[[str], None],
+    ) -> None:
+        self.faults = Faults(cluster, rng, frozen_s=_AWAY_S, away_s=_AWAY_S)
+        self._cluster = cluster
+        self._app_id = app_id
+        self._results = results
+        self._reader = reader
+        self._signs = SparkSigns(cluster.folder / "checkpoints", results)
+        self._rng = rng
+        self._report = report
+        self._say = say
+        self._began_s = began_s
+        self._appended: frozenset[str] = frozenset()  # When the call began.
+        self._jvms: set[int] = set()  #: That must end, as who has started them was killed.
+
+    def strike_all(self, plan: Sequence[Blow], *, until_s: float) -> None:
+        """Strike as planned, over again until it is time; stop when there is no recovery."""
+        blows = [*plan]
+        healthy = self._wait_healthy()
+        while blows and healthy:
+            blow = blows.pop(0)
+            if blow.phase == "recovery" and self._report.struck:
+                self._pause(self._rng.uniform(0.02, 0.3))
+            elif blow.phase not in CALL_PHASES and blow.victim != "reader JVM":
+                healthy = self._wait_healthy()
+            healthy = healthy and self._strike(blow)
+            if not blows and time.monotonic() < until_s:
+                blows = self._rng.sample([*plan], len(plan))
+        self._wait_healthy()
+
+    def _strike(self, blow: Blow) -> bool:
+        """Strike when the phase has come; False if it does not come any more."""
+        if blow.victim == "reader JVM":
+            return self._strike_reader(blow.phase)
+        if blow.phase in CALL_PHASES or blow.victim == "sink JVM":
+            return self._strike_sink(blow)
+        kind: FaultKind = f"{blow.victim} SIGKILL"  # type: ignore[assignment]
+        phase = blow.phase
+        if phase == "running":
+            self._pause(self._rng.uniform(0, 0.3))
+            self._note_jvms()
+            struck = self.faults.strike(kind)
+        elif phase == "recovery":
+            self._note_jvms()
+            struck = self.faults.strike(kind)
+        else:
+            struck, phase = self._strike_in_epoch(kind, phase)
+        if struck:
+            self._note(blow.victim, phase)
+        return True
+
+    def _strike_in_epoch(self, kind: FaultKind, phase: Phase) -> tuple[bool, Phase]:
+        """Strike when an epoch is at a phase; return at which it is right after that."""
+        signs = self._signs
+        self._note_jvms()
+        stored, log, pending = signs.stored(), signs.log_files(), signs.pending()
+        self._poll(lambda: bool(signs.pending() - pending), _PHASE_S)
+        if phase != "prepare":
+            self._poll(lambda: signs.stored() > stored, _PHASE_S)
+        if phase == "commit":
+            log = signs.log_files()
+            self._poll(lambda: signs.log_files() != log, _PHASE_S)
+        new, log_now, stored_now = signs.pending() - pending, signs.log_files(), signs.stored()
+        struck = self.faults.strike(kind)
+        if not new & signs.pending():
+            return struck, "running"
+        if phase == "commit" and log_now != log:
+            return struck, "commit"
+        if signs.log_files() != log_now:
+            return struck, "running"
+        return struck, "snapshot" if stored_now > stored else "prepare"
+
+    def _strike_sink(self, blow: Blow) -> bool:
+        """Strike the executor that calls the function, or its JVM, in a phase of a call."""
+        if not self._poll(lambda: self._sink_processes() is not None, _HEALTHY_S):
+            return self._never("a JVM of the sink")
+        if blow.phase == "running":
+            self._pause(self._rng.uniform(0, 2.0))
+        elif not self._await_call(blow.phase):
+            return self._never("a call of the function")
+        intended, appended = self._signs.intended(), self._appended
+        pair = self._sink_processes()
+        if pair is None:
+            return True
+        executor, jvm = pair
+        self._jvms.add(jvm)
+        if _killed(jvm if blow.victim == "sink JVM" else executor):
+            self._note(blow.victim, self._call_phase(intended, appended))
+        return True
+
+    def _await_call(self, phase: Phase) -> bool:
+        """Wait for a phase of the next call; False if there is no call any more."""
+        signs, before = self._signs, self._signs.intended()
+        if not self._poll(lambda: signs.intended() > max(before, signs.done()), _HEALTHY_S):
+            return False
+        called, self._appended = signs.intended(), signs.appended()
+        if phase == "intent":
+            time.sleep(self._rng.uniform(0, 0.1))
+        elif phase == "written":
+            self._poll(lambda: bool(signs.appended() - self._appended), _HEALTHY_S)
+        else:
+            self._poll(lambda: signs.done() >= called, _HEALTHY_S)
+            self._appended = signs.appended()
+        return True
+
+    def _call_phase(self, intended: int, appended: frozenset[str]) -> Phase:
+        """Return at which phase of a call the files are, after the blow."""
+        signs = self._signs
+        if signs.intended() <= signs.done():
+            return "done"
+        if signs.intended() != intended:
+            return "intent"  # Of the next one.
+        return "written" if signs.appended() - appended else "intent"
+
+    def _strike_reader(self, phase: Phase) -> bool:
+        """Strike the JVM of the job outside, in a phase of one of its batches."""
+        signs = self._signs
+        if not self._poll(lambda: self._reader.jvm is not None, _HEALTHY_S):
+            return self._never("a JVM of the job outside")
+        if phase == "running":
+            self._pause(self._rng.uniform(0, 5.0))
+        elif not self._poll(lambda: signs.batch_begun() > signs.batch_committed(), _HEALTHY_S):
+            return self._never("a batch of the job outside")
+        elif phase == "commit":
+            self._poll(lambda: signs.batch_in_table() > signs.batch_committed(), _HEALTHY_S)
+        jvm = self._reader.jvm
+        if jvm is not None and _killed(jvm):
+            self._note("reader JVM", self._batch_phase())
+        return True
+
+    def _batch_phase(self) -> Phase:
+        signs = self._signs
+        begun, in_table, committed = (
+            signs.batch_begun(),
+            signs.batch_in_table(),
+            signs.batch_committed(),
+        )
+        if in_table > committed:
+            return "commit"
+        return "intent" if begun > committed else "running"
+
+    # -- processes -------------------------------------------------------------------------
+
+    def _sink_processes(self) -> tuple[int, int] | None:
+        """Return an executor that has a JVM, and this; the one that was started last."""
+        pairs = [
+            (jvm, pid)
+            for pid in self._cluster.launched("executor")
+            if (jvm := jvm_of(pid)) is not None
+        ]
+        if not pairs:
+            return None
+        jvm, pid = max(pairs)
+        return pid, jvm
+
+    def _note_jvms(self) -> None:
+        """Remember the JVMs of executors, one of which may be killed."""
+        pair = self._sink_processes()
+        if pair is not None:
+            self._jvms.add(pair[1])
+
+    # -- waiting ---------------------------------------------------------------------------
+
+    def _note(self, victim: Victim, phase: Phase) -> None:
+        at_s = time.monotonic() - self._began_s
+        self._report.struck.append(Struck(at_s, victim, phase))
+        self._say(f"{len(self._report.struck):4} {at_s:7.2f} s: {victim} ({phase})")
+
+    def _never(self, what: str) -> bool:
+        self._report.problems.append(f"there was not {what} for {_HEALTHY_S:.0f} s")
+        return False
+
+    def _pause(self, seconds: float) -> None:
+        self._reader.mend()
+        self.faults.pause(seconds)
+
+    def _poll(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until it holds; False if it does not for so long."""
+        until_s = time.monotonic() + seconds
+        mended_s = 0.0
+        while not holds():
+            now_s = time.monotonic()
+            if now_s > until_s:
+                return False
+            if now_s > mended_s + _LOOK_S:
+                mended_s = now_s
+                self._reader.mend()
+                self.faults.mend_due()
+            time.sleep(_POLL_S if seconds <= _PHASE_S else _CALL_POLL_S)
+        return True
+
+    def _wait_healthy(self) -> bool:
+        """Wait until an epoch is shown that has not been stored yet; False if none ever is."""
+        signs = self._signs
+        before = max(signs.stored(), signs.newest_shown())
+        until_s = time.monotonic() + _HEALTHY_S
+        while signs.newest_shown() <= before:
+            if time.monotonic() > until_s:
+                return self._never(f"an epoch after {before}")
+            self._pause(_LOOK_S)
+        return True
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def end_stream(self, rate: float) -> None:
+        """Let the stream end some seconds from now; wait for the end of the application."""
+        report = self._report
+        per_s = rate / PARTITIONS
+        shown = self._signs.newest_number() + _BEHIND_S * per_s
+        given = (time.monotonic() - self._began_s) * per_s  # No more than this: it has a rate.
+        report.end = ceil((min(shown, given) + _AFTER_S * per_s) / LOOK_EVERY) * LOOK_EVERY
+        numbered.set_end(self._results, report.end)
+        until_s = time.monotonic() + _END_S
+        while self._status() not in _ENDED and time.monotonic() < until_s:
+            self._pause(_LOOK_S)
+        report.epochs, report.batches = self._signs.newest_shown(), self._signs.done()
+
+    def end_reader(self) -> None:
+        """Let the job outside read what is left, and write down what it sees in all tables."""
+        (self._results / spark_reader.FINISH).touch()
+        seen = self._results / spark_reader.SEEN / spark_reader.FINISH
+        if not self._poll(seen.exists, _END_S):
+            self._report.problems.append("the job outside has not ended")
+        report = self._report
+        report.outside_batches = self._signs.batch_committed() + 1
+        report.reader_starts = self._reader.starts
+        report.seconds = time.monotonic() - self._began_s
+        if not self._poll(lambda: not any(map(_is_java, self._jvms)), _PHASE_S):
+            report.problems.append(f"of the JVMs {sorted(self._jvms)} some still run")
+
+    def _status(self) -> str:
+        with suppress(GearpyError):
+            self._report.status = self._cluster.client.application(self._app_id).status
+        return self._report.status
+
+
+def _killed(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
+def _is_java(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
+    return False

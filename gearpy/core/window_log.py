@@ -1,0 +1,422 @@
+"""What the names of the files of a window log tell: which batches there are, and which to read.
+
+A lane is what one task writes. Its batches are numbered from 1 without a gap. A file has one
+batch, or after compaction a range of them, and its name says so; so a list of names is all that
+is needed to know what there is to read, how far a reader has come, and what may be removed.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+from gearpy.errors import WindowLogGap
+
+__all__ = [
+    "TINY_EVERY_MS",
+    "TINY_ROWS_MAX",
+    "WRITER_CHARS_MAX",
+    "LogView",
+    "Piece",
+    "Position",
+    "Segment",
+    "groups_to_compact",
+    "is_tiny",
+    "is_writer_name",
+    "lane_name",
+    "newest_to_compact",
+    "segment_name",
+    "segments_of",
+]
+
+#: How far a reader has come: the last batch read of each lane; 0 of a lane that is not in it.
+Position: TypeAlias = Mapping[str, int]
+
+#: Names of files have 255 characters at most.
+WRITER_CHARS_MAX: Final = 50
+
+#: Arrow files of up to so many rows, and as often as that, are read faster than those of Parquet.
+TINY_ROWS_MAX: Final = 4096
+TINY_EVERY_MS: Final = 1000
+
+_NAME: Final = re.compile(
+    r"(?P<lane>[A-Za-z][A-Za-z0-9_]*-\d{5,})-(?P<first>\d{12,})-(?P<last>\d{12,})-(?P<rows>\d+)-"
+    r"(?P<epoch>\d{10,})-(?P<run>[A-Za-z0-9_~-]+)-(?P<incarnation>[0-9a-f]{16,})\.(parquet|arrow)",
+    re.ASCII,
+)
+
+
+class Segment(NamedTuple):
+    """A file of a log.
+
+    Attributes:
+        name: of the file.
+        lane: whose batches it has.
+        first: number of its first batch.
+        last: number of its last batch.
+        rows: of all its batches.
+        epoch: of its last batch.
+        run: that wrote its last batch, as in names of files.
+        incarnation: of the task that wrote its last batch.
+    """
+
+    name: str
+    lane: str
+    first: int
+    last: int
+    rows: int
+    epoch: int
+    run: str
+    incarnation: int
+
+    @property
+    def batches(self) -> int:
+        """How many batches it has."""
+        return self.last - self.first + 1
+
+
+class Piece(NamedTuple):
+    """The batches ``first`` to ``last`` of a file."""
+
+    segment: Segment
+    first: int
+    last: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all batches of the file."""
+        return (self.first, self.last) == (self.segment.first, self.segment.last)
+
+    @property
+    def batches(self) -> int:
+        """How many batches these are."""
+        return self.last - self.first + 1
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are; of a part, as if all batches of the file were alike."""
+        if self.is_whole:
+            return self.segment.rows
+        return -(-self.segment.rows * self.batches // self.segment.batches)
+
+
+def is_writer_name(text: str) -> bool:
+    """Tell whether lanes can begin with it."""
+    is_word = text.isascii() and text.isidentifier() and not text.startswith("_")
+    return is_word and len(text) <= WRITER_CHARS_MAX
+
+
+def lane_name(writer: str, task: int) -> str:
+    """Return the name of what a task of a writer writes."""
+    assert is_writer_name(writer), writer
+    return f"{writer}-{task:05d}"
+
+
+def segment_name(
+    lane: str,
+    *,
+    first: int,
+    last: int,
+    rows: int,
+    epoch: int,
+    run: str,
+    incarnation: int,
+    body: str = "parquet",
+) -> str:
+    """Return the name of a file; `segments_of` reads it.
+
+    Args:
+        lane: see `lane_name`.
+        first: number of its first batch.
+        last: number of its last batch.
+        rows: of all its batches.
+        epoch: of its last batch.
+        run: that wrote it, made of letters, digits and ``_~-``.
+        incarnation: of the task that wrote it.
+        body: ``parquet`` or ``arrow``.
+    """
+    return f"{lane}-{first:012d}-{last:012d}-{rows}-{epoch:010d}-{run}-{incarnation:016x}.{body}"
+
+
+def segments_of(names: Iterable[str]) -> list[Segment]:
+    """Return what the names tell; those of other files are passed over."""
+    found = [
+        Segment(
+            name=match[0],
+            lane=match["lane"],
+            first=int(match["first"]),
+            last=int(match["last"]),
+            rows=int(match["rows"]),
+            epoch=int(match["epoch"]),
+            run=match["run"],
+            incarnation=int(match["incarnation"], 16),
+        )
+        for match in map(_NAME.fullmatch, names)
+        if match is not None
+    ]
+    return [each for each in found if 1 <= each.first <= each.last]
+
+
+class LogView:
+    """What a log has to read, as far as the names of its files tell.
+
+    Of each lane the fewest files are taken that have all its batches, so that a compacted file
+    hides those that it was made of.
+
+    Invariant: the pieces of `between` have each batch once, in order of its lane.
+    """
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        by_lane: dict[str, list[Segment]] = {}
+        for segment in segments:
+            by_lane.setdefault(segment.lane, []).append(segment)
+        self._pieces = {lane: _cover(by_lane[lane]) for lane in sorted(by_lane)}
+        taken = {piece.segment for pieces in self._pieces.values() for piece in pieces}
+        self._hidden = [each for lane in sorted(by_lane) for each in set(by_lane[lane]) - taken]
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The names of all lanes, in order."""
+        return tuple(self._pieces)
+
+    def pieces(self, lane: str) -> Sequence[Piece]:
+        """Return the files of a lane that are read, in order, and what of them."""
+        return self._pieces.get(lane, ())
+
+    @property
+    def hidden(self) -> Sequence[Segment]:
+        """Files of whose batches all are in others; they may be removed."""
+        return sorted(self._hidden)
+
+    @property
+    def holes(self) -> Sequence[tuple[str, int, int]]:
+        """Batches that are missing between others: lane, first, last."""
+        return [
+            (lane, before.last + 1, after.first - 1)
+            for lane, pieces in self._pieces.items()
+            for before, after in pairwise(pieces)
+            if after.first > before.last + 1
+        ]
+
+    def ends(self) -> dict[str, int]:
+        """Return the last batch of each lane: the position of who has read everything."""
+        return {lane: pieces[-1].last for lane, pieces in self._pieces.items()}
+
+    def begins(self) -> dict[str, int]:
+        """Return the first batch of each lane that is kept."""
+        return {lane: pieces[0].first for lane, pieces in self._pieces.items()}
+
+    def start(self) -> dict[str, int]:
+        """Return the position of who has read nothing yet: before the first batches kept."""
+        return {lane: first - 1 for lane, first in self.begins().items()}
+
+    def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[Piece]:
+        """Return the batches behind ``start`` and up to ``end``, lane by lane.
+
+        Raises:
+            WindowLogGap: some of them are gone, and ``skip_gaps`` is not set.
+        """
+        found = []
+        for lane in sorted(end):
+            begin, last = start.get(lane, 0), end[lane]
+            pieces = list(self._from(lane, begin, until=last))
+            if not skip_gaps:
+                _check_gaps(lane, begin, last=last, pieces=pieces)
+            found += pieces
+        return found
+
+    def rows_between(self, start: Position, end: Position) -> int:
+        """Return how many rows are left there; nearly so where a compacted file is cut."""
+        return sum(piece.rows for piece in self.between(start, end, skip_gaps=True))
+
+    def batches_between(self, start: Position, end: Position) -> int:
+        """Return how many batches are left there."""
+        return sum(piece.batches for piece in self.between(start, end, skip_gaps=True))
+
+    def advance(
+        self,
+        start: Position,
+        *,
+        max_rows: int | None = None,
+        max_batches: int | None = None,
+        until: Position | None = None,
+    ) -> dict[str, int]:
+        """Return up to where a reader at ``start`` reads next.
+
+        That is never before ``start``, and it is behind it whenever there is a batch: one that
+        has too many rows is read alone. Lanes take turns, the oldest epoch first, so that none
+        waits for ever.
+
+        Args:
+            start: how far the reader has come.
+            max_rows: read no more rows; None for all there are.
+            max_batches: read no more batches.
+            until: read nothing behind this position.
+        """
+        limits = self.ends() if until is None else until
+        found = {lane: start[lane] for lane in start}
+        found |= {lane: start.get(lane, 0) for lane in self._pieces if limits.get(lane, 0) > 0}
+        budget = _Budget(max_rows, max_batches)
+        for piece in self._in_turns(start, limits):
+            last = budget.take(piece)
+            if last is not None:
+                found[piece.segment.lane] = last
+            if last != piece.last:
+                break
+        return found
+
+    def removable(self, position: Position) -> list[Segment]:
+        """Return the files, oldest first, that a reader at this position needs no more.
+
+        That with the highest number of a lane stays: without it a new run would number from 1.
+        """
+        ends = self.ends()
+        everything = [*self._hidden, *(p.segment for each in self._pieces.values() for p in each)]
+        return sorted(
+            segment
+            for segment in set(everything)
+            if segment.last <= position.get(segment.lane, 0) and segment.last < ends[segment.lane]
+        )
+
+    def _from(self, lane: str, begin: int, *, until: int) -> Iterator[Piece]:
+        """Yield what is behind a batch of a lane, up to another."""
+        for segment, first, last in self._pieces.get(lane, ()):
+            if last > begin and first <= until:
+                yield Piece(segment, max(first, begin + 1), min(last, until))
+
+    def _in_turns(self, start: Position, limits: Position) -> Iterator[Piece]:
+        """Yield pieces: always of the lane that has given the fewest rows, then the oldest."""
+        waiting: list[tuple[int, int, str, Piece, Iterator[Piece]]] = []
+        for lane in self._pieces:
+            pieces = self._from(lane, start.get(lane, 0), until=limits.get(lane, 0))
+            if (piece := next(pieces, None)) is not None:
+                waiting.append((0, piece.segment.epoch, lane, piece, pieces))
+        heapify(waiting)
+        while waiting:
+            rows, _, lane, piece, pieces = heappop(waiting)
+            yield piece
+            if (after := next(pieces, None)) is not None:
+                entry = (rows + piece.rows, after.segment.epoch, lane, after, pieces)
+                heappush(waiting, entry)
+
+
+class _Budget:
+    """How much may still be read in one go."""
+
+    def __init__(self, rows: int | None, batches: int | None) -> None:
+        self._rows = rows
+        self._batches = batches
+        self._is_used = False
+
+    def take(self, piece: Piece) -> int | None:
+        """Return the last batch of the piece that may be read; None for none of it.
+
+        For the sake of rows a file is cut only when it comes first: others are better read whole,
+        the next time.
+        """
+        part = piece if self._batches is None else _cut(piece, self._batches)
+        if self._rows is not None and part.rows > self._rows:
+            part = _cut(part, 0 if self._is_used else self._rows * part.batches // part.rows)
+        if not self._is_used:
+            part = _cut(piece, max(part.batches, 1))
+        if part.batches <= 0:
+            return None
+        self._is_used = True
+        self._rows = None if self._rows is None else self._rows - part.rows
+        self._batches = None if self._batches is None else self._batches - part.batches
+        return part.last
+
+
+def _cut(piece: Piece, batches: int) -> Piece:
+    """Return the first batches of a piece; there may be none."""
+    return Piece(piece.segment, piece.first, min(piece.last, piece.first + batches - 1))
+
+
+def is_tiny(rows: int, *, since_ms: float) -> bool:
+    """Tell whether files are so small, and come so fast, that opening them is what costs.
+
+    Args:
+        rows: of the file.
+        since_ms: time since the one before.
+    """
+    return rows <= TINY_ROWS_MAX and since_ms <= TINY_EVERY_MS
+
+
+# -- compaction --------------------------------------------------------------------------------
+
+
+def newest_to_compact(pieces: Sequence[Piece], *, files_min: int, rows_max: int) -> Sequence[Piece]:
+    """Return the newest files of a lane that are worth to be made one; empty if they are not.
+
+    An older file is taken along only if those behind it have as many rows, so that a row is
+    copied a number of times that grows with the logarithm of all rows.
+    """
+    rows, begin = 0, len(pieces)
+    while begin and _can_join(pieces, begin, rows=rows, rows_max=rows_max):
+        begin -= 1
+        rows += pieces[begin].segment.rows
+    group = pieces[begin:]
+    return group if len(group) >= max(files_min, 2) else ()
+
+
+def groups_to_compact(pieces: Sequence[Piece], *, rows_max: int) -> list[Sequence[Piece]]:
+    """Return neighbours that can be made one file each, as large as may be."""
+    groups: list[list[Piece]] = [[]]
+    for piece in pieces:
+        rows = sum(each.segment.rows for each in groups[-1])
+        is_next = not groups[-1] or groups[-1][-1].last + 1 == piece.first
+        if not is_next or (groups[-1] and rows + piece.segment.rows > rows_max):
+            groups.append([])
+        groups[-1].append(piece)
+    return [group for group in groups if len(group) > 1]
+
+
+def _can_join(pieces: Sequence[Piece], begin: int, *, rows: int, rows_max: int) -> bool:
+    older = pieces[begin - 1]
+    if begin == len(pieces):
+        return older.segment.rows <= rows_max
+    if older.last + 1 != pieces[begin].first or rows + older.segment.rows > rows_max:
+        return False
+    return older.segment.batches == 1 or older.segment.rows <= rows
+
+
+# -- one lane ----------------------------------------------------------------------------------
+
+
+def _cover(segments: Iterable[Segment]) -> list[Piece]:
+    """Return the fewest files that have all batches of a lane, in order.
+
+    Of two files with the same batches that of the later incarnation is taken.
+    """
+    ordered = sorted(segments, key=_beginning)
+    pieces: list[Piece] = []
+    place, wanted = 0, ordered[0].first
+    while place < len(ordered):
+        best = ordered[place]
+        wanted = max(wanted, best.first)  # Behind a hole.
+        while place < len(ordered) and ordered[place].first <= wanted:
+            best = max(best, ordered[place], key=_reach)
+            place += 1
+        if best.last >= wanted:
+            pieces.append(Piece(best, wanted, best.last))
+            wanted = best.last + 1
+    return pieces
+
+
+def _beginning(segment: Segment) -> int:
+    return segment.first
+
+
+def _reach(segment: Segment) -> tuple[int, int, str]:
+    return segment.last, segment.incarnation, segment.name
+
+
+def _check_gaps(lane: str, begin: int, *, last: int, pieces: Sequence[Piece]) -> None:
+    wanted = begin + 1
+    for piece in pieces:
+        if piece.first > wanted:
+            raise WindowLogGap(lane=lane, wanted=wanted, kept=piece.first)
+        wanted = piece.last + 1
+    if wanted <= last:
+        raise WindowLogGap(lane=lane, wanted=wanted, kept=last + 1)

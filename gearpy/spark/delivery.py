@@ -1,0 +1,366 @@
+"""The thread that calls a function with one batch of finished windows after the other."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gearpy.config.spark import SparkConfig
+from gearpy.core.handoff import (
+    Call,
+    Connect,
+    GiveUp,
+    Handoff,
+    HandoffBatch,
+    HandoffLimits,
+    Pause,
+    Step,
+    WriteDone,
+    WriteIntent,
+)
+from gearpy.core.window_log import LogView
+from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.spark.backlog import Backlog
+from gearpy.spark.batch import SparkBatch
+from gearpy.spark.batch_frames import BatchFrames
+from gearpy.spark.batch_log import BatchLog
+from gearpy.spark.expiry import expire
+from gearpy.spark.target import Target
+from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.windowlog.log import ReaderReport, WindowLog
+
+__all__ = ["Delivery", "DeliverySpec", "Function"]
+
+Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
+
+_log = logging.getLogger(__name__)
+
+_REPORT_MS: Final = 1000  #: So often, at most, other programs are told how far it is.
+_EXPIRE_MS: Final = 10_000  #: So often, at most, old files are looked for.
+_LOCKS: Final[dict[str, threading.Lock]] = {}  # One for each log and sink of this process.
+_LOCKS_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySpec:
+    """What is handed over, to whom, and how.
+
+    Attributes:
+        path: of the window log.
+        options: for the file system of its URL.
+        name: of the sink, in the log.
+        app: name of the application.
+        operator: name of the sink, for people.
+        function: the user's.
+        target: gives sessions.
+        config: limits.
+        retain_ms: files that were handed over are removed when they are older; None: never.
+    """
+
+    path: str
+    options: dict[str, Any] | None
+    name: str
+    app: str
+    operator: str
+    function: Function
+    target: Target
+    config: SparkConfig
+    retain_ms: int | None = None
+
+
+class Delivery:
+    """Hands over what a window log shows; see `Handoff` for what is promised.
+
+    Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
+    `close` and all questions may come from any thread, and never wait for Spark.
+    Restart: another one goes on, in any process; in this one it begins when this one has ended.
+
+    Args:
+        spec: what and how.
+        wake: called when an answer has changed.
+    """
+
+    def __init__(self, spec: DeliverySpec, wake: Callable[[], object]) -> None:
+        self._spec = spec
+        self._wake = wake
+        self._log = WindowLog(spec.path, storage_options=spec.options)
+        self._batches = BatchLog(self._log.store, spec.name)
+        self._frames = BatchFrames(
+            self._log,
+            sink=spec.name,
+            app=spec.app,
+            in_memory_rows=spec.config.in_memory_max_rows,
+        )
+        self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=_wall_ms)
+        self._view = LogView(())
+        self._session: SparkSession | None = None
+        self._handoff: Handoff
+        self._calling_since_ms: int | None = None
+        self._reported_ms = 0
+        self._expired_ms = 0
+        self._error: BaseException | None = None  # What the function has raised last.
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"spark-{spec.operator}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin; the log must have a schema before the first batch is shown."""
+        self._thread.start()
+
+    def on_shown(self, rows: int) -> None:
+        """Learn that there is more in the log."""
+        self._backlog.on_shown(rows)
+
+    def close(self, *, wait_s: float = 0.0) -> None:
+        """End; a call that is under way goes on, and is the last one."""
+        self._backlog.close()
+        if wait_s:
+            self._thread.join(wait_s)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether not too much waits."""
+        return self._backlog.has_room
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether nothing waits."""
+        return self._backlog.is_empty
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it has ended, or should have."""
+        since_ms, most_ms = self._calling_since_ms, self._spec.config.call_max_ms
+        if self._failure is not None or since_ms is None or not most_ms:
+            return self._failure
+        return self._stuck(most_ms) if _now_ms() - since_ms > most_ms else None
+
+    def report(self) -> ConsumerReport:
+        """Return how far it is."""
+        return self._backlog.report(self._spec.name)
+
+    # -- the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        lock = _lock_of(f"{self._log.place}\n{self._spec.name}")
+        try:
+            if not self._acquired(lock):
+                return
+            try:
+                self._hand_over()
+            finally:
+                lock.release()
+        except BaseException as error:  # noqa: BLE001 - the task raises it
+            self._failure = error
+            _log.warning("%s hands over nothing more: %s", self._spec.operator, error)
+            self._wake()
+
+    def _acquired(self, lock: threading.Lock) -> bool:
+        """Wait until an earlier start, in this process, has ended its last call."""
+        deadline_ms = _now_ms() + self._spec.config.outage_max_ms
+        while not self._backlog.is_closed:
+            if lock.acquire(timeout=0.1):
+                return True
+            if _now_ms() > deadline_ms:
+                raise GearpyError(
+                    f"a call of {_name_of(self._spec.function)} that an earlier start of the sink "
+                    f"has begun still runs after {self._spec.config.outage_max_ms} ms"
+                )
+        return False
+
+    def _hand_over(self) -> None:
+        self._batches.claim()
+        done, intended = self._batches.read()
+        self._handoff = Handoff(
+            _limits(self._spec.config), done=done, intended=intended, rng=Random()
+        )
+        self._backlog.on_batch_id(self._handoff.done_id)
+        self._refresh()
+        while not self._backlog.is_closed or self._handoff.was_called:
+            if self._backlog.is_changed:
+                self._refresh()
+            step = self._handoff.next(self._view, _now_ms())
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Connect():
+                self._connect()
+            case WriteIntent(batch):
+                self._batches.write_intent(batch)
+                self._handoff.on_intent_written()
+            case Call(batch, attempt):
+                self._call(batch, attempt)
+            case WriteDone(batch):
+                self._finish(batch)
+            case Pause(until_ms):
+                self._pause(until_ms)
+            case GiveUp(because):
+                raise self._given_up(because)
+
+    def _refresh(self) -> None:
+        """Look up what there is; what is shown meanwhile is looked up the next time."""
+        self._backlog.on_looking()
+        self._view = self._log.view()
+        self._count()
+
+    def _count(self) -> None:
+        position = self._handoff.position
+        start = self._view.start() if position is None else position
+        ends = self._view.ends()
+        is_all = self._handoff.is_idle and all(start.get(lane, 0) >= ends[lane] for lane in ends)
+        self._backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
+
+    def _connect(self) -> None:
+        try:
+            self._session = self._spec.target.connect()
+        except (ConfigError, ImportError):
+            raise
+        except USER_ERRORS as error:
+            self._lose(error)
+        else:
+            self._handoff.on_connected()
+
+    def _call(self, batch: HandoffBatch, attempt: int) -> None:
+        assert self._session is not None, "it is connected"
+        described = self._frames.describe(batch, attempt=attempt)
+        self._calling_since_ms = _now_ms()
+        try:
+            frame = self._frames.frame(self._session, batch, rows=described.rows)
+            self._spec.function(frame, described)
+        except USER_ERRORS as error:
+            self._on_raised(error, batch)
+        else:
+            self._error = None
+            self._handoff.on_called()
+        finally:
+            self._calling_since_ms = None
+            self._frames.drop()
+
+    def _on_raised(self, error: BaseException, batch: HandoffBatch) -> None:
+        if self._spec.target.is_lost:
+            self._lose(error)
+            return
+        self._error = error
+        _log.warning(
+            "%s: %s has raised with batch %d: %s",
+            self._spec.operator,
+            _name_of(self._spec.function),
+            batch.batch_id,
+            _brief(error),
+        )
+        self._backlog.on_trouble(f"the function has raised: {_brief(error)}")
+        self._handoff.on_call_failed(_now_ms())
+
+    def _lose(self, error: BaseException) -> None:
+        self._error = error
+        _log.warning("%s: Spark is not there: %s", self._spec.operator, _brief(error))
+        self._backlog.on_trouble(f"Spark is not there: {_brief(error)}")
+        self._handoff.on_spark_lost(_now_ms())
+        self._wake()
+
+    def _finish(self, batch: HandoffBatch) -> None:
+        self._batches.write_done(batch)
+        self._handoff.on_done_written()
+        self._backlog.on_taken(batch.batch_id, batch.rows)
+        self._count()
+        if self._backlog.is_empty or _now_ms() - self._reported_ms >= _REPORT_MS:
+            self._tell_others()
+        self._expire()
+        self._wake()
+
+    def _tell_others(self) -> None:
+        """Let `gear windows` and what removes old files know how far it is."""
+        self._reported_ms = _now_ms()
+        self._log.report(
+            ReaderReport(
+                name=self._spec.name,
+                lanes=self._handoff.position or {},
+                at_ms=_wall_ms(),
+                rows_per_s=self._backlog.report("").rows_per_s,
+                batch_id=self._handoff.done_id,
+                more={"kind": "to_spark", "app": self._spec.app},
+            )
+        )
+
+    def _expire(self) -> None:
+        """Remove what is old and was handed over; what was not is kept, however old it is."""
+        retain_ms, now_ms = self._spec.retain_ms, _now_ms()
+        if retain_ms is None or now_ms - self._expired_ms < _EXPIRE_MS:
+            return
+        self._expired_ms = now_ms
+        taken = self._handoff.position or {}
+        expire(self._log, taken, before_ms=_wall_ms() - retain_ms)
+
+    def _pause(self, until_ms: int | None) -> None:
+        if until_ms is None:
+            self._backlog.wait_for_more()
+        else:
+            self._backlog.wait_for_end((until_ms - _now_ms()) / 1000)
+
+    # -- ends ------------------------------------------------------------------------------
+
+    def _given_up(self, because: str) -> BaseException:
+        assert self._error is not None, "something has gone wrong"
+        batch_id = self._handoff.done_id + 1
+        if because == "spark":
+            return GearpyError(
+                f"Spark was not there for {self._spec.config.outage_max_ms} ms; batch {batch_id} "
+                f"waits for it in {self._log.place}: {_brief(self._error)}"
+            )
+        error = operator_error(self._spec.operator, self._error)
+        error.cause = (
+            f"{_name_of(self._spec.function)} has raised {self._spec.config.call_attempts} times "
+            f"with batch {batch_id}: {error.cause}"
+        )
+        error.record = f"batch {batch_id}"
+        return error
+
+    def _stuck(self, most_ms: int) -> OperatorError:
+        return OperatorError(
+            operator=self._spec.operator,
+            cause=f"{_name_of(self._spec.function)} was called with batch "
+            f"{self._handoff.done_id + 1} and has not returned for {most_ms} ms",
+        )
+
+
+def _limits(config: SparkConfig) -> HandoffLimits:
+    return HandoffLimits(
+        batch_rows=config.batch_max_rows,
+        attempts=config.call_attempts,
+        pause_ms=config.pause_ms,
+        pause_max_ms=config.pause_max_ms,
+        outage_ms=config.outage_max_ms,
+    )
+
+
+def _lock_of(name: str) -> threading.Lock:
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(name, threading.Lock())
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__) + "()"
+
+
+def _brief(error: BaseException) -> str:
+    """Return the first line; those of Spark have many."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,18 @@
+"""The durable hand-off of finished windows: a folder, here or at a URL, that several may read.
+
+- `log`: what is in a log, and its batches as tables. Start here.
+- `consumers`: who reads a log, and whether they keep up.
+- `columns`: from records to the columns of a log; `cells` are the values in them, `gathered` keeps
+  those of few records until there are more.
+- `schema`: types that Spark takes as they are.
+- `lane`: writes what one task writes, in two steps; `batch_notes` is what files note of it,
+  `replays` are the rows that were shown before and come again.
+- `compaction`, `retention`: make few files of many, and none of old ones. `verify` reads all.
+- `bodies`: files of a log: Parquet or Arrow, and what they tell of their batches.
+- `store`: the folder, on a disk or at a URL, in steps small enough to think about a crash.
+
+Which files to read is decided by `gearpy.core.window_log`. May be imported by task and above, and
+by programs that are no application of gearpy: it starts nothing, and loads quickly.
+"""
+
+__all__: list[str] = []

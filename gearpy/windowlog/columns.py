@@ -1,0 +1,362 @@
+"""From records to the columns of a window log: results of windows and joins, and other records."""
+
+from collections.abc import Sequence
+from reprlib import repr as short_repr
+from typing import Any, Final, NamedTuple
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import Table, Times
+from gearpy.windowlog.cells import (
+    check_cells,
+    fields_of,
+    is_record,
+    plain_cells,
+    refuse_unknown,
+)
+from gearpy.windowlog.gathered import GatheredCells
+from gearpy.windowlog.schema import exact_schema
+
+__all__ = ["EVENT_TIME", "WINDOW_END", "WINDOW_START", "LogColumns", "moments"]
+
+WINDOW_START: Final = "window_start"
+WINDOW_END: Final = "window_end"
+EVENT_TIME: Final = "event_time"
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_US_PER_MS: Final = 1000
+_ENDS: Final = (MIN_MS, MAX_MS)
+_RECORD_CHARS_MAX: Final = 500
+#: Columns that the log adds; by what records are.
+_BEFORE: Final = (pa.field(WINDOW_START, _TIME), pa.field(WINDOW_END, _TIME))
+_BEHIND: Final = (
+    pa.field("firing", pa.int32()),
+    pa.field("timing", pa.string()),
+    pa.field("retracts", pa.bool_()),
+)
+_BEHIND_NAMES: Final = tuple(field.name for field in _BEHIND)
+_STAMP: Final = (pa.field(EVENT_TIME, _TIME),)
+#: Fields of `WindowResult`; of `JoinResult` and `CoGroup`. The task layer has these classes.
+_WINDOW_RESULT: Final = ("key", "value", "start", "end", "firing", "timing", "retracts")
+_JOINED: Final = ("key", "left", "right", "start", "end")
+_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
+
+#: Fewer records are gathered; to make columns of more takes less time than to look at each cell.
+_FEW_ROWS_MAX: Final = 64
+
+_Cells = dict[str, Any]  # By column: a list of values, an array, or `_Added`.
+
+
+class LogColumns:
+    """Makes columns of records, all with one schema, whose types Spark takes as they are.
+
+    Results of windows have ``window_start``, ``window_end``, the key, the fields of the value,
+    ``firing``, ``timing`` and ``retracts``; those of joins the window, the key and the fields of
+    both sides; other records their fields, and ``event_time``. The key of one part is ``key``, that
+    of several ``key_1``, ``key_2`` ...; a value without fields is ``value``. A stream without keys
+    has no column for them.
+
+    Args:
+        operator: name to blame for a record that does not fit.
+        schema: of the columns with keys and values; may have all. None for that of the first
+            records.
+        key: names of the columns for the parts of the key.
+
+    Raises:
+        ConfigError: Spark has nothing like a type of the schema.
+    """
+
+    def __init__(
+        self, operator: str, *, schema: pa.Schema | None = None, key: Sequence[str] = ()
+    ) -> None:
+        self._operator = operator
+        self._given = None if schema is None else exact_schema(schema, name=operator)
+        self._key = tuple(key)
+        self._gathered: GatheredCells | None = None  # None as long as there is no schema.
+        self.schema: pa.Schema | None = None  #: Of all columns; None before the first records.
+        #: Columns that tell rows apart; empty if only all of them do.
+        self.identity: tuple[str, ...] = ()
+
+    def adopt(self, schema: pa.Schema, identity: Sequence[str] = ()) -> None:
+        """Keep to a schema of all columns, that of what was written before."""
+        self.schema = schema
+        self.identity = tuple(identity)
+        self._gathered = GatheredCells(schema)
+
+    def batch_of(self, values: Sequence[Any], timestamps: Sequence[int] = ()) -> pa.RecordBatch:
+        """Return the columns of some records, or of a table.
+
+        Args:
+            values: at least one record.
+            timestamps: their event times, for records that are no results of windows.
+
+        Raises:
+            OperatorError: a record does not fit; names it.
+            ConfigError: Spark has nothing like what is in the records.
+        """
+        try:
+            return self._converted(values, timestamps)
+        except _ERRORS as error:
+            self._blame(values, timestamps)
+            raise OperatorError(operator=self._operator, cause=str(error)) from error
+
+    # -- few records -----------------------------------------------------------------------
+
+    def gather(self, values: Sequence[Any], timestamps: Sequence[int] = ()) -> bool:
+        """Keep a few records until `gathered`; False if they are better made columns now.
+
+        They are what they were, whatever their owner changes in them later.
+
+        Args:
+            values: at least one record.
+            timestamps: their event times, for records that are no results of windows.
+        """
+        gathered, rows = self._gathered, len(values)
+        if gathered is None or rows > _FEW_ROWS_MAX or type(values) is Table:
+            return False
+        try:
+            cells, _ = self._cells_of(values, timestamps)
+            plain = {
+                name: column.plain() if type(column) is _Added else column
+                for name, column in cells.items()
+            }
+        except _ERRORS:
+            return False  # To make columns of them says what is wrong.
+        return gathered.add(plain, rows)
+
+    @property
+    def gathered_rows(self) -> int:
+        """How many records were gathered since."""
+        return 0 if self._gathered is None else self._gathered.rows
+
+    def gathered(self) -> pa.RecordBatch:
+        """Return the columns of the records that were gathered."""
+        assert self._gathered is not None
+        assert self.schema is not None
+        cells = self._gathered.take()
+        columns = [pa.array(cells[field.name], field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def _converted(self, values: Sequence[Any], timestamps: Sequence[int]) -> pa.RecordBatch:
+        cells, around = self._cells_of(values, timestamps)
+        if self.schema is None:
+            self._settle(cells, around)
+        schema = self.schema
+        assert schema is not None
+        refuse_unknown(cells, schema.names)
+        columns = [_column(field, cells.get(field.name), len(values)) for field in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _blame(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Raise for the first record that alone does not fit."""
+        for place, value in enumerate(values):
+            times = timestamps[place : place + 1]
+            try:
+                self._converted([value], times)
+            except _ERRORS as error:
+                raise OperatorError(
+                    operator=self._operator,
+                    cause=str(error),
+                    record=repr(value)[:_RECORD_CHARS_MAX],
+                    event_time_ms=next(iter(times), None),
+                ) from error
+
+    def _settle(self, cells: _Cells, around: "_Around") -> None:
+        """Take the schema that was given, or that of these records, with what the log adds."""
+        before, behind = ({each.name: each.type for each in part} for part in around[:2])
+        added = {**before, **behind}
+        kinds = {} if self._given is None else {each.name: each.type for each in self._given}
+        known = kinds | added
+        if self._given is not None:
+            refuse_unknown(cells, known)
+        own = [name for name in (kinds or cells) if name not in added]
+        kinds = {
+            name: known[name] if name in known else _array_of(cells[name]).type
+            for name in (*before, *own, *behind)
+        }
+        schema = pa.schema(list(kinds.items()))
+        self.adopt(exact_schema(schema, name=self._operator), around.identity)
+
+    # -- what is in the records --------------------------------------------------------------
+
+    def _cells_of(
+        self, values: Sequence[Any], timestamps: Sequence[int]
+    ) -> tuple[_Cells, "_Around"]:
+        if type(values) is Table:
+            batch = values.batch
+            cells: _Cells = dict(zip(batch.schema.names, batch.columns, strict=True))
+            return _stamped(cells, timestamps)
+        fields = getattr(values[0], "_fields", None)
+        if fields in {_WINDOW_RESULT, _JOINED}:
+            if len(set(map(type, values))) > 1:
+                kinds = ", ".join(sorted(kind.__name__ for kind in set(map(type, values))))
+                raise TypeError(f"records of one type are needed, these are {kinds}")
+            return self._of_windows(values) if fields == _WINDOW_RESULT else self._of_joins(values)
+        return _stamped(self._fields(values), timestamps)
+
+    def _of_windows(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
+        key, value, start, end, *behind = map(list, zip(*values, strict=True))
+        keys = self._keys(key)
+        cells = _merged(
+            {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
+            keys,
+            self._side("value", value),
+            {name: _Added(each) for name, each in zip(_BEHIND_NAMES, behind, strict=True)},
+        )
+        identity = (WINDOW_START, WINDOW_END, *keys, "firing", "retracts")
+        return cells, _Around(_BEFORE, _BEHIND, identity)
+
+    def _of_joins(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
+        key, left, right, start, end = map(list, zip(*values, strict=True))
+        cells = _merged(
+            {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
+            self._keys(key),
+            self._side("left", left, prefix="left_"),
+            self._side("right", right, prefix="right_"),
+        )
+        return cells, _Around(_BEFORE)
+
+    def _keys(self, keys: list[Any]) -> _Cells:
+        first = next((key for key in keys if key is not None), None)
+        if first is None and not self._key and not self._has("key"):
+            return {}
+        if type(first) is tuple:
+            return _parts(keys, self._key)
+        if is_record(first):
+            return fields_of(keys)
+        if len(self._key) > 1:
+            raise ValueError(
+                f"the key is {short_repr(first)}, for which there are the names "
+                f"{', '.join(self._key)}: give one name, or make the key a tuple"
+            )
+        return {(self._key or ("key",))[0]: plain_cells(keys)}
+
+    def _side(self, name: str, cells: list[Any], *, prefix: str = "") -> _Cells:
+        """Return the columns of the fields of values; one column of values that have none."""
+        first = next((cell for cell in cells if cell is not None), None)
+        if is_record(first) and not self._has(name):
+            return {prefix + field: column for field, column in self._fields(cells).items()}
+        if first is None and self._known is not None and not self._has(name):
+            return {}
+        return {name: plain_cells(cells)}
+
+    def _fields(self, records: Sequence[Any]) -> _Cells:
+        found: _Cells = fields_of(records)
+        if not found and self._known is None:
+            raise ValueError("there are no fields in it")
+        return found
+
+    def _has(self, name: str) -> bool:
+        """Tell whether there is a column of this name, as far as anybody knows."""
+        return self._known is not None and name in self._known.names
+
+    @property
+    def _known(self) -> pa.Schema | None:
+        return self._given if self.schema is None else self.schema
+
+
+class _Added(NamedTuple):
+    """The cells of a column that a log adds: often all alike; times are in ms."""
+
+    cells: Sequence[Any]
+    is_time: bool = False
+
+    def plain(self) -> list[Any]:
+        """Return them one by one, as Arrow takes them."""
+        if not self.is_time:
+            return list(self.cells)
+        if set(map(type, self.cells)) != {int}:
+            raise TypeError("times are whole milliseconds")
+        return [None if at in _ENDS else at * _US_PER_MS for at in self.cells]
+
+    def array(self) -> Any:
+        """Return an array, or cells to make one of."""
+        even = _even(self.cells)
+        return moments(even) if self.is_time else even
+
+
+class _Around(NamedTuple):
+    """The columns that a log adds around those of the records, and those that tell rows apart."""
+
+    before: Sequence[pa.Field] = ()
+    behind: Sequence[pa.Field] = ()
+    identity: tuple[str, ...] = ()
+
+
+def moments(times_ms: Sequence[int] | pa.Array) -> pa.Array:
+    """Return times in ms as Spark's timestamps; the ends of time as null."""
+    array = times_ms if isinstance(times_ms, pa.Array) else pa.array(times_ms, pa.int64())
+    ends = pc.min_max(array)
+    if ends["min"].as_py() == MIN_MS or ends["max"].as_py() == MAX_MS:
+        is_end = pc.or_(pc.equal(array, MIN_MS), pc.equal(array, MAX_MS))
+        array = pc.if_else(is_end, pa.scalar(None, pa.int64()), array)
+    return pc.multiply_checked(array, _US_PER_MS).view(_TIME)
+
+
+def _stamped(cells: _Cells, timestamps: Sequence[int]) -> tuple[_Cells, _Around]:
+    """Add the event times; a column of that name stays as it is."""
+    if EVENT_TIME in cells or not len(timestamps):
+        return cells, _Around()
+    return {**cells, EVENT_TIME: _Added(timestamps, is_time=True)}, _Around(behind=_STAMP)
+
+
+def _even(cells: Sequence[Any]) -> Any:
+    """Return cells, as an array at once if all are alike, as those about windows often are."""
+    if isinstance(cells, Times):
+        return cells.array
+    listed = cells if isinstance(cells, list) else list(cells)
+    if listed.count(listed[0]) < len(listed):
+        return listed
+    return pa.repeat(pa.scalar(listed[0]), len(listed))
+
+
+def _parts(keys: list[Any], names: Sequence[str]) -> _Cells:
+    """Return the parts of keys that are tuples; of a key that is None, None."""
+    lengths = {len(key) for key in keys if key is not None}
+    count = lengths.pop()
+    if lengths or (names and len(names) != count):
+        wanted = f"the {len(names)} names {', '.join(names)}" if names else "one length"
+        raise ValueError(f"keys are tuples of {count} and other lengths, need {wanted}")
+    parts = [[None if key is None else key[place] for key in keys] for place in range(count)]
+    columns = names or [f"key_{place + 1}" for place in range(count)]
+    return {name: plain_cells(part) for name, part in zip(columns, parts, strict=True)}
+
+
+def _merged(*several: _Cells) -> _Cells:
+    merged: _Cells = {}
+    for cells in several:
+        for name in cells:
+            if name in merged:
+                raise ValueError(
+                    f"there are two columns {name!r}: rename the field, or name the key otherwise "
+                    f"with key=..."
+                )
+        merged |= cells
+    return merged
+
+
+def _array_of(cells: Any) -> pa.Array:
+    return cells if isinstance(cells, pa.Array) else pa.array(cells)
+
+
+def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
+    if cells is None:
+        return pa.nulls(length, field.type)
+    try:
+        if type(cells) is _Added:
+            cells = cells.array()
+        if not isinstance(cells, pa.Array):
+            check_cells(field.type, cells)
+            return pa.array(cells, field.type)
+        if cells.type == field.type:
+            return cells
+        # Spark's times have microseconds; whatever else does not fit is refused.
+        return cells.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+    except _ERRORS as error:
+        raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error

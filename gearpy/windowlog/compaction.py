@@ -1,0 +1,131 @@
+"""Makes one file of several of a log, while others read and write it.
+
+A reader that was about to read one of the old files finds the new one by its batches.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import uuid4
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.window_log import (
+    LogView,
+    Piece,
+    Segment,
+    groups_to_compact,
+    newest_to_compact,
+    segment_name,
+    segments_of,
+)
+from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, write_body
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.store import PENDING
+
+__all__ = ["COMPACTION_PREFIX", "GROUP_ROWS_MAX", "compact_all", "compact_newest"]
+
+#: Of the names of pending files, with the lane behind it.
+COMPACTION_PREFIX: Final = "compact-"
+#: So many rows a compacted file has at most.
+GROUP_ROWS_MAX: Final = 1_000_000
+
+
+def compact_all(
+    log: WindowLog, *, rows_max: int = GROUP_ROWS_MAX, compression: str = "zstd"
+) -> list[Segment]:
+    """Make as few files as may be; return those that were made.
+
+    Raises:
+        WindowLogDamaged: a file is not what was written; nothing was done to its neighbours.
+    """
+    view = log.view()
+    made = []
+    for lane in view.lanes:
+        for group in groups_to_compact(view.pieces(lane), rows_max=rows_max):
+            made += _compact(log, group, compression)
+    _drop_hidden(log, log.view().hidden)
+    return made
+
+
+def compact_newest(
+    log: WindowLog, view: LogView, lane: str, *, files_min: int, compression: str
+) -> list[Segment]:
+    """Make one file of the newest of a lane, if that is worth it; return it.
+
+    Raises:
+        WindowLogDamaged: a file is not what was written.
+    """
+    pieces = view.pieces(lane)
+    group = newest_to_compact(pieces, files_min=files_min, rows_max=GROUP_ROWS_MAX)
+    made = _compact(log, group, compression) if group else []
+    _drop_hidden(log, [each for each in view.hidden if each.lane == lane])
+    return made
+
+
+def _compact(log: WindowLog, group: Sequence[Piece], compression: str) -> list[Segment]:
+    """Write and show one file, then remove those it was made of."""
+    parts = [log.read_file(piece.segment) for piece in group]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):  # A reader has purged them meanwhile, or another compacts.
+        return []
+    table = pa.concat_tables(
+        [_cut(table, info, piece) for piece, (table, info) in zip(group, found, strict=True)]
+    )
+    batches = [
+        batch._replace(run=batch.run or info.run)
+        for piece, (_, info) in zip(group, found, strict=True)
+        for batch in _of(info.batches, piece)
+    ]
+    info = replace(found[-1][1], batches=tuple(batches))
+    segment = _write(log, group, table, info, compression)
+    if segment is None:
+        return []
+    _drop_hidden(log, [piece.segment for piece in group if _is_in(piece.segment, segment)])
+    return [segment]
+
+
+def _write(
+    log: WindowLog, group: Sequence[Piece], table: pa.Table, info: SegmentInfo, compression: str
+) -> Segment | None:
+    store, newest = log.store, group[-1].segment
+    name = segment_name(
+        newest.lane,
+        first=group[0].first,
+        last=group[-1].last,
+        rows=table.num_rows,
+        epoch=info.batches[-1].epoch,
+        run=newest.run,
+        incarnation=newest.incarnation,
+    )
+    pending = f"{PENDING}{COMPACTION_PREFIX}{newest.lane}-{uuid4().hex}.parquet"
+    with store.create(pending) as file:
+        write_body(file, table.combine_chunks(), info, body=PARQUET, compression=compression)
+        store.sync(file)
+    store.sync_names(PENDING)
+    if not store.move(pending, to=name):
+        return None  # A new start of the writer has cleaned up.
+    store.sync_names()  # Before any other is removed.
+    (segment,) = segments_of([name])
+    return segment
+
+
+def _cut(table: pa.Table, info: SegmentInfo, piece: Piece) -> pa.Table:
+    begin = sum(batch.rows for batch in info.batches if batch.seq < piece.first)
+    rows = sum(batch.rows for batch in _of(info.batches, piece))
+    return table.slice(begin, rows)
+
+
+def _of(batches: Iterable[BatchInfo], piece: Piece) -> list[BatchInfo]:
+    return [batch for batch in batches if piece.first <= batch.seq <= piece.last]
+
+
+def _is_in(segment: Segment, whole: Segment) -> bool:
+    is_other = segment.name != whole.name
+    return is_other and whole.first <= segment.first and segment.last <= whole.last
+
+
+def _drop_hidden(log: WindowLog, segments: Iterable[Segment]) -> None:
+    for segment in sorted(segments, key=lambda each: each.first):
+        log.store.remove(segment.name)

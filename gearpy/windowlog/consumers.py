@@ -1,0 +1,77 @@
+"""Who reads a window log, and whether they keep up: for the task that writes it."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from gearpy.core.window_log import LogView
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.windowlog.log import ReaderReport, WindowLog
+
+__all__ = ["LogConsumers"]
+
+#: So often is looked, as a store may be far away.
+_LOOK_MS: Final = 5_000
+
+
+class _Seen(NamedTuple):
+    lanes: Mapping[str, int]
+    waiting_since_ms: int
+
+
+class LogConsumers:
+    """What readers have said of themselves, as reports of the task that writes.
+
+    A reader waits from when it was first seen to lag behind with the same position as before; so
+    one that reads on is never called stuck, however far behind it is.
+
+    Runs on: one thread at a time; it reads small files, and at most every five seconds.
+
+    Args:
+        log: which one.
+        wall_ms: ms since the epoch.
+        but: readers whose sink reports on them itself.
+    """
+
+    def __init__(
+        self, log: WindowLog, wall_ms: Callable[[], int], *, but: frozenset[str] = frozenset()
+    ) -> None:
+        self._log = log
+        self._wall_ms = wall_ms
+        self._but = but
+        self._looked_ms: int | None = None
+        self._seen: dict[str, _Seen] = {}
+        self._reports: tuple[ConsumerReport, ...] = ()
+
+    def reports(self) -> tuple[ConsumerReport, ...]:
+        """Return one for each reader that has ever reported; those of a moment ago if it is so.
+
+        A store that cannot be read just now says nothing new.
+        """
+        now_ms = self._wall_ms()
+        if self._looked_ms is not None and now_ms - self._looked_ms < _LOOK_MS:
+            return self._reports
+        self._looked_ms = now_ms
+        try:
+            readers = [each for each in self._log.readers() if each.name not in self._but]
+            view = self._log.view() if readers else LogView(())
+        except OSError:
+            return self._reports
+        self._reports = tuple(self._report(each, view, now_ms) for each in readers)
+        return self._reports
+
+    def _report(self, reader: ReaderReport, view: LogView, now_ms: int) -> ConsumerReport:
+        waiting = view.rows_between(reader.lanes, view.ends())
+        before = self._seen.get(reader.name)
+        since_ms = now_ms
+        if before is not None and before.lanes == reader.lanes and before.waiting_since_ms:
+            since_ms = before.waiting_since_ms
+        since_ms = since_ms if waiting else 0
+        self._seen[reader.name] = _Seen(reader.lanes, since_ms)
+        return ConsumerReport(
+            name=reader.name,
+            batch_id=reader.batch_id or 0,
+            rows_per_s=reader.rows_per_s or 0.0,
+            waiting_rows=waiting,
+            waiting_since_ms=since_ms,
+            trouble=str(reader.more.get("trouble") or ""),
+        )

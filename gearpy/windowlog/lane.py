@@ -1,0 +1,334 @@
+"""The writing half of a lane: batches that nobody sees before they are shown, each once.
+
+A writer owns its lane: it is the last start of the last run, and it looks whether it still is
+before it shows anything. What others have prepared, and was not to be shown, it removes first; so
+who was given up can show nothing after its successor has looked at what there is.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO, Final, NamedTuple, TypedDict
+from uuid import uuid4
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.lane_owner import LaneOwner
+from gearpy.core.window_log import LogView, Piece, lane_name, segment_name
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.windowlog.batch_notes import BatchNotes
+from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body
+from gearpy.windowlog.compaction import COMPACTION_PREFIX
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.store import OWNERS, PENDING
+
+__all__ = ["LaneWriter", "PreparedBatch"]
+
+_log = logging.getLogger(__name__)
+_ENDING: Final = ".pending"
+#: Rows wait in memory until they are so many.
+_GROUP_ROWS: Final = 1 << 20
+_GROUP_BYTES: Final = 128 << 20
+_OF_SPARK: Final = re.compile(r"spark(query|txn|once)-")
+
+
+class PreparedBatch(TypedDict):
+    """A pending file that is complete, and how to show it."""
+
+    pending: str
+    name: str
+    seq: int
+    rows: int
+    size: int
+    lane: str
+
+
+class _Part(NamedTuple):
+    """A pending file that has rows already, as there are too many to wait."""
+
+    name: str
+    file: BinaryIO
+    rows: ParquetBody
+
+
+class LaneWriter:
+    """Writes the batches of one task of a writer.
+
+    Runs on: one thread at a time. Restart: `begin`, then `show` what was prepared and is to be
+    seen, then `clean` and `number_on`.
+
+    Args:
+        log: where to write.
+        writer: name of the lanes.
+        task: number of the lane.
+        compression: of Parquet.
+    """
+
+    def __init__(self, log: WindowLog, *, writer: str, task: int, compression: str) -> None:
+        self._log = log
+        self._store = log.store
+        self._writer = writer
+        self._task = task
+        self._compression = compression
+        self.lane = lane_name(writer, task)
+        self._owner = LaneOwner(run="", incarnation=0)
+        self._pending_number = 0
+        self._next = 0  # Batch; 0 before `number_on`.
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = self._waiting_rows = 0
+        self._notes = BatchNotes()
+        self._part: _Part | None = None
+
+    # -- begin -----------------------------------------------------------------------------
+
+    def begin(self, *, run: str, incarnation: int) -> None:
+        """Take the lane from whoever has it.
+
+        Args:
+            run: as in names of files.
+            incarnation: of the task; in a run a later start has a greater one.
+
+        Raises:
+            ConfigError: Spark writes the lane.
+            GearpyError: this one was given up.
+        """
+        self._store.make()
+        owner = LaneOwner(run=run, incarnation=incarnation, id=uuid4().hex)
+        self._owner = owner.succeeds(self._read_owner(), lane=self.lane)
+        self._store.put(self._owner_file, self._owner.to_json())
+
+    def clean(self) -> None:
+        """Remove what others have prepared; from then on they can show nothing."""
+        for name in self._store.names(PENDING):
+            if name.startswith((f"{self.lane}-", f"{COMPACTION_PREFIX}{self.lane}-")):
+                self._store.remove(PENDING + name)
+        self._store.sync_names(PENDING)
+
+    def number_on(self, *, behind: int = 0) -> LogView:
+        """Look where the lane ends, and write on from there.
+
+        Args:
+            behind: a batch that was there once, so that no later one may have its number.
+
+        Raises:
+            ConfigError: Spark writes the lane.
+        """
+        view = self._log.view()
+        pieces = view.pieces(self.lane)
+        if pieces and _OF_SPARK.match(pieces[-1].segment.run):
+            raise ConfigError(
+                f"window log {self._log.place}: lane {self.lane} is written by Spark: give this "
+                "sink another name, as in writer='results'"
+            )
+        self._next = max(view.ends().get(self.lane, 0), behind) + 1
+        if not self._owner.since:
+            self._owner = replace(self._owner, since=self._next)
+            self._store.put(self._owner_file, self._owner.to_json())
+        return view
+
+    @property
+    def lane_id(self) -> str:
+        """What a lane of the same name in another folder has otherwise."""
+        return self._owner.id
+
+    @property
+    def since(self) -> int:
+        """The first batch that this run may have written."""
+        return self._owner.since
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the next batch."""
+        assert self._next, "number_on() comes first"
+        return self._next
+
+    # -- write -----------------------------------------------------------------------------
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows to the next batch."""
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        self._waiting_rows += batch.num_rows
+        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
+            self._write_group()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the next batch has."""
+        return self._notes.rows + self._waiting_rows
+
+    def prepare(
+        self,
+        epoch: int,
+        *,
+        body: Body,
+        about: Mapping[str, Any],
+        watermark: int | None = None,
+    ) -> PreparedBatch | None:
+        """Make the batch durable, so that showing it cannot fail; None if it has no rows.
+
+        Args:
+            epoch: whose rows it has.
+            body: of the file, if it is small.
+            about: what else the file notes of itself.
+            watermark: how far event time has come, in ms.
+        """
+        if not self.rows:
+            return None
+        table = self._waiting_table() if self._waiting else None
+        notes, self._notes = self._notes, BatchNotes()
+        seq, owner = self.next_seq, self._owner
+        batch = notes.info(seq=seq, epoch=epoch, watermark=watermark)
+        info = SegmentInfo(
+            run=owner.run,
+            writer=self._writer,
+            task=self._task,
+            epoch=epoch,
+            batches=(batch,),
+            **about,
+        )
+        pending, size = self._finish(table, info, PARQUET if self._part else body)
+        name = segment_name(
+            self.lane,
+            first=seq,
+            last=seq,
+            rows=notes.rows,
+            epoch=epoch,
+            run=owner.run,
+            incarnation=owner.incarnation,
+            body=ARROW if f".{ARROW}" in pending else PARQUET,
+        )
+        self._next = seq + 1
+        return {
+            "pending": pending,
+            "name": name,
+            "seq": seq,
+            "rows": notes.rows,
+            "size": size,
+            "lane": owner.id,
+        }
+
+    def show(self, prepared: PreparedBatch) -> None:
+        """Let readers see a batch; the same again if they do already.
+
+        Args:
+            prepared: what `prepare` returned, of this or of an earlier start.
+
+        Raises:
+            GearpyError: it is gone or damaged, or this writer was given up.
+        """
+        self._check_owner()
+        pending, name = PENDING + prepared["pending"], prepared["name"]
+        found = self._store.look(pending)
+        if found is not None and found.size != prepared["size"]:
+            raise GearpyError(
+                f"window log {self._log.place}: {pending} has {found.size} bytes, "
+                f"{prepared['size']} were written: it was changed or is damaged"
+            )
+        if not self._store.move(pending, to=name) and self._store.look(name) is None:
+            self._check_gone(prepared)
+        self._store.sync_names()  # Also of a name that another start has given.
+
+    def close(self) -> None:
+        """Remove what is not prepared; what is prepared a successor may need."""
+        self._waiting, self._waiting_rows, self._notes = [], 0, BatchNotes()
+        part, self._part = self._part, None
+        if part is not None:
+            part.rows.abandon()
+            part.file.close()
+            self._store.remove(PENDING + part.name)
+
+    # -- one file --------------------------------------------------------------------------
+
+    def _write_group(self) -> None:
+        table = self._waiting_table()
+        if self._part is None:
+            name = self._pending_name(PARQUET)
+            file = self._store.create(PENDING + name)
+            self._part = _Part(name, file, ParquetBody(file, table.schema, self._compression))
+        self._part.rows.write(table)
+
+    def _finish(self, table: pa.Table | None, info: SegmentInfo, body: Body) -> tuple[str, int]:
+        """Write the rest of the file; return its name and size."""
+        if self._part is None:
+            name = self._pending_name(body)
+            file = self._store.create(PENDING + name)
+        else:
+            name, file, _ = self._part
+        with file:
+            if self._part is None:
+                assert table is not None, "there are rows, and none was written before"
+                write_body(file, table, info, body=body, compression=self._compression)
+            else:
+                if table is not None:
+                    self._part.rows.write(table)
+                self._part.rows.finish(info)
+            size = file.tell()
+            self._store.sync(file)
+        self._part = None
+        self._store.sync_names(PENDING)
+        return name, size
+
+    def _waiting_table(self) -> pa.Table:
+        """Return the rows that wait, and note what they are."""
+        table = pa.Table.from_batches(self._waiting)
+        self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+        if table.column(0).num_chunks > 1:
+            table = table.combine_chunks()
+        for batch in table.to_batches():
+            self._notes.add(batch)
+        return table
+
+    def _pending_name(self, body: Body) -> str:
+        assert self._owner.run, "begin() comes first"
+        self._pending_number += 1
+        owner = f"{self._owner.run}-{self._owner.incarnation:016x}"
+        return f"{self.lane}-{owner}-{self._pending_number:06d}.{body}{_ENDING}"
+
+    # -- whose it is -----------------------------------------------------------------------
+
+    @property
+    def _owner_file(self) -> str:
+        return f"{OWNERS}{self.lane}.json"
+
+    def _read_owner(self) -> LaneOwner | None:
+        file = self._owner_file
+        return LaneOwner.parse(self._store.read(file), file=self._store.location(file))
+
+    def _check_owner(self) -> None:
+        found = self._read_owner()
+        standing = self._owner.standing(found)
+        if standing == "overwritten":
+            self._store.put(self._owner_file, self._owner.to_json())
+        elif standing == "given up":
+            by = "nobody" if found is None else f"start {found.incarnation} of run {found.run}"
+            raise GearpyError(
+                f"window log {self._log.place}: lane {self.lane} belongs to {by} by now: this is "
+                f"start {self._owner.incarnation} of run {self._owner.run}, which was given up"
+            )
+
+    def _check_gone(self, prepared: PreparedBatch) -> None:
+        """Refuse to go on without a batch that nobody has seen."""
+        missing = (
+            f"window log {self._log.place}: batch {prepared['seq']} of lane {self.lane}, which was "
+            f"written before, is not there as {prepared['name']}"
+        )
+        if prepared["lane"] != self.lane_id:
+            # The program that goes on writes elsewhere; what was written there is seen there.
+            _log.warning("%s: it was written into another log", missing)
+            return
+        pieces = self._log.view().pieces(self.lane)
+        if pieces and pieces[0].first > prepared["seq"]:
+            return  # It was seen, and is purged.
+        covering = [piece for piece in pieces if _has(piece, prepared)]
+        if not covering or covering[0].segment.batches == 1:
+            raise GearpyError(
+                f"{missing}: it was removed, another run has begun to write the lane meanwhile, or "
+                "this is not the same folder on all machines; go on from another checkpoint"
+            )
+
+
+def _has(piece: Piece, prepared: PreparedBatch) -> bool:
+    return piece.first <= prepared["seq"] <= piece.last

@@ -1,0 +1,299 @@
+"""A window log: what there is to read, and its batches as tables."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.window_log import LogView, Piece, Position, Segment, segments_of
+from gearpy.errors import ConfigError, WindowLogDamaged
+from gearpy.windowlog.bodies import SegmentInfo, body_of, read_body, read_info
+from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, parsed_schema
+from gearpy.windowlog.store import READERS, Store, store_at
+
+__all__ = ["ReaderReport", "WindowLog", "positions_of"]
+
+#: So often is a folder listed until it holds still: files come and go while it is.
+_LISTINGS_MAX: Final = 10
+_TRIES: Final = 5
+_READER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderReport:
+    """How far a reader has come; what it says of itself now and then.
+
+    Attributes:
+        name: of the reader: letters, digits and ``_.~-``.
+        lanes: the last batch of each lane that it has done with.
+        at_ms: wall time of the report.
+        rows_per_s: how fast it reads; None if nobody knows.
+        batch_id: of its last batch, such as that of a Spark query; None if it has none.
+        more: whatever else it has to say.
+    """
+
+    name: str
+    lanes: Mapping[str, int]
+    at_ms: int
+    rows_per_s: float | None = None
+    batch_id: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+class WindowLog:
+    """A log at a path or URL, to read it.
+
+    Runs on: one thread at a time; any number may be at the same folder.
+
+    Args:
+        path: the folder, or its URL; or a store that was opened before.
+        storage_options: for the file system of the URL.
+
+    Raises:
+        ConfigError: there is no file system for such URLs.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Store,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._store: Store = (
+            store_at(path, storage_options) if isinstance(path, str | os.PathLike) else path
+        )
+        self._schema: LogSchema | None = None
+        self._names: frozenset[str] | None = None  # Of the last listing.
+
+    @property
+    def place(self) -> str:
+        """The folder, for people."""
+        return self._store.place
+
+    @property
+    def store(self) -> Store:
+        """The folder."""
+        return self._store
+
+    @property
+    def exists(self) -> bool:
+        """Whether a writer has begun it."""
+        return self._read_schema() is not None
+
+    @property
+    def schema(self) -> LogSchema:
+        """The columns that every table of it has.
+
+        Raises:
+            ConfigError: nobody has begun to write it.
+        """
+        schema = self._read_schema()
+        if schema is None:
+            raise ConfigError(
+                f"{self.place} is no window log: no writer has begun it, or its {SCHEMA_FILE} was "
+                "removed"
+            )
+        return schema
+
+    # -- what there is ---------------------------------------------------------------------
+
+    def view(self) -> LogView:
+        """Look up which batches there are now.
+
+        A listing may miss a file that has come, or been replaced, meanwhile. So it counts only if
+        nothing is missing that was there the time before.
+        """
+        before = self._names
+        for _ in range(_LISTINGS_MAX):
+            names = frozenset(self._store.names())
+            self._names = names
+            if before is not None and before <= names:
+                view = LogView(segments_of(names))
+                if not view.holes or before == names:
+                    return view
+            before = names
+        return LogView(segments_of(names))
+
+    def segments(self) -> list[Segment]:
+        """Return all files of it, also those that others hide."""
+        return segments_of(self._store.names())
+
+    def path_of(self, segment: Segment) -> str:
+        """Return the path or URL of a file, for other programs."""
+        return self._store.location(segment.name)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def read(self, piece: Piece) -> pa.Table:
+        """Return the rows of some batches of a file, with exactly the columns of the schema.
+
+        Raises:
+            WindowLogDamaged: the file is not what was written.
+            WindowLogGap: the batches are gone.
+        """
+        table = self._read_piece(piece)
+        if table is not None:
+            return table
+        # A compaction has put another file in its place.
+        return self.read_range(piece.segment.lane, piece.first, piece.last)
+
+    def read_range(self, lane: str, first: int, last: int) -> pa.Table:
+        """Return the rows of the batches ``first`` to ``last`` of a lane, wherever they are.
+
+        Raises:
+            WindowLogDamaged: a file is not what was written.
+            WindowLogGap: the batches are gone.
+        """
+        return self.read_between({lane: first - 1}, {lane: last})
+
+    def read_between(self, start: Position, end: Position) -> pa.Table:
+        """Return the rows of all batches behind ``start`` and up to ``end``.
+
+        Raises:
+            WindowLogDamaged: a file is not what was written.
+            WindowLogGap: batches are gone.
+        """
+        for _ in range(_TRIES):
+            pieces = self.view().between(start, end)
+            tables = [self._read_piece(piece) for piece in pieces]
+            found = [table for table in tables if table is not None]
+            if len(found) == len(tables):
+                return pa.concat_tables([self.schema.arrow.empty_table(), *found])
+        raise WindowLogDamaged(
+            file=self.place, reason=f"files were removed {_TRIES} times while they were read"
+        )
+
+    def info(self, segment: Segment) -> SegmentInfo:
+        """Return what a file notes of its batches.
+
+        Raises:
+            WindowLogDamaged: it is not what was written, or is gone.
+        """
+        try:
+            with self._opened(segment.name) as file:
+                return read_info(file, body=body_of(segment.name), name=segment.name)
+        except FileNotFoundError:
+            raise WindowLogDamaged(file=segment.name, reason="it is not there any more") from None
+
+    def read_file(self, segment: Segment) -> tuple[pa.Table, SegmentInfo] | None:
+        """Return all rows of a file, and what it notes; None if it is gone.
+
+        Raises:
+            WindowLogDamaged: it is not what was written.
+        """
+        try:
+            with self._opened(segment.name) as file:
+                table, info = read_body(file, body=body_of(segment.name), name=segment.name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise WindowLogDamaged(file=segment.name, reason=str(error)) from error
+        self._check(segment, table, info)
+        return table, info
+
+    # -- readers ---------------------------------------------------------------------------
+
+    def readers(self) -> list[ReaderReport]:
+        """Return the last report of each reader, by name; what is none is passed over."""
+        names = sorted(name for name in self._store.names(READERS) if name.endswith(".json"))
+        reports = (_report_of(self._store.read(READERS + name)) for name in names)
+        return [each for each in reports if each is not None]
+
+    def report(self, report: ReaderReport) -> None:
+        """Let others know how far a reader has come.
+
+        Raises:
+            ConfigError: its name cannot be that of a file.
+        """
+        if not _READER.fullmatch(report.name):
+            raise ConfigError(
+                f"a reader of a window log is called {report.name!r:.120}: take letters, digits "
+                "and _.~-, a letter or digit first, 100 at most"
+            )
+        known = asdict(report)
+        text = json.dumps({**known.pop("more"), **known})
+        self._store.put(f"{READERS}{report.name}.json", text.encode())
+
+    def forget_reader(self, name: str) -> None:
+        """Remove what a reader has said."""
+        self._store.remove(f"{READERS}{name}.json")
+
+    # -- removing --------------------------------------------------------------------------
+
+    def purge(self, position: Position) -> list[Segment]:
+        """Remove what a reader at this position needs no more, the oldest first; return it.
+
+        That with the highest number of a lane stays.
+        """
+        removed = self.view().removable(position)
+        for segment in removed:
+            self._store.remove(segment.name)
+        return removed
+
+    # -- one file --------------------------------------------------------------------------
+
+    def _read_schema(self) -> LogSchema | None:
+        if self._schema is None:
+            text = self._store.read(SCHEMA_FILE)
+            if text is not None:
+                self._schema = parsed_schema(text, file=self._store.location(SCHEMA_FILE))
+        return self._schema
+
+    def _opened(self, name: str) -> BinaryIO:
+        return self._store.open(name)
+
+    def _read_piece(self, piece: Piece) -> pa.Table | None:
+        """Return the rows of a piece; None if its file is gone."""
+        found = self.read_file(piece.segment)
+        if found is None:
+            return None
+        table, info = found
+        if not piece.is_whole:
+            begin = _rows(info, before=piece.first)
+            table = table.slice(begin, _rows(info, before=piece.last + 1) - begin)
+        return table
+
+    def _check(self, segment: Segment, table: pa.Table, info: SegmentInfo) -> None:
+        if not table.schema.equals(self.schema.arrow):
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"its columns are not those of {SCHEMA_FILE}"
+            )
+        noted = [batch.seq for batch in info.batches]
+        if noted != list(range(segment.first, segment.last + 1)):
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"it notes batches {noted[:1]} to {noted[-1:]}"
+            )
+        rows = sum(batch.rows for batch in info.batches)
+        if not rows == segment.rows == table.num_rows:
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"it has {table.num_rows} rows, {rows} were written"
+            )
+
+
+def _rows(info: SegmentInfo, *, before: int) -> int:
+    return sum(batch.rows for batch in info.batches if batch.seq < before)
+
+
+def _report_of(text: bytes | None) -> ReaderReport | None:
+    try:
+        found = json.loads(text or b"")
+        known = {
+            name: found.pop(name)
+            for name in ("name", "lanes", "at_ms", "rows_per_s", "batch_id")
+            if name in found
+        }
+        return ReaderReport(**known, more=found)
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def positions_of(reports: Iterable[ReaderReport]) -> dict[str, int]:
+    """Return how far all of some readers have come: of each lane the least."""
+    listed = list(reports)
+    lanes = {lane for each in listed for lane in each.lanes}
+    return {lane: min(each.lanes.get(lane, 0) for each in listed) for lane in lanes}

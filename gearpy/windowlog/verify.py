@@ -1,0 +1,89 @@
+"""Reads a whole log to find what is missing, damaged, or there twice."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from gearpy.core.window_log import LogView, Piece
+from gearpy.errors import WindowLogDamaged
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.replays import Replays
+
+__all__ = ["Checked", "Finding", "verify"]
+
+_SHOWN_MAX: Final = 3
+
+
+class Finding(NamedTuple):
+    """What is wrong, and where."""
+
+    place: str
+    problem: str
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was read, and what is wrong with it."""
+
+    files: int = 0
+    batches: int = 0
+    rows: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def verify(log: WindowLog) -> Checked:
+    """Read all files of a log.
+
+    Rows are compared by the columns that tell them apart; where there are none, a row may come
+    twice. What a run has written that began anew, rather than from a checkpoint, is its own: the
+    same windows may be there again.
+
+    Raises:
+        ConfigError: there is no log.
+    """
+    view = log.view()
+    checked = Checked()
+    checked.findings += _missing(view)
+    known: dict[str, Replays] = {}
+    for lane in view.lanes:
+        for piece in view.pieces(lane):
+            checked.findings += _read(log, piece, checked, known)
+    return checked
+
+
+def _missing(view: LogView) -> Iterator[Finding]:
+    for lane, first, last in view.holes:
+        which = f"batch {first}" if first == last else f"batches {first} to {last}"
+        yield Finding(lane, f"{which} missing: a file was removed")
+
+
+def _read(
+    log: WindowLog, piece: Piece, checked: Checked, known: dict[str, Replays]
+) -> Iterator[Finding]:
+    segment = piece.segment
+    try:
+        found = log.read_file(segment)
+    except WindowLogDamaged as error:
+        yield Finding(segment.name, error.reason)
+        return
+    if found is None:
+        return  # It was compacted or purged meanwhile.
+    table, info = found
+    checked.files += 1
+    checked.batches += piece.batches
+    checked.rows += table.num_rows
+    if info.run != segment.run:
+        yield Finding(segment.name, f"it was written by run {info.run}")
+    identity = log.schema.identity
+    if not identity:
+        return
+    begin = 0
+    for batch in info.batches:
+        # Of the same run, wherever it is: after a change of parallelism a key has another lane.
+        before = known.setdefault(batch.run or info.run, Replays(identity))
+        twice = before.seen(table.slice(begin, batch.rows))
+        begin += batch.rows
+        if twice:
+            shown = ", ".join(str(row) for row in twice[:_SHOWN_MAX])
+            problem = f"{len(twice)} rows of batch {batch.seq} are there twice: {shown}"
+            yield Finding(segment.name, problem)

@@ -1,0 +1,367 @@
+"""From what tasks have written to one batch of a log, shown once. Knows no Spark.
+
+What a task has written is a *part*: nobody sees it until the driver has made one file of all parts
+and moved it into its place. Before that, a crash leaves nothing to be seen; after it, the batch is
+recognised when Spark delivers it again: by the name of the file, or by a note of what each query
+has written last, which is made before anything else is written into the lane.
+"""
+
+import io
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.connectors.column_times import times_of
+from gearpy.core.window_log import LogView, Segment, lane_name, segment_name, segments_of
+from gearpy.errors import ConfigError
+from gearpy.windowlog.batch_notes import BatchNotes
+from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.schema import (
+    SCHEMA_FILE,
+    LogSchema,
+    exact_schema,
+    schema_difference,
+    schema_text,
+    spark_schema,
+)
+from gearpy.windowlog.store import OWNERS, PENDING, LocalStore, Store
+from pyspark_gearpy.options import WriteOptions
+
+__all__ = [
+    "Delivery",
+    "Part",
+    "begin_log",
+    "drop_parts",
+    "query_run",
+    "show",
+    "single_run",
+    "transaction_run",
+    "write_part",
+]
+
+_TASK: Final = 0  # One lane has all batches of a writer.
+_INCARNATION: Final = 1
+_INLINE_BYTES: Final = 1 << 18  # A part that is not larger travels with the message of its task.
+_QUERY: Final = "sparkquery-"
+_TRANSACTION: Final = "sparktxn-"
+_SINGLE: Final = "sparkonce-"
+_RUNS: Final = (_QUERY, _TRANSACTION, _SINGLE)
+_WINDOW_END: Final = "window_end"
+
+
+class Part(NamedTuple):
+    """What one task has written: the name of a pending file, or the bytes themselves."""
+
+    rows: int
+    name: str = ""
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A batch as Spark hands it over.
+
+    Attributes:
+        run: who delivers it; see `query_run`, `transaction_run` and `single_run`.
+        number: grows from batch to batch of a run; None for a run that has only one.
+        parts: what its tasks have written, in order.
+    """
+
+    run: str
+    number: int | None
+    parts: Sequence[Part]
+
+
+def query_run(query: str) -> str:
+    """Return the run of a streaming query, which is the same over its restarts."""
+    return f"{_QUERY}{query}"
+
+
+def transaction_run(application: str) -> str:
+    """Return the run of an application that numbers its writes itself."""
+    return f"{_TRANSACTION}{sha256(application.encode()).hexdigest()[:32]}"
+
+
+def single_run() -> str:
+    """Return the run of a write that has nothing before it or behind it."""
+    return f"{_SINGLE}{uuid4().hex}"
+
+
+def begin_log(log: WindowLog, schema: pa.Schema) -> None:
+    """Make the log, if it is not there, and check the columns.
+
+    Raises:
+        ConfigError: it has other columns, or Spark's have no place in a log.
+    """
+    wanted = exact_schema(schema, name='format "gearpy"')
+    kept = log.schema.arrow if log.exists else _begun(log, wanted)
+    difference = schema_difference(_in_order(kept, wanted), wanted)
+    if difference:
+        raise ConfigError(f"window log {log.place} has other columns: {difference}")
+
+
+def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
+    """Make a new log; return its columns, which may be those that another has made first."""
+    log.store.make()
+    schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=_now_ms())
+    log.store.put_new(SCHEMA_FILE, schema_text(schema))
+    return log.schema.arrow
+
+
+def _in_order(kept: pa.Schema, wanted: pa.Schema) -> pa.Schema:
+    """Return the columns of a log in the order of others, if they have the same names."""
+    if set(kept.names) != set(wanted.names):
+        return kept
+    return pa.schema([kept.field(name) for name in wanted.names])
+
+
+def write_part(
+    log: WindowLog, options: WriteOptions, run: str, batches: Iterable[pa.RecordBatch]
+) -> Part:
+    """Write what a task has; nothing is left of it if it fails."""
+    rows, data, rest = _first_bytes(batches)
+    if rest is None:
+        return Part(rows, data=data if rows else b"")
+    store, name = log.store, f"{_prefix(options, run)}{uuid4().hex}.part"
+    try:
+        with store.create(PENDING + name) as file:
+            rows = _write_all(file, rest)
+    except BaseException:
+        store.remove(PENDING + name)
+        raise
+    return Part(rows, name)
+
+
+def drop_parts(log: WindowLog, parts: Iterable[Part]) -> None:
+    """Remove what tasks have written of a batch that will not be shown."""
+    for part in parts:
+        if part.name:
+            log.store.remove(PENDING + part.name)
+
+
+def show(log: WindowLog, options: WriteOptions, delivery: Delivery) -> Segment | None:
+    """Let readers see a batch as one batch of the lane; None if it was there, or has no rows."""
+    lane = lane_name(options.writer, _TASK)
+    with _alone(log.store, lane):
+        view = log.view()
+        ledger = _Ledger(log.store, lane)
+        _note_last(view, ledger)
+        segment = None
+        if not ledger.has(delivery) and any(part.rows for part in delivery.parts):
+            segment = _written(log, options, delivery, seq=view.ends().get(lane, 0) + 1)
+            ledger.note(delivery.run, delivery.number, segment.first)
+    _clear(log.store, options, delivery)
+    return segment
+
+
+class _Ledger:
+    """What each run has written last into a lane, noted once it is to be seen."""
+
+    def __init__(self, store: Store, lane: str) -> None:
+        self._store = store
+        self.lane = lane
+
+    def has(self, delivery: Delivery) -> bool:
+        """Tell whether a batch, or one behind it, was written before."""
+        number = delivery.number
+        return number is not None and self.last(delivery.run) >= number
+
+    def last(self, run: str) -> int:
+        """Return the number of the last batch of a run; -1 if there is none."""
+        text = self._store.read(self._file(run))
+        return -1 if text is None else int(json.loads(text)["batch"])
+
+    def note(self, run: str, number: int | None, seq: int) -> None:
+        """Note a batch; one that can come only once is not worth it."""
+        if number is not None:
+            text = json.dumps({"batch": number, "seq": seq, "at_ms": _now_ms()})
+            self._store.put(self._file(run), text.encode())
+
+    def _file(self, run: str) -> str:
+        return f"{OWNERS}{self.lane}.{run}.json"
+
+
+def _note_last(view: LogView, ledger: _Ledger) -> None:
+    """Make up for a note that a crash has prevented. Only that of the last batch can be missing.
+
+    Raises:
+        ConfigError: the lane is another writer's.
+    """
+    pieces = view.pieces(ledger.lane)
+    if not pieces:
+        return
+    last = pieces[-1].segment
+    if not last.run.startswith(_RUNS):
+        raise ConfigError(
+            f"window log: lane {ledger.lane} is written by a gearpy application: give Spark's "
+            "writer another name, by option writer"
+        )
+    if not last.run.startswith(_SINGLE) and ledger.last(last.run) < last.epoch:
+        ledger.note(last.run, last.epoch, last.last)
+
+
+def _written(log: WindowLog, options: WriteOptions, delivery: Delivery, *, seq: int) -> Segment:
+    """Write all parts as one file, and show it."""
+    store, number = log.store, delivery.number or 0
+    with _tables(store, delivery.parts) as tables:
+        names = log.schema.arrow.names
+        table = pa.concat_tables([each.select(names) for each in tables]).cast(log.schema.arrow)
+        name = segment_name(
+            lane_name(options.writer, _TASK),
+            first=seq,
+            last=seq,
+            rows=table.num_rows,
+            epoch=number,
+            run=delivery.run,
+            incarnation=_INCARNATION,
+            body=options.body,
+        )
+        pending = f"{PENDING}{_prefix(options, delivery.run)}{uuid4().hex}.whole"
+        info = SegmentInfo(
+            app="spark",
+            app_id=delivery.run,
+            run=delivery.run,
+            writer=options.writer,
+            task=_TASK,
+            epoch=number,
+            batches=(_noted(table, options, seq=seq, number=number),),
+        )
+        with store.create(pending) as file:
+            write_body(file, table, info, body=options.body)
+            store.sync(file)
+    store.move(pending, to=name)
+    store.sync_names()
+    (segment,) = segments_of([name])
+    return segment
+
+
+def _noted(table: pa.Table, options: WriteOptions, *, seq: int, number: int) -> BatchInfo:
+    """Return what the file notes of a batch."""
+    notes = BatchNotes()
+    for batch in table.to_batches():
+        notes.add(batch)
+    return notes.info(seq=seq, epoch=number, watermark=_watermark_ms(table, options))
+
+
+def _watermark_ms(table: pa.Table, options: WriteOptions) -> int | None:
+    """Return what no later row is older than, if the writer was told to say so."""
+    if options.watermark is None:
+        return None
+    newest = pc.max(_times(table, options.watermark)).as_py()
+    if newest is None:
+        return None
+    # The last time that belongs to a window is before its end.
+    return int(newest) - options.out_of_order_ms - (options.watermark == _WINDOW_END)
+
+
+def _times(table: pa.Table, name: str) -> pa.Array:
+    if name not in table.schema.names:
+        raise ConfigError(
+            f'format "gearpy": option watermark is {name!r}, which is no column: there are '
+            f"{', '.join(table.schema.names)}"
+        )
+    try:
+        return times_of(table.column(name).combine_chunks())
+    except ValueError as error:
+        raise ConfigError(f'format "gearpy": option watermark: column {name!r}: {error}') from error
+
+
+# -- parts -------------------------------------------------------------------------------------
+
+
+def _prefix(options: WriteOptions, run: str) -> str:
+    return f"{lane_name(options.writer, _TASK)}.{run}."
+
+
+def _first_bytes(
+    batches: Iterable[pa.RecordBatch],
+) -> tuple[int, bytes, Iterator[pa.RecordBatch] | None]:
+    """Return rows and bytes of few batches; if there is more, all batches to write elsewhere."""
+    kept: list[pa.RecordBatch] = []
+    left = iter(batches)
+    for batch in left:
+        kept.append(batch)
+        if sum(each.nbytes for each in kept) > _INLINE_BYTES:
+            return 0, b"", _chained(kept, left)
+    target = io.BytesIO()
+    rows = _write_all(target, iter(kept))
+    return rows, target.getvalue(), None
+
+
+def _chained(
+    first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from first
+    yield from rest
+
+
+def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
+    """Write batches as a file of Arrow; return how many rows there were."""
+    rows, writer = 0, None
+    for batch in batches:
+        writer = writer or pa.ipc.new_file(file, batch.schema)
+        writer.write_batch(batch)
+        rows += batch.num_rows
+    if writer is not None:
+        writer.close()
+    return rows
+
+
+@contextmanager
+def _tables(store: Store, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
+    """Open what tasks have written. On a disk it is mapped: it may be larger than memory."""
+    sources = [_source(store, part) for part in parts if part.rows]
+    try:
+        yield [pa.ipc.open_file(source).read_all() for source in sources]
+    finally:
+        for source in sources:
+            source.close()
+
+
+def _source(store: Store, part: Part) -> Any:
+    if not part.name:
+        return pa.BufferReader(part.data)
+    if isinstance(store, LocalStore):
+        return pa.memory_map(store.location(PENDING + part.name))
+    return store.open(PENDING + part.name)
+
+
+def _clear(store: Store, options: WriteOptions, delivery: Delivery) -> None:
+    """Remove what this run has left: parts, and those of tasks that were killed or given up."""
+    prefix = _prefix(options, delivery.run)
+    for name in store.names(PENDING):
+        if name.startswith(prefix):
+            store.remove(PENDING + name)
+
+
+# -- one at a time -----------------------------------------------------------------------------
+
+
+@contextmanager
+def _alone(store: Store, lane: str) -> Iterator[None]:
+    """Let one process at a time write a lane, where there is a disk and a lock for it."""
+    if not isinstance(store, LocalStore):
+        yield
+        return
+    with open(store.location(f"{OWNERS}{lane}.lock"), "ab") as file:  # noqa: PTH123 - as the store has it
+        with suppress(ImportError):  # There is none on Windows.
+            fcntl = import_module("fcntl")
+            fcntl.flock(
+                file, fcntl.LOCK_EX
+            )  # Given up when the file is closed, or the process ends.
+        yield
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,166 @@
+"""What all readers of Spark do with a log; and reading it once."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from gearpy.core.window_log import Piece
+from gearpy.errors import ConfigError, WindowLogDamaged
+from gearpy.windowlog.log import WindowLog
+from pyspark_gearpy.options import ReadOptions, WriteOptions
+from pyspark_gearpy.planning import Span, first_position, position_of, shares, span_of
+
+__all__ = [
+    "FilteringLogReader",
+    "LogReader",
+    "Share",
+    "arrow_schema_of",
+    "batches_of",
+    "log_at",
+    "shares_of",
+]
+
+#: Rows that go to the JVM at a time.
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Share(InputPartition):
+    """What one task reads."""
+
+    pieces: Sequence[Piece]
+
+    def __repr__(self) -> str:
+        return f"Share({len(self.pieces)} files)"
+
+
+def log_at(options: ReadOptions | WriteOptions) -> WindowLog:
+    """Return the log that options name."""
+    return WindowLog(options.path, storage_options=options.storage_options)
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """Return the columns as Spark takes them: exactly these types, or it refuses them."""
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except TypeError:  # Before Spark 4.2 it is always UTC.
+        return to_arrow_schema(schema)
+
+
+def shares_of(pieces: Sequence[Piece], options: ReadOptions) -> list[Share]:
+    """Return what each task reads."""
+    return [Share(tuple(share)) for share in shares(pieces, options.partitions)]
+
+
+def batches_of(
+    share: InputPartition, options: ReadOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a task reads, as Spark takes it. A file is read when its turn comes."""
+    if not isinstance(share, Share):  # Spark's own one, of nothing at all.
+        return
+    log, wanted = log_at(options), arrow_schema_of(schema)
+    for piece in share.pieces:
+        table = _fitting(log.read(piece), wanted, since_ms=options.windows_since_ms)
+        yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+
+class LogReader(DataSourceReader):
+    """Reads what there is between two positions.
+
+    Runs on: a process for planning, then those of the tasks.
+
+    Args:
+        options: what is read.
+        schema: as Spark wants it.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._span = Span(ends_after_ms=options.windows_since_ms)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what each task reads."""
+        log, options = log_at(self._options), self._options
+        view = log.view()
+        end = view.ends() if options.ending is None else options.ending
+        start = first_position(view, options.starting, from_end=options.from_end)
+        skip_gaps = not options.fail_on_data_loss
+        pieces = view.between(start, position_of(end), skip_gaps=skip_gaps)
+        return shares_of(self._useful(log, pieces), options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a task."""
+        return batches_of(partition, self._options, self._schema)
+
+    def _useful(self, log: WindowLog, pieces: Sequence[Piece]) -> list[Piece]:
+        """Leave out files in which nothing is that is asked for."""
+        if self._span.is_all:
+            return list(pieces)
+        return [piece for piece in pieces if self._span.meets(*_bounds(log, piece))]
+
+
+class FilteringLogReader(LogReader):
+    """A reader that is told the query's filters, and passes over files by them."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - as Spark has it
+        """Take what filters say of windows. Spark still looks at each row itself."""
+        for each in filters:
+            self._span = self._span.and_also(_span_of(each))
+        return filters
+
+
+def _bounds(log: WindowLog, piece: Piece) -> tuple[int | None, int | None]:
+    """Return when the first window of some batches starts, and the last ends; None: not known."""
+    try:
+        batches = log.info(piece.segment).batches
+    except WindowLogDamaged:  # A compaction has taken the file; who reads it finds the other one.
+        return None, None
+    wanted = [each for each in batches if piece.first <= each.seq <= piece.last and each.rows]
+    starts, ends = [each.starts for each in wanted], [each.ends for each in wanted]
+    known_starts = [at for at in starts if at is not None]
+    known_ends = [at for at in ends if at is not None]
+    return (
+        min(known_starts, default=None) if len(known_starts) == len(starts) else None,
+        max(known_ends, default=None) if len(known_ends) == len(ends) else None,
+    )
+
+
+def _span_of(condition: Filter) -> Span:
+    """Return which windows a condition leaves, at least."""
+    attribute: Sequence[str] = getattr(condition, "attribute", ())
+    value = getattr(condition, "value", None)
+    if len(attribute) != 1 or not isinstance(value, datetime):
+        return Span()
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return span_of(attribute[0], type(condition).__name__, aware)
+
+
+def _fitting(table: pa.Table, wanted: pa.Schema, *, since_ms: int | None) -> pa.Table:
+    """Return the rows of windows since a time, with exactly these columns."""
+    if since_ms is not None:
+        table = _since(table, since_ms)
+    if table.schema.equals(wanted):
+        return table
+    lacking = [name for name in wanted.names if name not in table.schema.names]
+    if lacking:
+        raise ConfigError(
+            f"the window log has no column {lacking[0]!r}: there are "
+            f"{', '.join(table.schema.names)}"
+        )
+    return table.select(wanted.names).cast(wanted)
+
+
+def _since(table: pa.Table, since_ms: int) -> pa.Table:
+    if "window_start" not in table.schema.names:
+        raise ConfigError("option windowsSince: the window log has no column window_start")
+    since: Any = pa.scalar(since_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return table.filter(pc.greater_equal(table.column("window_start"), since))

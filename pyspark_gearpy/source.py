@@ -1,0 +1,104 @@
+"""What Spark asks for readers and writers. What it gives is loaded when it is asked for."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from gearpy.errors import ConfigError
+from pyspark_gearpy.options import read_options, write_options
+
+if TYPE_CHECKING:
+    from pyspark_gearpy.reading import LogReader
+    from pyspark_gearpy.stream import LogStreamReader, LogStreamWriter
+    from pyspark_gearpy.writing import LogWriter
+
+__all__ = ["DefaultSource"]
+
+#: Spark runs this only where ``spark.sql.python.filterPushdown.enabled`` is on. A reader that takes
+#: filters makes every query fail where it is off, and is not told which it is.
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class DefaultSource(DataSource):
+    """`format("gearpy")`: a window log to read or to write, once or on and on.
+
+    Runs on: processes that Spark starts for planning, committing and the tasks.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "gearpy"
+
+    def schema(self) -> StructType:
+        """Return the columns of the log.
+
+        Raises:
+            ConfigError: there is no log yet.
+        """
+        from pyspark_gearpy.reading import log_at  # noqa: PLC0415
+
+        options = read_options(self.options)
+        log = log_at(options)
+        if not log.exists:
+            raise ConfigError(
+                f'format "gearpy": there is no window log at {options.path} yet: start what writes '
+                "it first, or tell the columns by .schema(...)"
+            )
+        return StructType.fromJson(dict(log.schema.spark))
+
+    def reader(self, schema: StructType) -> "LogReader":
+        """Return what reads the log once."""
+        from pyspark_gearpy.reading import FilteringLogReader, LogReader  # noqa: PLC0415
+
+        make = FilteringLogReader if _takes_filters() else LogReader
+        return make(read_options(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> "LogStreamReader":  # noqa: N802 - as Spark has it
+        """Return what reads the log on and on.
+
+        Raises:
+            ConfigError: this Spark is too old for it.
+        """
+        try:
+            from pyspark_gearpy.stream import LogStreamReader  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(
+                'format "gearpy": readStream needs Spark 4.2 or newer; read works with 4.0'
+            ) from error
+        return LogStreamReader(read_options(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "LogWriter":  # noqa: FBT001 - Spark's
+        """Return what appends to the log once."""
+        from pyspark_gearpy.writing import LogWriter, check_append  # noqa: PLC0415
+
+        check_append(overwrite=overwrite)
+        return LogWriter(write_options(self.options), schema)
+
+    def streamWriter(  # noqa: N802 - as Spark has it
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001 - as Spark has it
+    ) -> "LogStreamWriter":
+        """Return what appends to the log on and on.
+
+        Raises:
+            ConfigError: this Spark is too old for it, or everything is to be replaced each time.
+        """
+        try:
+            from pyspark_gearpy.stream import LogStreamWriter  # noqa: PLC0415
+            from pyspark_gearpy.writing import check_append  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(
+                'format "gearpy": writeStream needs Spark 4.2 or newer; write works with 4.0'
+            ) from error
+        check_append(overwrite=overwrite)
+        return LogStreamWriter(write_options(self.options), schema)
+
+
+def _takes_filters() -> bool:
+    """Tell whether this is the process that Spark asks about filters."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSHDOWN in sys.modules or getattr(main, "name", "") == _PUSHDOWN

@@ -1,0 +1,202 @@
+"""Reading and writing a log on and on: offsets, limits, what is told, what is recognised."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from gearpy.core.window_log import LogView
+from gearpy.errors import GearpyError
+from gearpy.windowlog.log import ReaderReport
+from pyspark_gearpy.committing import (
+    Delivery,
+    drop_parts,
+    query_run,
+    show,
+    transaction_run,
+    write_part,
+)
+from pyspark_gearpy.options import ReadOptions, WriteOptions
+from pyspark_gearpy.planning import (
+    ReadingPace,
+    check_known,
+    common_position,
+    first_position,
+    next_position,
+    position_of,
+)
+from pyspark_gearpy.reading import batches_of, log_at, shares_of
+from pyspark_gearpy.writing import Written, begun_log, parts_of
+
+__all__ = ["LogStreamReader", "LogStreamWriter"]
+
+_LOG: Final = logging.getLogger(__name__)
+#: What Spark tells the tasks of a query: its id, the same over restarts from one checkpoint.
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes into a log. An offset is a position in it, as JSON.
+
+    Runs on: a process of its own for each query, one thread; and those of the tasks, which read.
+    Restart: Spark gives the offsets of its checkpoint.
+
+    Args:
+        options: what is read.
+        schema: as Spark wants it.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._until: dict[str, int] | None = None
+        self._pace = ReadingPace()
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark has it
+        """Return where a new query begins."""
+        options = self._options
+        return first_position(self._view(), options.starting, from_end=options.from_end)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark has it
+        """Return how much is read at a time; the options may say more than Spark can take."""
+        if self._options.max_rows is not None:
+            return ReadMaxRows(self._options.max_rows)
+        if self._options.max_batches is not None:
+            return ReadMaxFiles(self._options.max_batches)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - as Spark has it
+        """Return up to where is read next; ``start`` if there is nothing new."""
+        view, begin = self._view(), position_of(start)
+        if self._options.fail_on_data_loss:
+            check_known(view, begin, place=self._options.path)
+        is_all = isinstance(limit, ReadAllAvailable)
+        end = next_position(
+            view,
+            begin,
+            max_rows=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+            max_batches=None if is_all else self._options.max_batches,
+            until=self._until,
+        )
+        # Spark asks when it is done with everything before; it commits that only with the next.
+        self._report(view, begin, has_more=end != begin)
+        return end
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark has it
+        """Return the end of the log, from which Spark tells how far behind it is."""
+        return position_of(self._view().ends())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark has it
+        """Read nothing that comes later than now."""
+        self._until = position_of(self._view().ends())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return what each task reads of the batches between two offsets.
+
+        Raises:
+            WindowLogGap: some are gone, and ``failOnDataLoss`` is not false.
+        """
+        skip_gaps = not self._options.fail_on_data_loss
+        pieces = self._view().between(position_of(start), position_of(end), skip_gaps=skip_gaps)
+        return shares_of(pieces, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a task."""
+        return batches_of(partition, self._options, self._schema)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Remove what no reader needs any more that has ever told of itself, if asked to."""
+        if not self._options.purge:
+            return
+        log = log_at(self._options)
+        others = [
+            each.lanes
+            for each in log.readers()
+            # What a listener notes of a query is about a reader that tells of itself, too.
+            if each.name != self._options.reader and "query" not in each.more
+        ]
+        log.purge(common_position(position_of(end), others))
+
+    def _view(self) -> LogView:
+        return log_at(self._options).view()
+
+    def _report(self, view: LogView, position: dict[str, int], *, has_more: bool) -> None:
+        """Let others know how far this reader has come. No query fails because it cannot."""
+        now_ms = time.time_ns() // 1_000_000
+        if not self._pace.is_due(position, has_more=has_more, now_ms=now_ms):
+            return
+        rows_per_s = self._pace.on_report(view, position, now_ms=now_ms)
+        report = ReaderReport(
+            name=self._options.reader,
+            lanes=position,
+            at_ms=now_ms,
+            rows_per_s=rows_per_s,
+            more={"rows_behind": view.rows_between(position, view.ends())},
+        )
+        log = log_at(self._options)
+        try:
+            log.report(report)
+        except OSError as error:
+            _LOG.warning("window log %s: cannot tell how far it was read: %s", log.place, error)
+
+
+class LogStreamWriter(DataSourceStreamArrowWriter):
+    """Appends a batch of the log for each batch of a query that has rows.
+
+    Runs on: as `LogWriter`; what shows a batch is a new object each time.
+    Restart: Spark may deliver its last batch again, which is recognised then.
+
+    Args:
+        options: what is written.
+        schema: of the rows.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        begun_log(options, schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write what a task has."""
+        run = self._run()
+        return Written(write_part(log_at(self._options), self._options, run, iterator), run)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
+        """Show a batch; nothing if this query has shown it before."""
+        (run,) = {each.run for each in messages if isinstance(each, Written)}
+        delivery = Delivery(run=run, number=batchId, parts=parts_of(messages))
+        show(log_at(self._options), self._options, delivery)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
+        """Remove what tasks have written."""
+        drop_parts(log_at(self._options), parts_of(messages))
+
+    def _run(self) -> str:
+        """Return who writes: the query, or what the options say instead."""
+        if self._options.transaction is not None:
+            return transaction_run(self._options.transaction[0])
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(_QUERY_ID)
+        if not query:
+            raise GearpyError(
+                'format "gearpy": Spark does not tell which query writes, so that a batch that is '
+                "delivered again would not be recognised"
+            )
+        return query_run(query)

@@ -1,0 +1,93 @@
+"""Appending to a log once: what the tasks do, and what the driver does when they are done."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from gearpy.errors import ConfigError
+from pyspark_gearpy.committing import (
+    Delivery,
+    Part,
+    begin_log,
+    drop_parts,
+    show,
+    single_run,
+    transaction_run,
+    write_part,
+)
+from pyspark_gearpy.options import WriteOptions
+from pyspark_gearpy.reading import arrow_schema_of, log_at
+
+__all__ = ["LogWriter", "Written", "begun_log", "check_append", "parts_of"]
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task tells the driver: its part, and who has written it."""
+
+    part: Part
+    run: str
+
+
+class LogWriter(DataSourceArrowWriter):
+    """Appends one batch.
+
+    Runs on: a process for planning, those of the tasks, and one that shows what they have written.
+
+    Args:
+        options: what is written.
+        schema: of the rows.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        begun_log(options, schema)
+        self._options = options
+        application = options.transaction
+        self._run = single_run() if application is None else transaction_run(application[0])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write what a task has."""
+        part = write_part(log_at(self._options), self._options, self._run, iterator)
+        return Written(part, self._run)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Show it; nothing if a write of this transaction, or a later one, was there before."""
+        transaction = self._options.transaction
+        number = None if transaction is None else transaction[1]
+        delivery = Delivery(run=self._run, number=number, parts=parts_of(messages))
+        show(log_at(self._options), self._options, delivery)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove it."""
+        drop_parts(log_at(self._options), parts_of(messages))
+
+
+def begun_log(options: WriteOptions, schema: StructType) -> None:
+    """Make the log that options name, if it is not there, and check the columns.
+
+    Raises:
+        ConfigError: it has others.
+    """
+    begin_log(log_at(options), arrow_schema_of(schema))
+
+
+def parts_of(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
+    """Return what tasks have written; those that failed have not."""
+    return [each.part for each in messages if isinstance(each, Written)]
+
+
+def check_append(*, overwrite: bool) -> None:
+    """Refuse to replace what is there.
+
+    Raises:
+        ConfigError: that is what is wanted.
+    """
+    if overwrite:
+        raise ConfigError(
+            'format "gearpy" only appends: use mode("append"), or outputMode "append" or "update"; '
+            "to begin anew, write to another path"
+        )

@@ -1,0 +1,182 @@
+"""A Delta table in memory, whose log refuses what was decided on an old version; can lose power."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from random import Random
+from typing import Any, BinaryIO
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from gearpy.connectors.delta_log import CommitConflict, DeltaFile
+from gearpy.core.table_commits import Change, Lane, Noted, Shown
+
+
+@dataclass
+class Version:
+    """One transaction."""
+
+    add: dict[str, int] = field(default_factory=dict)  # Size of each file.
+    remove: tuple[str, ...] = ()
+    noted: tuple[Lane, Noted] | None = None
+    shown: Shown | None = None
+    schema: pa.Schema | None = None
+
+
+class MemoryTable:
+    """The store: versions and files. ``on_step`` is called before each step, and may raise."""
+
+    def __init__(self, on_step: Callable[[str], None] = lambda _: None) -> None:
+        self.on_step = on_step
+        self.versions: list[Version] = []
+        self.durable = 0  # Versions that a power cut leaves.
+        self.files: dict[str, bytes] = {}
+        self.unfinished: dict[str, BytesIO] = {}
+
+    def crash(self, rng: Random) -> None:
+        """Lose power: versions that were not synced may be gone, the later ones with them."""
+        self.versions = self.versions[: rng.randint(self.durable, len(self.versions))]
+        self.unfinished.clear()
+
+    def active(self, upto: int | None = None) -> dict[str, int]:
+        """Return the files that readers of a version see."""
+        files: dict[str, int] = {}
+        for version in self.versions[:upto]:
+            files |= version.add
+            for path in version.remove:
+                files.pop(path, None)
+        return files
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what readers see, without the columns of partitions."""
+        found = [pq.read_table(BytesIO(self.files[path])) for path in sorted(self.active())]
+        return [row for table in found for row in table.to_pylist()]
+
+
+class MemoryLog:
+    """`DeltaLog` of one process."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+        self._version = 0
+        self._partition_columns: list[str] = []
+
+    @property
+    def exists(self) -> bool:
+        """See `DeltaLog`."""
+        return self._version > 0
+
+    def refresh(self) -> bool:
+        """See `DeltaLog`."""
+        self._table.on_step("refresh")
+        self._version = len(self._table.versions)
+        return self.exists
+
+    def create(
+        self, schema: pa.Schema, *, partition_by: Sequence[str], properties: Mapping[str, str]
+    ) -> None:
+        """See `DeltaLog`."""
+        self._table.on_step("create")
+        if not self._table.versions:
+            self._table.versions.append(Version(schema=schema))
+        self.refresh()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See `DeltaLog`."""
+        seen = self._table.versions[: self._version]
+        return next(each.schema for each in reversed(seen) if each.schema is not None)
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """See `DeltaLog`."""
+        return ["p"]
+
+    def check(self) -> None:
+        """See `DeltaLog`."""
+
+    def add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """See `DeltaLog`."""
+        self._table.versions.append(Version(schema=pa.schema([*self.schema, *fields])))
+
+    def noted(self, lane: Lane) -> Noted:
+        """See `DeltaLog`."""
+        for version in reversed(self._table.versions[: self._version]):
+            if version.noted is not None and version.noted[0] == lane:
+                return version.noted[1]
+        return Noted()
+
+    def paths(self) -> list[str]:
+        """See `DeltaLog`."""
+        return list(self._table.active(self._version))
+
+    def history(self, lane: Lane) -> Iterator[Shown]:
+        """See `DeltaLog`."""
+        for version in reversed(self._table.versions[: self._version]):
+            if version.shown is not None and version.noted and version.noted[0] == lane:
+                yield version.shown
+
+    def commit(self, lane: Lane, change: Change, *, files: Sequence[DeltaFile], begun: int) -> None:
+        """See `DeltaLog`."""
+        self._table.on_step("commit")
+        later = self._table.versions[self._version :]
+        if any(each.noted is not None and each.noted[0] == lane for each in later):
+            raise CommitConflict("the lane was written")
+        if later and change.remove:
+            raise CommitConflict("files may be gone")
+        noted = change.noted
+        self._table.versions.append(
+            Version(
+                add={each.path: each.size for each in files},
+                remove=change.remove,
+                noted=(lane, noted),
+                shown=Shown(noted.epoch, begun, len(files), change.undoes),
+            )
+        )
+        self.sync()
+
+    def sync(self) -> None:
+        """See `DeltaLog`."""
+        self._table.on_step("sync")
+        self._table.durable = len(self._table.versions)
+
+
+class MemoryFiles:
+    """`TableFiles` of one process."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+
+    def create(self, path: str) -> BinaryIO:
+        """See `TableFiles`."""
+        self._table.on_step("create file")
+        if path in self._table.files or path in self._table.unfinished:
+            raise FileExistsError(path)
+        file = self._table.unfinished[path] = BytesIO()
+        return file
+
+    def finish(self, path: str, file: BinaryIO) -> int:
+        """See `TableFiles`."""
+        self._table.on_step("finish file")
+        assert isinstance(file, BytesIO)
+        self._table.files[path] = file.getvalue()
+        return len(file.getvalue())
+
+    def size(self, path: str) -> int | None:
+        """See `TableFiles`."""
+        self._table.on_step("size")
+        data = self._table.files.get(path)
+        return None if data is None else len(data)
+
+    def drop(self, path: str) -> None:
+        """See `TableFiles`."""
+        self._table.files.pop(path, None)
+
+
+def stats(text: str) -> dict[str, Any]:
+    """Return what the log tells of a file."""
+    found: dict[str, Any] = json.loads(text)
+    return found

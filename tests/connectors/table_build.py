@@ -1,0 +1,19 @@
+"""Options of tables as users give them."""
+
+from typing import Any
+
+from gearpy.connectors.partition_rows import TableOptions, table_schema
+from gearpy.connectors.table_partitions import key_names, partition_fields
+
+
+def table_options(operator: str = "table", **given: Any) -> TableOptions:
+    """Return the options of a table."""
+    return TableOptions(
+        operator=operator,
+        schema=table_schema(operator, given.get("schema")),
+        key=key_names(given.get("key")),
+        fields=partition_fields(operator, given.get("partition_by")),
+        compression=given.get("compression", "snappy"),
+        partitions_max=given.get("partitions_max", 256),
+        prefix=given.get("prefix", "part"),
+    )

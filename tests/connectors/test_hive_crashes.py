@@ -1,0 +1,58 @@
+"""Whatever fails, and whoever goes on that was given up: a partitioned folder has each row once."""
+
+from collections.abc import Callable
+from io import BytesIO
+from random import Random
+
+# Ships no type information.
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from gearpy.connectors.hive_folder import HiveWriter
+from tests.connectors.epoch_world import EpochWorld
+from tests.connectors.folder_build import MemoryFolder
+from tests.connectors.table_build import table_options
+
+STEPS = 80
+
+
+class HivePlace:
+    """A partitioned folder that can lose power."""
+
+    def __init__(self, rng: Random) -> None:
+        self.folder = MemoryFolder()
+        self.rng = rng
+
+    @property
+    def on_step(self) -> Callable[[str], None]:
+        """Called before each step."""
+        return self.folder.on_step
+
+    @on_step.setter
+    def on_step(self, value: Callable[[str], None]) -> None:
+        self.folder.on_step = value
+
+    def writer(self) -> HiveWriter:
+        """Return a writer of a new process."""
+        overwrite = self.rng.random() < 0.5
+        options = table_options("hive_folder", partition_by="p")
+        return HiveWriter(self.folder, options, task=0, overwrite=overwrite)
+
+    def crash(self, rng: Random) -> None:
+        """Lose power."""
+        self.folder.crash(rng)
+
+    def numbers(self) -> list[int]:
+        """Return what readers see."""
+        files = [each.data for each in self.folder.names.shown.values()]
+        return [n for data in files for n in pq.read_table(BytesIO(data))["n"].to_pylist()]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_readers_see_each_row_once(seed: int) -> None:
+    """Between any two steps there may be a crash, a power cut, or a zombie at work."""
+    rng = Random(seed)
+    world = EpochWorld(HivePlace(rng), rng)
+
+    for _ in range(STEPS):
+        world.step()

@@ -1,0 +1,109 @@
+"""Applications that write a window log: finished windows, each once, whatever fails."""
+
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import gearpy as gp
+from gearpy.cluster.artifacts import embed
+from gearpy.cluster.local import LocalCluster
+from gearpy.config.load import load
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.verify import verify
+
+
+class Failing:
+    """Raises at some numbers, when they come for the first time."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.left = set(numbers)
+
+    def __call__(self, number: int) -> int:
+        """Return the number."""
+        if number in self.left:
+            self.left.remove(number)
+            raise OSError("out of luck")
+        return number
+
+
+def windows_of(app: gp.StreamApp, path: Any, **options: Any) -> None:
+    """Count numbers by their last digit, a window for each hundred."""
+    numbers = app.read(gp.collection(range(2000), timestamp=lambda n: n * 10))
+    counts = numbers.key_by(lambda n: n % 10).window(gp.tumbling("1s")).count()
+    counts.write(gp.window_log_folder(path, key="digit", **options))
+
+
+def rows_in(path: Any) -> Counter[tuple[int, int, int]]:
+    """Return start, key and count of all windows in a log."""
+    log = WindowLog(path)
+    table = log.read_between({}, log.view().ends())
+    starts = [int(each.timestamp() * 1000) for each in table["window_start"].to_pylist()]
+    return Counter(zip(starts, table["digit"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+EXPECTED = Counter({(start * 1000, digit, 10): 1 for start in range(20) for digit in range(10)})
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("place", ["folder", "url"])
+def test_finished_windows_are_in_the_log(tmp_path: Path, tasks: int, place: str) -> None:
+    """Each once, in the lane of its task, here or at a URL; and nothing else."""
+    path = tmp_path / "log" if place == "folder" else f"memory://{uuid4().hex}"
+    app = gp.StreamApp("digits", parallelism=tasks)
+    windows_of(app, path)
+
+    gp.run(app)
+
+    assert rows_in(path) == EXPECTED
+    assert len(WindowLog(path).view().lanes) == tasks
+    assert verify(WindowLog(path)).findings == []
+
+
+def test_a_second_run_numbers_on(tmp_path: Path) -> None:
+    """A reader sees what is new, and nothing twice."""
+    for _ in range(2):
+        app = gp.StreamApp("digits")
+        windows_of(app, tmp_path / "log")
+        gp.run(app)
+
+    assert WindowLog(tmp_path / "log").view().ends() == {"windows-00000": 2}
+    assert rows_in(tmp_path / "log") == EXPECTED + EXPECTED
+
+
+def test_failures_neither_lose_nor_repeat(tmp_path: Path) -> None:
+    """Tasks restart from the newest epoch; the windows of the epochs since are not shown."""
+    step = Failing(1501, 6000, 9001)
+    source = gp.generate(lambda part: count(part, 2), rate=10_000, limit=10_000, partitions=2)
+    app = gp.StreamApp("numbers", parallelism=2)
+    numbers = app.read(source).map(step)
+    counts = numbers.key_by(lambda n: n // 100).window(gp.count_window(100)).count()
+    counts.write(gp.window_log_folder(tmp_path / "log", body="auto", compact_files=5))
+    config = {"checkpoint.interval-ms": "20", "application.backoff-base-ms": "1"}
+
+    with LocalCluster(load(env={})) as cluster:
+        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(60)
+
+    log = WindowLog(tmp_path / "log")
+    table = log.read_between({}, log.view().ends())
+    assert (step.left, summary.progress.restarts) == (set(), 3)
+    found = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+    assert Counter(found) == Counter({(key, 100): 1 for key in range(100)})
+    assert verify(log).findings == []
+
+
+def test_a_batch_tells_for_whom_it_was_written(tmp_path: Path) -> None:
+    """The application, and which windows."""
+    app = gp.StreamApp("digits")
+    windows_of(app, tmp_path / "log", writer="digits")
+
+    gp.run(app)
+
+    log = WindowLog(tmp_path / "log")
+    info = log.info(log.segments()[0])
+    (batch,) = info.batches
+    assert (info.app, info.writer) == ("digits", "digits")
+    assert (batch.rows, batch.windows, batch.starts, batch.ends) == (200, 20, 0, 20_000)

@@ -1,0 +1,23 @@
+"""One Spark session for all tests of this folder: a JVM takes seconds to start."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import gearpy.spark
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A small local session. Tests leave it as it was; those that break a JVM start their own."""
+    session = gearpy.spark.session(
+        "tests",
+        master="local[2]",
+        conf={
+            # Started and warm sooner, slower once warm: tests are over before that.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
+    )
+    yield session
+    gearpy.spark.stop()

@@ -1,0 +1,63 @@
+"""A Spark Connect server on loopback, of the package `pyspark`; one that may be killed."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from gearpy.spark.settings import LOOPBACK, session_settings
+from tests.spark.daemons import Daemon, daemon
+
+__all__ = ["connect_server", "free_port"]
+
+_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LOGGING: Final = f"""
+status = error
+rootLogger.level = off
+rootLogger.appenderRef.out.ref = console
+logger.server.name = {_SERVER}
+logger.server.level = info
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %m%n
+"""
+
+
+def free_port() -> int:
+    """Return a port that nobody uses: a server that is started again must have the same one."""
+    with socket.create_server((LOOPBACK, 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def connect_server(folder: Path, port: int) -> Iterator[Daemon]:
+    """Run a server while the block runs, or until it is killed.
+
+    Args:
+        folder: Its working files.
+        port: Where it listens.
+    """
+    logging = folder / "connect.properties"
+    logging.write_text(_LOGGING)
+    conf = session_settings(
+        "server", master="local[2]", memory="1g", conf={}, fast_files=True, cores=2
+    ) | {
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    arguments = [
+        f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "org.apache.spark.deploy.SparkSubmit",
+        *("--class", _SERVER),
+        *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
+        "spark-internal",
+    ]
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    with daemon(arguments, memory="1g", env=env) as server:
+        server.said("Spark Connect server started")
+        yield server

@@ -1,0 +1,88 @@
+"""Processes of Spark that serve others: of the package `pyspark`, on loopback, small."""
+
+import os
+import queue
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Final
+
+from gearpy.spark.driver import spark_home
+from gearpy.spark.java import find_java, java_home
+from gearpy.spark.jvm import SCALA_VERSION, module_options
+from gearpy.spark.settings import LOOPBACK
+
+__all__ = ["JAVA_OPTIONS", "Daemon", "daemon"]
+
+#: Small, and quick to start.
+JAVA_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+_START_TIMEOUT_S: Final = 300  # On a machine that does a lot besides.
+_END_TIMEOUT_S: Final = 30
+
+
+class Daemon:
+    """A process, and what it says."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        assert process.stdout is not None
+        threading.Thread(target=self._listen, args=(process.stdout,), daemon=True).start()
+
+    def said(self, pattern: str) -> str:
+        """Wait until it says what fits, and return the group in the pattern, else the line."""
+        while line := self._lines.get(timeout=_START_TIMEOUT_S):
+            if found := re.search(pattern, line):
+                return found[found.re.groups]
+        raise AssertionError(f"it ended before it said {pattern!r}")
+
+    def kill(self) -> None:
+        """End it without a chance to say good-bye."""
+        self._process.kill()
+        self._process.wait()
+
+    def _listen(self, output: IO[str]) -> None:
+        for line in output:
+            self._lines.put(line)
+        self._lines.put("")
+
+
+@contextmanager
+def daemon(
+    arguments: Sequence[str], *, memory: str, env: Mapping[str, str] | None = None
+) -> Iterator[Daemon]:
+    """Run a JVM while the block runs.
+
+    Args:
+        arguments: Of Java, from the main class or before.
+        memory: Of its heap.
+        env: The environment; that of this process.
+    """
+    env = dict(os.environ if env is None else env)
+    java = find_java(env)
+    command = [
+        str(java.program),
+        *("-cp", f"{spark_home()}/jars/*", *module_options(java.version)),
+        *(f"-Xmx{memory}", *JAVA_OPTIONS, *arguments),
+    ]
+    here = {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_SCALA_VERSION": SCALA_VERSION,
+        # Executors are started by what is in JAVA_HOME, as Spark's own scripts would be.
+        "JAVA_HOME": str(java_home(env)),
+    }
+    with subprocess.Popen(
+        command, env={**env, **here}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Daemon(process)
+        finally:
+            process.terminate()  # A worker ends its executors before it ends.
+            try:
+                process.wait(_END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()

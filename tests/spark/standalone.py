@@ -1,0 +1,60 @@
+"""A Spark cluster on loopback: a master and workers, each a process, of the package `pyspark`."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from gearpy.spark.settings import LOOPBACK
+from tests.spark.daemons import daemon
+
+__all__ = ["standalone_cluster"]
+
+#: Master and workers tell where they are on standard output.
+_LOGGING: Final = """
+status = error
+rootLogger.level = off
+rootLogger.appenderRef.out.ref = console
+logger.deploy.name = org.apache.spark.deploy.master.Master
+logger.deploy.level = info
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %m%n
+"""
+
+
+@contextmanager
+def standalone_cluster(
+    folder: Path, *, workers: int = 2, env: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Run a cluster with workers of one core each while the block runs; give its URL.
+
+    Args:
+        folder: An empty one, for what executors write: each runs in ``APPLICATION/EXECUTOR`` there.
+        workers: How many.
+        env: The environment; that of this process.
+    """
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    with ExitStack() as stack:
+        master = stack.enter_context(
+            daemon(_arguments("master.Master", logging), memory="256m", env=env)
+        )
+        url = master.said(r"Starting Spark master at (spark://\S+)")
+        size = ("--cores", "1", "--memory", "512m", "--work-dir", str(folder), url)
+        worker = [*_arguments("worker.Worker", logging), *size]
+        for _ in range(workers):
+            stack.enter_context(daemon(worker, memory="256m", env=env))
+        for _ in range(workers):
+            master.said("Registering worker")
+        yield url
+
+
+def _arguments(name: str, logging: Path) -> list[str]:
+    return [
+        f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "-Dspark.master.rest.enabled=false",  # It has a fixed port.
+        f"org.apache.spark.deploy.{name}",
+        *("--host", LOOPBACK, "--port", "0", "--webui-port", "0"),
+    ]

@@ -1,0 +1,154 @@
+"""Windows that are in Spark's tables once, whichever process is killed, and when.
+
+``bin/bench spark-crash`` does the same a hundred times and more.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from gearpy.bench.spark_crash import run_spark_crash
+from gearpy.bench.spark_plan import Blow, SparkCrashReport, Struck, plan_of
+from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
+
+#: The second one is struck between the write of the function and its note.
+_PLAN: Final = (
+    Blow("executor", "prepare"),
+    Blow("executor", "written"),
+    Blow("reader JVM", "intent"),
+    Blow("sink JVM", "written"),
+)
+_END: Final = 400
+
+
+def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> None:
+    """Executors and JVMs, in the middle of an epoch and of a call; what is only appended is not."""
+    report = run_spark_crash(tmp_path, _PLAN, seed=1, rate=800)
+
+    assert report.is_good, [*report.lines()]
+    assert Counter(each.victim for each in report.struck) == Counter(each.victim for each in _PLAN)
+
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def test_a_plan_has_every_phase() -> None:
+    """As many executors and JVMs as were asked for, each phase often, and some of the others."""
+    plan = plan_of(100, 30, random.Random(1))
+
+    victims = Counter(blow.victim for blow in plan)
+    phases = Counter(blow.phase for blow in plan if blow.victim == "executor")
+    others = victims["app master"] + victims["worker"] + victims["master"]
+    assert (victims["executor"], victims["sink JVM"] + victims["reader JVM"]) == (100, 30)
+    assert others == 20
+    assert len(phases) == 8
+    assert min(phases.values()) == 12
+    assert plan == plan_of(100, 30, random.Random(1))
+
+
+# -- the checker ---------------------------------------------------------------------------------
+
+
+def _table(rows: list[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(rows)
+
+
+def _right_rows() -> list[dict[str, object]]:
+    return [
+        {
+            "word": window.word,
+            "shard": window.shard,
+            "window_start": window.start_ms,
+            "window_end": window.start_ms + 100,
+            "records": records,
+            "total": total,
+            "retracts": False,
+        }
+        for window, (records, total) in expected_windows(_END).items()
+    ]
+
+
+_FAILINGS: Final[dict[str, tuple[Callable[[list[dict[str, object]]], object], tuple[int, ...]]]] = {
+    "right": (lambda _: None, (0, 0, 0)),
+    "lost": (lambda rows: rows.pop(), (1, 0, 0)),
+    "twice": (lambda rows: rows.append(rows[0]), (0, 1, 0)),
+    "wrong": (lambda rows: rows[0].update(total=-1), (0, 0, 1)),
+    "taken back": (lambda rows: rows[0].update(retracts=True), (0, 0, 1)),
+    "too long": (lambda rows: rows[0].update(window_end=10**6), (0, 0, 1)),
+    "no window": (lambda rows: rows.append({**rows[0], "word": "another"}), (0, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("failing", _FAILINGS)
+def test_the_checker_finds_each_failing(failing: str) -> None:
+    """A window that is missing, there again, of other values, or of none."""
+    harm, counts = _FAILINGS[failing]
+    rows = _right_rows()
+    harm(rows)
+
+    verdict = check_table("table", _table(rows), expected_windows(_END))
+
+    assert (verdict.lost, verdict.twice, verdict.wrong) == counts
+    assert verdict.is_exact == (failing == "right")
+    assert bool(verdict.samples) == (failing not in {"right", "twice"})
+
+
+def test_times_are_taken_as_spark_writes_them() -> None:
+    """Microseconds with a zone, and a shard as the text that a folder's name is."""
+    rows = _table(_right_rows())
+    for name in ("window_start", "window_end"):
+        at = rows.schema.get_field_index(name)
+        times = rows.column(name).cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+        rows = rows.set_column(at, name, times)
+    shards = rows.column("shard").cast(pa.string())
+    rows = rows.set_column(rows.schema.get_field_index("shard"), "shard", shards)
+
+    assert check_table("table", rows, expected_windows(_END)).is_exact
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def _report() -> SparkCrashReport:
+    exact = [TableVerdict(name, rows=2, expected=2) for name in EXACT]
+    struck = [Struck(1.0, "executor", "commit"), Struck(2.0, "sink JVM", "written")]
+    return SparkCrashReport(
+        struck=struck, status="succeeded", verdicts=[*exact, TableVerdict(NAIVE, twice=1)]
+    )
+
+
+_BAD: Final[dict[str, Callable[[SparkCrashReport], object]]] = {
+    "failed": lambda report: setattr(report, "status", "failed"),
+    "problem": lambda report: report.problems.append("a problem"),
+    "no table": lambda report: report.verdicts.pop(0),
+    "twice": lambda report: setattr(report.verdicts[0], "twice", 1),
+    "lost from naive": lambda report: setattr(report.verdicts[-1], "lost", 1),
+    "no repetition": lambda report: setattr(report.verdicts[-1], "twice", 0),
+}
+
+
+@pytest.mark.parametrize("bad", _BAD)
+def test_a_run_is_good_only_if_all_is(bad: str) -> None:
+    """Also the naive table must show that something was put to the test."""
+    report = _report()
+    assert report.is_good
+
+    _BAD[bad](report)
+
+    assert not report.is_good
+
+
+def test_a_report_says_who_was_killed_when() -> None:
+    """A row for each victim, and one for each table."""
+    lines = [*_report().lines()]
+
+    rows = {line.split("  ")[0]: line.split()[-1] for line in lines}
+    assert (rows["executor"], rows["sink JVM"], rows["worker"]) == ("1", "1", "0")
+    assert sum("exact" in line for line in lines) == len(EXACT)
+    assert "repeats, as it must" in lines[-1]

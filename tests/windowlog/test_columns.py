@@ -1,0 +1,402 @@
+"""From records to the columns of a log: what they are called, and what is refused."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import Table, Times
+from gearpy.task.join_result import CoGroup, JoinResult
+from gearpy.task.window_result import WindowResult
+from gearpy.windowlog.columns import LogColumns
+
+AROUND = ["window_start", "window_end", "firing", "timing", "retracts"]
+
+
+class Total(NamedTuple):
+    """A value with fields."""
+
+    n: int
+    mean: float | None
+
+
+@dataclass
+class Page:
+    """Another one."""
+
+    url: str
+    tags: list[str]
+
+
+def columns_of(*values: Any, times: Any = (), **options: Any) -> pa.RecordBatch:
+    """Return the columns of some records."""
+    return LogColumns("sink", **options).batch_of(list(values), times)
+
+
+def own(batch: pa.RecordBatch) -> dict[str, list[Any]]:
+    """Return the columns without those that a log adds to windows."""
+    found: dict[str, list[Any]] = batch.to_pydict()
+    return {name: cells for name, cells in found.items() if name not in AROUND}
+
+
+def test_a_result_of_a_window_has_its_window_key_and_value() -> None:
+    """In this order, with types that Spark has."""
+    batch = columns_of(WindowResult("a", 5, 0, 10_000, 1, "late", retracts=True))
+
+    assert batch.schema == pa.schema(
+        {
+            "window_start": pa.timestamp("us", "UTC"),
+            "window_end": pa.timestamp("us", "UTC"),
+            "key": pa.string(),
+            "value": pa.int64(),
+            "firing": pa.int32(),
+            "timing": pa.string(),
+            "retracts": pa.bool_(),
+        }
+    )
+    assert batch.to_pylist() == [
+        {
+            "window_start": datetime(1970, 1, 1, tzinfo=UTC),
+            "window_end": datetime(1970, 1, 1, 0, 0, 10, tzinfo=UTC),
+            "key": "a",
+            "value": 5,
+            "firing": 1,
+            "timing": "late",
+            "retracts": True,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Total(1, None), {"n": [1, 2], "mean": [None, 0.5]}),
+        ({"n": 1}, {"n": [1, 2], "mean": [None, 0.5]}),
+        (None, {"n": [None, 2], "mean": [None, 0.5]}),
+    ],
+)
+def test_the_fields_of_a_value_are_columns(value: Any, expected: Any) -> None:
+    """Of a dict, of a NamedTuple, or of none at all."""
+    other = {"n": 2, "mean": 0.5} if isinstance(value, dict) else Total(2, 0.5)
+
+    batch = columns_of(WindowResult("a", value, 0, 1), WindowResult("b", other, 0, 1))
+
+    assert own(batch) == {"key": ["a", "b"], **expected}
+
+
+def test_values_inside_of_values_are_kept() -> None:
+    """A dataclass with a list, a list of dataclasses."""
+    page = Page("/", ["x"])
+
+    one = columns_of(WindowResult("a", page, 0, 1))
+    several = columns_of(WindowResult("a", [page, page], 0, 1))
+
+    assert own(one) == {"key": ["a"], "url": ["/"], "tags": [["x"]]}
+    assert own(several)["value"] == [[{"url": "/", "tags": ["x"]}] * 2]
+
+
+@pytest.mark.parametrize(
+    ("key", "names", "expected"),
+    [
+        ("u", (), {"key": ["u"]}),
+        ("u", ("user",), {"user": ["u"]}),
+        (("u", 1), (), {"key_1": ["u"], "key_2": [1]}),
+        (("u", 1), ("user", "page"), {"user": ["u"], "page": [1]}),
+        (Total(1, 0.5), (), {"n": [1], "mean": [0.5]}),
+        (None, (), {}),
+    ],
+)
+def test_a_key_has_a_column_for_each_part(key: Any, names: Any, expected: Any) -> None:
+    """None at all for a stream without keys."""
+    columns = LogColumns("sink", key=names)
+
+    batch = columns.batch_of([WindowResult(key, 1, 0, 1)])
+
+    assert own(batch) == {**expected, "value": [1]}
+    around = ("window_start", "window_end", *expected, "firing", "retracts")
+    assert columns.identity == around
+
+
+def test_the_ends_of_time_are_null() -> None:
+    """Spark has no such years; the window over everything has them."""
+    batch = columns_of(WindowResult("a", 1, MIN_MS, MAX_MS), WindowResult("b", 1, 0, MAX_MS))
+
+    assert batch["window_start"].to_pylist() == [None, datetime(1970, 1, 1, tzinfo=UTC)]
+    assert batch["window_end"].to_pylist() == [None, None]
+
+
+def test_both_sides_of_a_join_are_columns() -> None:
+    """One that is missing is null; a value without fields is one column."""
+    batch = columns_of(JoinResult("k", {"n": 1}, None, 0, 5), JoinResult("k", {"n": 1}, 7, 0, 5))
+
+    assert {name: batch[name].to_pylist() for name in batch.schema.names[2:]} == {
+        "key": ["k", "k"],
+        "left_n": [1, 1],
+        "right": [None, 7],
+    }
+
+
+def test_groups_of_a_join_are_lists() -> None:
+    """All records of a side."""
+    batch = columns_of(CoGroup("k", [{"n": 1}], [1, 2], 0, 5))
+
+    assert batch["left"].to_pylist() == [[{"n": 1}]]
+    assert batch["right"].to_pylist() == [[1, 2]]
+
+
+def test_other_records_have_their_fields_and_their_event_time() -> None:
+    """A field of that name stays as it is."""
+    batch = columns_of({"a": 1}, {"b": 2}, times=[1000, MAX_MS])
+    own_time = columns_of({"event_time": 1}, times=[1000])
+
+    assert batch.to_pydict() == {
+        "a": [1, None],
+        "b": [None, 2],
+        "event_time": [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None],
+    }
+    assert own_time.to_pydict() == {"event_time": [1]}
+
+
+def test_columns_stay_columns() -> None:
+    """With types of Spark, and the event times beside them."""
+    table = Table(
+        pa.record_batch(
+            {
+                "a": pa.array([1], pa.uint8()),
+                "b": pa.array(["x"]).dictionary_encode(),
+                "c": pa.array([1_000_500], pa.timestamp("ns")),
+            }
+        )
+    )
+
+    batch = LogColumns("sink").batch_of(table, Times.of([5]))
+
+    assert batch.schema.types[:3] == [pa.int16(), pa.string(), pa.timestamp("us")]
+    assert batch["c"].cast(pa.int64()).to_pylist() == [1000]
+    assert batch["event_time"].cast(pa.int64()).to_pylist() == [5000]
+
+
+def test_a_schema_may_leave_out_what_the_log_adds() -> None:
+    """It has the types of key and value."""
+    schema = pa.schema({"value": pa.decimal128(9, 2), "key": pa.large_string()})
+
+    batch = columns_of(WindowResult("a", Decimal("1.5"), 0, 1), schema=schema)
+
+    assert batch.schema.names == [*AROUND[:2], "value", "key", *AROUND[2:]]
+    assert own(batch) == {"value": [Decimal("1.50")], "key": ["a"]}
+
+
+def test_a_schema_of_values_without_fields_keeps_them_whole() -> None:
+    """Also a dict."""
+    schema = pa.schema({"key": pa.string(), "value": pa.map_(pa.string(), pa.int64())})
+
+    batch = columns_of(WindowResult("a", {"x": 1}, 0, 1), schema=schema)
+
+    assert own(batch)["value"] == [[("x", 1)]]
+
+
+def test_later_records_keep_to_the_first_ones() -> None:
+    """A field that is missing is null; the key may be, too."""
+    columns = LogColumns("sink")
+    columns.batch_of([WindowResult("a", {"n": 1}, 0, 1)])
+
+    batch = columns.batch_of([WindowResult(None, {}, 0, 1), WindowResult("b", None, 0, 1)])
+
+    assert own(batch) == {"key": [None, "b"], "n": [None, None]}
+
+
+def test_a_schema_that_was_kept_is_kept() -> None:
+    """That of the log; whatever these records would have had."""
+    columns = LogColumns("sink")
+    columns.adopt(pa.schema({"a": pa.float64(), "b": pa.string()}), ("a",))
+
+    assert columns.batch_of([{"a": 1}]).to_pydict() == {"a": [1.0], "b": [None]}
+    assert columns.identity == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        ({"n": "x"}, "column 'n' is int64"),
+        ({"n": 1.5}, "1.5 is no whole number"),
+        ({"n": Decimal("1.5")}, "is no whole number"),
+        ({"n": 1, "m": 1}, "field 'm' is not in the schema"),
+        ({"n": 2**63}, "column 'n' is int64"),
+        ({1: 1}, "1 names a field: only a text can"),
+        (Total(1, 1), "field 'mean' is not in the schema"),
+        (5, "field 'value' is not in the schema"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_named(value: Any, cause: str) -> None:
+    """It is dealt with by ``application.on-error``; the others are not lost."""
+    columns = LogColumns("sink")
+    columns.batch_of([WindowResult("a", {"n": 1}, 0, 1)])
+    bad = WindowResult("bad", value, 0, 1)
+
+    with pytest.raises(OperatorError, match=cause) as caught:
+        columns.batch_of([WindowResult("a", {"n": 1}, 0, 1), bad], [7, 8])
+    assert "bad" in caught.value.record
+    assert caught.value.event_time_ms == 8
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        (WindowResult("a", {"key": 1}, 0, 1), "there are two columns 'key'"),
+        (WindowResult("a", {}, 0, 1), "there are no fields in it"),
+        (WindowResult(("a", 1), 1, 0, 1), "keys are tuples of 2 and other lengths, need the 3"),
+        (WindowResult("a", 1, 0, 1), "for which there are the names x, y, z"),
+        (5, "has no fields: map it"),
+    ],
+)
+def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:
+    """The first record shows it."""
+    names = ("x", "y", "z") if "x, y, z" in cause or "need the 3" in cause else ()
+
+    with pytest.raises(OperatorError, match=cause):
+        columns_of(value, key=names)
+
+
+def test_records_of_several_types_are_refused() -> None:
+    """A log has one kind of rows."""
+    with pytest.raises(OperatorError, match="field 'left' is not in the schema"):
+        columns_of(WindowResult("a", 1, 0, 1), JoinResult("a", 1, 1, 0, 1))
+    with pytest.raises(OperatorError, match="records of one type are needed, these are Total, dic"):
+        columns_of(Total(1, 0.5), {"n": 1, "mean": 0.5})
+
+
+def test_what_spark_has_no_type_for_is_a_mistake() -> None:
+    """It is the program that has to be changed, not a record."""
+    with pytest.raises(ConfigError, match=r"column 'value' is null: .* give a schema"):
+        columns_of(WindowResult("a", None, 0, 1))
+
+
+def test_a_date_is_not_made_of_a_time() -> None:
+    """Arrow would cut it, also inside of lists and maps."""
+    schema = pa.schema({"key": pa.string(), "value": pa.list_(pa.map_(pa.date32(), pa.int64()))})
+    value = [{datetime(2026, 1, 1, 12, tzinfo=UTC): 1}]
+
+    with pytest.raises(OperatorError, match="more than the date"):
+        columns_of(WindowResult("a", value, 0, 1), schema=schema)
+    columns_of(WindowResult("a", [{date(2026, 1, 1): 1}], 0, 1), schema=schema)
+
+
+cells = st.none() | st.integers(-(2**63), 2**63 - 1)
+results = st.builds(
+    WindowResult,
+    st.text(),
+    st.fixed_dictionaries({"n": cells}, optional={"m": cells}) | st.none(),
+    st.integers(MIN_MS, MIN_MS) | st.integers(-(10**12), 10**12),
+    st.integers(MAX_MS, MAX_MS) | st.integers(-(10**12), 10**12),
+    st.integers(0, 2**31 - 1),
+    st.sampled_from(["early", "on-time", "late"]),
+    st.booleans(),
+)
+
+
+@given(st.lists(results, min_size=1))
+def test_columns_have_what_was_in_the_results(values: list[WindowResult[str, Any]]) -> None:
+    """Nothing is lost or swapped, however many there are, and whatever is missing."""
+    schema = pa.schema({"key": pa.string(), "n": pa.int64(), "m": pa.int64()})
+
+    rows = columns_of(*values, schema=schema).to_pylist()
+
+    for row, each in zip(rows, values, strict=True):
+        value = each.value or {}
+        assert (row["key"], row["n"], row["m"]) == (each.key, value.get("n"), value.get("m"))
+        assert (row["firing"], row["timing"], row["retracts"]) == each[4:]
+        for moment, time_ms in ((row["window_start"], each.start), (row["window_end"], each.end)):
+            is_end = time_ms in {MIN_MS, MAX_MS}
+            assert moment is None if is_end else round(moment.timestamp() * 1000) == time_ms
+
+
+# -- few records -----------------------------------------------------------------------------
+
+
+def gathering(first: Any, *, times: Any = (), **options: Any) -> LogColumns:
+    """Return the columns of a log that has a record already."""
+    columns = LogColumns("sink", **options)
+    columns.batch_of([first], times)
+    return columns
+
+
+RECORDS = st.one_of(
+    st.builds(
+        WindowResult,
+        st.one_of(st.none(), st.text(max_size=2), st.integers()),
+        st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.just({"n": 1})),
+        st.sampled_from([MIN_MS, 0, 10, 1.5, True, None, "1", 1 << 62]),
+        st.sampled_from([MAX_MS, 20, None]),
+        st.integers(0, 1 << 32),
+    ),
+    st.fixed_dictionaries({"key": st.text(max_size=2)}, optional={"value": st.integers()}),
+)
+
+
+@given(st.lists(st.lists(RECORDS, min_size=1, max_size=3), max_size=5))
+def test_gathered_records_have_the_columns_that_each_has_alone(calls: list[list[Any]]) -> None:
+    """What is gathered would not have been refused, and gives the same rows."""
+    columns = gathering(WindowResult("a", 1, 0, 10))
+    alone = gathering(WindowResult("a", 1, 0, 10))
+
+    kept = [call for call in calls if columns.gather(call, [7] * len(call))]
+
+    rows = [row for call in kept for row in alone.batch_of(call, [7] * len(call)).to_pylist()]
+    assert columns.gathered_rows == len(rows)
+    assert columns.gathered().to_pylist() == rows
+    assert columns.gathered_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("record", "times"),
+    [
+        (WindowResult("a", 1, MIN_MS, MAX_MS), ()),
+        (WindowResult(("a", 2), {"n": 1, "mean": 0.5}, 0, 10), ()),
+        (WindowResult(None, Total(1, 0.5), 0, 10), ()),
+        (JoinResult("a", 1, {"b": 2}, 0, 10), ()),
+        ({"name": "a", "at": datetime(2026, 1, 2, tzinfo=UTC)}, [7]),
+        ({"name": "a"}, Times.of([7])),
+    ],
+)
+def test_usual_records_are_gathered(record: Any, times: Any) -> None:
+    """Whatever they are of; else they would be slow, and nobody would notice."""
+    columns = gathering(record, times=times)
+
+    assert columns.gather([record], times)
+
+    assert columns.gathered() == columns.batch_of([record], times)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [WindowResult("a", 1.5, 0, 10)],
+        [WindowResult("a", [1], 0, 10)],
+        [WindowResult("a", 1, 0, 10), {"key": "a"}],
+        [WindowResult("a", {"other": 1}, 0, 10)],
+        [WindowResult("a", 1, True, 10)],
+        [WindowResult("a", 1, 0, 10)] * 1000,
+        Table(pa.RecordBatch.from_pydict({"key": ["a"]})),
+        ["a"],
+    ],
+)
+def test_others_and_many_are_not_gathered(records: Any) -> None:
+    """They are made columns at once, or refused."""
+    columns = gathering(WindowResult("a", 1, 0, 10))
+
+    assert not columns.gather(records)
+
+    assert columns.gathered_rows == 0
+
+
+def test_nothing_is_gathered_before_there_are_columns() -> None:
+    """The first records say what they are."""
+    assert not LogColumns("sink").gather([WindowResult("a", 1, 0, 10)])
+    assert LogColumns("sink").gathered_rows == 0

@@ -1,0 +1,136 @@
+"""Who reads a log, and who is stuck: by what readers say of themselves."""
+
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from gearpy.core.window_log import segment_name
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
+from gearpy.windowlog.consumers import LogConsumers
+from gearpy.windowlog.log import ReaderReport, WindowLog
+
+LANE = "windows-00000"
+
+
+class Bench:
+    """A log with files of ten rows, whoever watches its readers, and a clock."""
+
+    def __init__(self, path: Path, **kwargs: Any) -> None:
+        self.now_ms = 1_000_000
+        self.log = WindowLog(path)
+        self.log.store.make()
+        self.watch = LogConsumers(self.log, lambda: self.now_ms, **kwargs)
+
+    def show(self, seq: int) -> None:
+        """Write one more file."""
+        name = segment_name(LANE, first=seq, last=seq, rows=10, epoch=seq, run="run", incarnation=1)
+        info = SegmentInfo(batches=[BatchInfo(seq, 10, seq)])
+        with self.log.store.create(name) as file:
+            write_body(file, pa.table({"n": range(10)}), info, body="parquet")
+
+    def read(self, name: str, seq: int, **kwargs: Any) -> None:
+        """Let a reader say how far it is."""
+        lanes = {LANE: seq} if seq else {}
+        self.log.report(ReaderReport(name=name, lanes=lanes, at_ms=self.now_ms, **kwargs))
+
+    def look(self, *, after_ms: int = 10_000) -> tuple[ConsumerReport, ...]:
+        """Return what is known some time later."""
+        self.now_ms += after_ms
+        return self.watch.reports()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """Return one with an empty log."""
+    return Bench(tmp_path / "log")
+
+
+def test_nobody_reads_at_first(bench: Bench) -> None:
+    """And who does not exist is not stuck."""
+    bench.show(1)
+
+    assert bench.look() == ()
+
+
+def test_reader_is_told_with_how_far_it_is_behind(bench: Bench) -> None:
+    """In rows, and with what it says of itself."""
+    for seq in (1, 2, 3):
+        bench.show(seq)
+    bench.read("query", 1, batch_id=7, rows_per_s=12.5, more={"trouble": "no such table"})
+
+    assert bench.look() == (
+        ConsumerReport(
+            name="query",
+            batch_id=7,
+            rows_per_s=12.5,
+            waiting_rows=20,
+            waiting_since_ms=bench.now_ms,
+            trouble="no such table",
+        ),
+    )
+
+
+def test_reader_that_stands_still_waits_longer_and_longer(bench: Bench) -> None:
+    """Since it was first seen there."""
+    bench.show(1)
+    bench.read("query", 0)
+    (first,) = bench.look()
+    (second,) = bench.look()
+
+    assert second.waiting_since_ms == first.waiting_since_ms == bench.now_ms - 10_000
+
+
+def test_reader_that_goes_on_is_not_stuck(bench: Bench) -> None:
+    """However far it is behind."""
+    for seq in (1, 2, 3):
+        bench.show(seq)
+    bench.read("query", 1)
+    bench.look()
+    bench.read("query", 2)
+
+    assert [each.waiting_since_ms for each in bench.look()] == [bench.now_ms]
+
+
+def test_reader_that_has_read_everything_waits_for_nothing(bench: Bench) -> None:
+    """It may be silent for as long as there is nothing new; then its time begins."""
+    bench.show(1)
+    bench.read("query", 1)
+    done = bench.look() + bench.look()
+    bench.show(2)
+
+    assert [each.waiting_since_ms for each in done] == [0, 0]
+    assert [each.waiting_since_ms for each in bench.look()] == [bench.now_ms]
+
+
+def test_a_moment_later_nobody_looks_again(bench: Bench) -> None:
+    """Reports of tasks are made several times a second."""
+    bench.look()
+    bench.read("query", 0)
+
+    assert bench.look(after_ms=4_999) == ()
+    assert len(bench.look(after_ms=1)) == 1
+
+
+def test_readers_that_report_otherwise_are_left_out(tmp_path: Path) -> None:
+    """The function of `to_spark` is no stranger to its own sink."""
+    bench = Bench(tmp_path / "log", but=frozenset({"spark"}))
+    bench.read("spark", 0)
+    bench.read("query", 0)
+
+    assert [each.name for each in bench.look()] == ["query"]
+
+
+def test_a_store_that_cannot_be_read_changes_nothing(bench: Bench, tmp_path: Path) -> None:
+    """The task goes on."""
+    bench.read("query", 0)
+    known = bench.look()
+
+    rmtree(tmp_path / "log" / "_readers")
+    (tmp_path / "log" / "_readers").write_text("this is no folder")
+
+    assert bench.look() == known

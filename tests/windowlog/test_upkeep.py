@@ -1,0 +1,216 @@
+"""Compaction, retention and the check of a whole log."""
+
+import pytest
+
+from gearpy.windowlog import log as log_module
+from gearpy.windowlog.compaction import compact_all, compact_newest
+from gearpy.windowlog.replays import Replays
+from gearpy.windowlog.retention import expire
+from gearpy.windowlog.verify import verify
+from tests.windowlog.log_build import a_lane, a_log, a_log_of, keys_in, rows_of, shown
+from tests.windowlog.store_build import MemoryStore
+
+LANE = "windows-00000"
+
+
+def test_many_files_become_few() -> None:
+    """All batches are there, with what was noted of them, and who has written them."""
+    log = a_log_of(MemoryStore(), [[1], [2, 3], [4]])
+    shown(a_lane(log, "s"), 9, 5)
+
+    (made,) = compact_all(log)
+
+    assert log.segments() == [made]
+    assert (made.first, made.last, made.rows, made.epoch, made.run) == (1, 4, 5, 9, "s")
+    assert keys_in(log) == [1, 2, 3, 4, 5]
+    info = log.info(made)
+    assert [(batch.seq, batch.rows, batch.run) for batch in info.batches] == [
+        (1, 1, "r"),
+        (2, 2, "r"),
+        (3, 1, "r"),
+        (4, 1, "s"),
+    ]
+
+
+def test_compacting_again_changes_nothing() -> None:
+    """There is one file."""
+    log = a_log_of(MemoryStore(), [[1], [2]])
+    compact_all(log)
+
+    assert compact_all(log) == []
+    assert keys_in(log) == [1, 2]
+
+
+def test_compacted_files_have_a_size() -> None:
+    """One of many rows is read well enough."""
+    log = a_log_of(MemoryStore(), [[1], [2], [3], [4]])
+
+    compact_all(log, rows_max=2)
+
+    assert [(each.first, each.last) for each in sorted(log.segments())] == [(1, 2), (3, 4)]
+
+
+def test_what_a_crash_has_left_is_removed_by_the_next_one() -> None:
+    """Files that were compacted, and were not removed yet."""
+    store = MemoryStore()
+    log = a_log_of(store, [[1], [2]])
+    left = dict(store.files)
+    compact_all(log)
+    store.files.update(left)
+
+    assert keys_in(log) == [1, 2]
+    compact_all(log)
+    assert len(log.segments()) == 1
+
+
+def test_a_start_of_the_writer_stops_a_compaction() -> None:
+    """It removes whatever is pending in its lane; nothing is lost."""
+    store = MemoryStore()
+    log = a_log_of(store, [[1], [2]])
+
+    def begin(step: str) -> None:
+        if step == "move":
+            store.on_step = lambda _: None
+            a_lane(log, incarnation=2)
+
+    store.on_step = begin
+
+    assert compact_all(log) == []
+    assert keys_in(log) == [1, 2]
+
+
+def test_files_that_are_purged_meanwhile_are_not_compacted() -> None:
+    """What is gone stays gone."""
+    store = MemoryStore()
+    log = a_log_of(store, [[1], [2], [3]])
+    view = log.view()
+    log.purge({LANE: 2})
+
+    assert compact_newest(log, view, LANE, files_min=2, compression="none") == []
+    assert keys_in(log) == [3]
+
+
+def test_a_writer_compacts_its_newest_files() -> None:
+    """When there are so many; others are left alone."""
+    log = a_log_of(MemoryStore(), [[1], [2], [3]])
+    shown(a_lane(log, task=1), 1, 4)
+
+    few = compact_newest(log, log.view(), LANE, files_min=4, compression="none")
+    enough = compact_newest(log, log.view(), LANE, files_min=3, compression="none")
+
+    assert (few, len(enough)) == ([], 1)
+    assert sorted(segment.lane for segment in log.segments()) == [LANE, "windows-00001"]
+
+
+def test_old_files_expire() -> None:
+    """Those that were shown before a time; the last one stays, however old."""
+    store = MemoryStore()
+    log = a_log(store)
+    lane = a_lane(log)
+    for number in range(1, 5):
+        store.now_ms = number * 100
+        shown(lane, number, number)
+
+    assert [each.first for each in expire(log, LANE, before_ms=250)] == [1, 2]
+    assert [each.first for each in expire(log, LANE, before_ms=9999)] == [3]
+    assert expire(log, LANE, before_ms=9999) == []
+    assert expire(log, "other-00000", before_ms=9999) == []
+    assert keys_in(log) == [4]
+
+
+def test_a_file_whose_age_nobody_knows_stays() -> None:
+    """Not every store tells."""
+    store = MemoryStore(now_ms=0)
+    log = a_log_of(store, [[1], [2]])
+
+    assert expire(log, LANE, before_ms=9999) == []
+
+
+# -- verify ----------------------------------------------------------------------------------
+
+
+def test_a_good_log_has_no_findings() -> None:
+    """All of it is read."""
+    checked = verify(a_log_of(MemoryStore(), [[1], [2, 3]]))
+
+    assert (checked.files, checked.batches, checked.rows, checked.findings) == (2, 2, 3, [])
+
+
+def test_a_window_that_is_there_twice_is_found() -> None:
+    """In one batch, or in several; in any lane, also when it was compacted."""
+    log = a_log_of(MemoryStore(), [[1], [2, 2]])
+    shown(a_lane(log, task=1), 1, 1)
+    before = [finding.problem[:35] for finding in verify(log).findings]
+    compact_all(log)
+
+    assert before == ["1 rows of batch 2 are there twice: ", "1 rows of batch 1 are there twice: "]
+    assert len(verify(log).findings) == 2
+
+
+def test_the_windows_of_another_run_are_its_own() -> None:
+    """It has begun anew."""
+    log = a_log_of(MemoryStore(), [[1]])
+    shown(a_lane(log, "s"), 1, 1)
+    compact_all(log)
+
+    assert verify(log).findings == []
+
+
+def test_holes_and_damaged_files_are_found() -> None:
+    """All at once."""
+    store = MemoryStore()
+    log = a_log_of(store, [[1], [2], [3], [4], [5]])
+    files = sorted(log.segments())
+    store.remove(files[1].name)
+    store.remove(files[2].name)
+    store.files[files[3].name].data = b"x"
+
+    findings = verify(log).findings
+
+    assert findings[0] == (LANE, "batches 2 to 3 missing: a file was removed")
+    assert findings[1].place == files[3].name
+    assert len(findings) == 2
+
+
+# -- replays ---------------------------------------------------------------------------------
+
+
+def test_rows_that_come_again_are_left_out_as_often_as_they_were_shown() -> None:
+    """A third time they are new; other columns do not count."""
+    replays = Replays(("key",))
+    replays.expect(rows_of(1, 1, 2))
+
+    assert len(replays) == 3
+    assert replays.without(rows_of(1, 3))["key"].to_pylist() == [3]
+    assert replays.without(rows_of(1, 1, 2))["key"].to_pylist() == [1]
+    assert len(replays) == 0
+    assert replays.without(rows_of(1)).num_rows == 1
+
+
+def test_without_an_identity_a_row_is_all_its_columns() -> None:
+    """Records that are no results of windows."""
+    replays = Replays()
+    replays.expect(rows_of(1))
+
+    assert replays.without(rows_of(2, 1))["key"].to_pylist() == [2]
+
+
+def test_what_is_expected_survives_a_restart() -> None:
+    """Also that it is expected twice."""
+    replays = Replays(("key",))
+    replays.expect(rows_of(1, 1, 2))
+    replays.without(rows_of(2))
+    restored = Replays(("key",))
+    restored.restore(replays.snapshot())
+
+    assert len(restored) == 2
+    assert restored.without(rows_of(1, 1, 1, 2))["key"].to_pylist() == [1, 2]
+
+
+def test_a_log_that_never_holds_still_is_read_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is seen last counts."""
+    monkeypatch.setattr(log_module, "_LISTINGS_MAX", 1)
+
+    assert a_log_of(MemoryStore(), [[1]]).view().ends() == {LANE: 1}
