@@ -23,7 +23,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.connectors.column_times import times_of
 from gearpy.core.window_log import LogView, Segment, lane_name, segment_name, segments_of
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
@@ -151,7 +151,11 @@ def drop_parts(log: WindowLog, parts: Iterable[Part]) -> None:
 
 
 def show(log: WindowLog, options: WriteOptions, delivery: Delivery) -> Segment | None:
-    """Let readers see a batch as one batch of the lane; None if it was there, or has no rows."""
+    """Let readers see a batch as one batch of the lane; None if it was there, or has no rows.
+
+    Raises:
+        GearpyError: another writer that goes by the same name has removed what was written.
+    """
     lane = lane_name(options.writer, _TASK)
     with _alone(log.store, lane):
         view = log.view()
@@ -161,7 +165,7 @@ def show(log: WindowLog, options: WriteOptions, delivery: Delivery) -> Segment |
         if not ledger.has(delivery) and any(part.rows for part in delivery.parts):
             segment = _written(log, options, delivery, seq=view.ends().get(lane, 0) + 1)
             ledger.note(delivery.run, delivery.number, segment.first)
-    _clear(log.store, options, delivery)
+        _clear(log.store, options, delivery)
     return segment
 
 
@@ -240,7 +244,11 @@ def _written(log: WindowLog, options: WriteOptions, delivery: Delivery, *, seq: 
         with store.create(pending) as file:
             write_body(file, table, info, body=options.body)
             store.sync(file)
-    store.move(pending, to=name)
+    if not store.move(pending, to=name):
+        raise GearpyError(
+            f"window log {log.place}: what batch {number} was written to has been removed: another "
+            f"writer has the same txnAppId, or checkpoint; nothing of the batch was shown"
+        )
     store.sync_names()
     (segment,) = segments_of([name])
     return segment

@@ -21,6 +21,7 @@ Body = Literal["parquet", "arrow"]
 
 #: What a reader is called that was not given a name.
 READER: Final = "spark"
+_SINKS: Final = "to_spark."  # So functions of `Stream.to_spark` are called.
 
 _EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"
@@ -246,6 +247,8 @@ def _name(text: str) -> str:
 def _reader_name(text: str) -> str:
     if not _READER_NAME.fullmatch(text):
         raise ValueError("need letters, digits, and underscores, dots or dashes behind the first")
+    if text.startswith(_SINKS):
+        raise ValueError(f"names that begin with {_SINKS} are those of to_spark")
     return text
 
 

@@ -143,10 +143,11 @@ def _stream(out: Path) -> str:
 def _spark(runner: str, out: Path) -> str:
     """Run Spark in a process of its own; its output is long, and goes into a file."""
     command = _submit(out) if runner == "submit" else _pipelines(out)
+    env = _environment() | {"SPARK_CONF_DIR": str(_defaults(out))}
     log = out / "spark.log"
     with log.open("w", encoding="utf-8") as opened:
         done = subprocess.run(  # noqa: S603 - our own program
-            command, env=_environment(), cwd=out, stdout=opened, stderr=opened, check=False
+            command, env=env, cwd=out, stdout=opened, stderr=opened, check=False
         )
     if done.returncode:
         said = log.read_text(encoding="utf-8").splitlines()
@@ -161,13 +162,12 @@ def _batch(out: Path) -> batch.Answers:
 
 def _submit(out: Path) -> list[str]:
     program = str(SPARK_HOME / "bin" / "spark-submit")
-    return [program, "--master", "local[2]", *_conf(), str(HERE / "pipeline.py"), str(out)]
+    return [program, "--master", "local[2]", str(HERE / "pipeline.py"), str(out)]
 
 
 def _pipelines(out: Path) -> list[str]:
     program = str(SPARK_HOME / "bin" / "spark-pipelines")
-    warehouse = f"spark.sql.warehouse.dir={out / 'tables'}"
-    return [program, "run", "--spec", str(deploy(out)), *_conf(), "--conf", warehouse]
+    return [program, "run", "--spec", str(deploy(out))]
 
 
 def _check_packages() -> None:
@@ -177,16 +177,24 @@ def _check_packages() -> None:
         raise SystemExit(f"there is no {names} here: pip install 'pyspark[pipelines]'")
 
 
-def _conf() -> list[str]:
-    """Return settings for a Spark that only this machine can reach."""
+def _defaults(out: Path) -> Path:
+    """Write settings for a Spark that only this machine can reach; return their folder.
+
+    They are no arguments, as those do not reach the Spark that ``spark-pipelines`` starts.
+    """
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": out / "tables",
     }
-    return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    folder = out / "conf"
+    folder.mkdir()
+    lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (folder / "spark-defaults.conf").write_text(lines, encoding="utf-8")
+    return folder
 
 
 def _environment() -> dict[str, str]:

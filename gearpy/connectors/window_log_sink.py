@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from gearpy.windowlog.consumers import LogConsumers
 from gearpy.windowlog.gathered import GATHERED_ROWS_MAX
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
 from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.recalls import recalled
 from gearpy.windowlog.replays import Replays
 from gearpy.windowlog.retention import expire
 from gearpy.windowlog.schema import (
@@ -310,8 +312,9 @@ class WindowLogWriter(TransactionalWriter):
             self._replays.restore(state["again"])
         lane, end = self._lane.lane, view.ends().get(self._lane.lane, 0)
         if since <= end:
-            begin = max(since, view.begins()[lane]) - 1
-            self._replays.expect(self._log.read_between({lane: begin}, {lane: end}))
+            identity = self._log.schema.identity
+            for rows in recalled(self._log, view, lane, since=since, identity=identity):
+                self._replays.restore(rows)
             _log.warning(
                 "%s: back to before batch %d of lane %s, so %d rows that were shown in batches up "
                 "to %d are left out when they come again",
@@ -360,23 +363,34 @@ class WindowLogWriter(TransactionalWriter):
             rows = convert()
             if self._begin_log():
                 return rows
-        if not self._is_checked:
-            self._check_columns(batch)
-        return convert()
+        try:
+            rows = convert()
+        except OperatorError as error:
+            self._check_columns(batch, error)
+            raise
+        self._is_checked = True
+        return rows
 
-    def _check_columns(self, batch: Batch) -> None:
-        """Refuse to write what is nothing like what is in the log.
+    def _check_columns(self, batch: Batch, error: OperatorError) -> None:
+        """Refuse to write what is nothing like what is in the log; a bad record may be among them.
 
         Raises:
-            ConfigError: says what differs.
+            ConfigError: no record fits; says what differs.
         """
-        try:
-            self._columns.batch_of(batch.values[:1], batch.timestamps[:1])
-        except OperatorError as error:
+        if not self._is_checked and not self._any_fits(batch):
+            record = error.record or "these records"
             raise ConfigError(
-                f"{_NAME}: {self._log.place} has other columns than {error.record}: {error.cause}"
+                f"{_NAME}: {self._log.place} has other columns than {record}: {error.cause}"
             ) from error
         self._is_checked = True
+
+    def _any_fits(self, batch: Batch) -> bool:
+        values, times = batch.values, batch.timestamps
+        for place in range(len(values)):
+            with suppress(OperatorError):
+                self._columns.batch_of(values[place : place + 1], times[place : place + 1])
+                return True
+        return False
 
     def _begin_log(self) -> bool:
         """Write the schema; False if another task was first."""
@@ -399,6 +413,9 @@ class WindowLogWriter(TransactionalWriter):
     def prepare(self, epoch: int) -> PreparedBatch | None:
         """Wait until the batch is on disk."""
         self._add_gathered()
+        rest = self._replays.settle()
+        if rest is not None:
+            self._lane.add(rest)
         watermark = self._watermark_ms if MIN_MS < self._watermark_ms < MAX_MS else None
         return self._lane.prepare(epoch, body=self._body(), about=self._about, watermark=watermark)
 

@@ -136,6 +136,7 @@ class Handoff:
         limits: see `HandoffLimits`.
         done: the newest batch that was taken; None if there is none.
         intended: the newest batch that was begun.
+        begin: where the first batch begins; None: with the oldest that is kept by then.
         rng: spreads pauses.
 
     Raises:
@@ -148,13 +149,15 @@ class Handoff:
         *,
         done: HandoffBatch | None,
         intended: HandoffBatch | None,
+        begin: Mapping[str, int] | None = None,
         rng: "Random",
     ) -> None:
         self._limits = limits
         self._rng = rng
         self.done_id = 0 if done is None else done.batch_id  #: The newest batch that was taken.
         #: Its end; None: of the first batch to come it is not settled where it begins.
-        self.position: dict[str, int] | None = None if done is None else _known(done.end)
+        begin = begin if done is None else done.end
+        self.position: dict[str, int] | None = None if begin is None else _known(begin)
         self._phase: _Phase = "idle"
         self._batch: HandoffBatch | None = None
         self._attempt = 0
@@ -185,6 +188,11 @@ class Handoff:
         return self._phase == "idle"
 
     @property
+    def reached(self) -> Mapping[str, int]:
+        """The last numbers that any batch has, taken or begun: so much there must be."""
+        return (self.position or {}) if self._batch is None else self._batch.end
+
+    @property
     def was_called(self) -> bool:
         """Whether the function has taken a batch, and that is not written down: worth the time."""
         return self._phase == "delivered"
@@ -200,12 +208,12 @@ class Handoff:
             return self._gave_up
         if self._phase == "delivered":  # First of all, and without Spark.
             return WriteDone(self._begun)
+        if self._phase == "idle":
+            self._choose(log)
         if self._resume_ms is not None and now_ms < self._resume_ms:
             return Pause(self._resume_ms)
         if not self._is_connected:
             return Connect()
-        if self._phase == "idle":
-            self._choose(log)
         if self._phase == "chosen":
             return WriteIntent(self._begun)
         return Pause(None) if self._phase == "idle" else Call(self._begun, self._attempt + 1)
@@ -215,6 +223,8 @@ class Handoff:
     def on_connected(self) -> None:
         """Note that there is a session."""
         self._is_connected, self._resume_ms = True, None
+        if self._phase == "chosen":  # Choose anew: what has come meanwhile is part of it.
+            self._batch, self._phase = None, "idle"
         if self._batch is None:  # Else it may end again in the same call.
             self._forget_troubles()
 
@@ -226,7 +236,8 @@ class Handoff:
         self._losses += 1
         if self._trouble_ms is None:
             self._trouble_ms = now_ms
-        if now_ms - self._trouble_ms >= self._limits.outage_ms:
+        is_long = now_ms - self._trouble_ms >= self._limits.outage_ms
+        if is_long and self._batch is not None:  # Else nobody misses it.
             self._gave_up = GiveUp("spark")
         else:
             self._resume_ms = now_ms + self._pause_ms(self._losses)
@@ -252,6 +263,11 @@ class Handoff:
         else:
             self._resume_ms = now_ms + self._pause_ms(self._failures)
 
+    def on_call_void(self) -> None:
+        """Note that the function has raised for no fault of its own: it is called again."""
+        assert self._phase == "intended", self._phase
+        self._attempt += 1
+
     def on_done_written(self) -> None:
         """Note that a restart will go on behind the batch."""
         assert self._phase == "delivered", self._phase
@@ -273,6 +289,7 @@ class Handoff:
         rows = log.rows_between(start, end)
         self._batch = HandoffBatch(batch_id=self.done_id + 1, start=start, end=end, rows=rows)
         self._phase = "chosen"
+        self._trouble_ms = None  # How long Spark was away before that is nobody's trouble.
 
     def _forget_troubles(self) -> None:
         self._failures = self._losses = 0

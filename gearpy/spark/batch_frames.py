@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from gearpy.core.handoff import HandoffBatch
 from gearpy.core.window_log import Piece
+from gearpy.errors import WindowLogDamaged
 from gearpy.spark.batch import SparkBatch
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
 from gearpy.windowlog.log import WindowLog
@@ -21,6 +22,7 @@ __all__ = ["BatchFrames"]
 #: Spark takes some ms for each file: of more files than this, those with fewer rows become one.
 _FILES_MAX: Final = 16
 _FILE_ROWS: Final = 50_000
+_TRIES: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,6 +47,7 @@ class BatchFrames:
         self._app = app
         self._in_memory_rows = in_memory_rows
         self._staged = ""
+        self._files: list[str] = []  # Names, of what Spark reads itself.
 
     def key_of(self, batch_id: int) -> str:
         """Return what names a batch among those of all sinks: of another log it is another."""
@@ -56,7 +59,7 @@ class BatchFrames:
         Raises:
             GearpyError: files of the log are gone or damaged.
         """
-        noted = list(self._noted(batch))
+        noted = self._noted(batch)
         starts = [each.starts for each in noted if each.starts is not None]
         ends = [each.ends for each in noted if each.ends is not None]
         return SparkBatch(
@@ -81,21 +84,38 @@ class BatchFrames:
         if rows <= self._in_memory_rows:
             table = self._log.read_between(batch.start, batch.end)
             return session.createDataFrame(table, schema)
-        return session.read.schema(schema).parquet(*self._files(batch))
+        return session.read.schema(schema).parquet(*self._paths(batch))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether files are gone that the last frame reads: compaction has put others there."""
+        return any(self._log.store.look(name) is None for name in self._files)
 
     def drop(self) -> None:
-        """Remove what was written for a frame that nobody needs any more."""
+        """Remove what was written for a frame that nobody needs any more, and forget it."""
+        self._files = []
         if self._staged:
             self._log.store.remove(self._staged)
             self._staged = ""
 
-    def _noted(self, batch: HandoffBatch) -> Iterable[BatchInfo]:
-        for piece in self._log.view().between(batch.start, batch.end):
+    def _noted(self, batch: HandoffBatch) -> list[BatchInfo]:
+        """Return what files note; anew if one was replaced meanwhile."""
+        for _ in range(_TRIES - 1):
+            pieces = self._log.view().between(batch.start, batch.end)
+            try:
+                return list(self._noted_in(pieces))
+            except WindowLogDamaged as error:
+                if self._log.store.look(error.file) is not None:
+                    raise
+        return list(self._noted_in(self._log.view().between(batch.start, batch.end)))
+
+    def _noted_in(self, pieces: Iterable[Piece]) -> Iterable[BatchInfo]:
+        for piece in pieces:
             for each in self._log.info(piece.segment).batches:
                 if piece.first <= each.seq <= piece.last:
                     yield each
 
-    def _files(self, batch: HandoffBatch) -> list[str]:
+    def _paths(self, batch: HandoffBatch) -> list[str]:
         pieces = self._log.view().between(batch.start, batch.end)
         few = len(pieces) <= _FILES_MAX
         whole: list[Piece] = []
@@ -103,6 +123,7 @@ class BatchFrames:
         for each in pieces:
             is_file = each.is_whole and body_of(each.segment.name) == PARQUET
             (whole if is_file and (few or each.rows >= _FILE_ROWS) else rest).append(each)
+        self._files = [each.segment.name for each in whole]
         files = [self._log.path_of(each.segment) for each in whole]
         return [*files, self._stage(batch, rest)] if rest else files
 

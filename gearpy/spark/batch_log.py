@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ __all__ = ["BatchLog"]
 
 _INTENT: Final = "intent"
 _DONE: Final = "done"
+_BEGIN: Final = "begin"
 _NAME: Final = re.compile(r"(?P<sink>.+)\.(?P<id>\d{12,})\.(?P<kind>intent|done)", re.ASCII)
 
 
@@ -21,18 +22,22 @@ class BatchLog:
     """Small files in the folder of a window log, two for each batch; old ones are removed.
 
     ``NAME.ID.intent`` is written before the function is called with a batch, ``NAME.ID.done``
-    after it. ``NAME.owner`` says who may write them: whoever has begun last.
+    after it. ``NAME.owner`` says who may write them: whoever has begun last. ``NAME.begin`` says
+    where the first batch begins.
 
-    Invariant: an intent that was once followed by a call never changes.
+    Invariant: an intent that was once followed by a call never changes, and neither does where the
+    first batch begins.
 
     Args:
         store: the folder of the window log.
         name: of the sink.
+        log_id: tells which log it is; empty while there is none.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, *, log_id: Callable[[], str] = lambda: "") -> None:
         self._store = store
         self._name = name
+        self._log_id = log_id
         self._token = ""
 
     def claim(self) -> None:
@@ -45,7 +50,8 @@ class BatchLog:
         """Return the newest batch that was taken, and the newest that was begun.
 
         Raises:
-            GearpyError: what is written of a batch that was taken is damaged.
+            GearpyError: what is written of a batch that was taken is damaged, or it was a batch of
+                another log.
         """
         done_id, begun_id = self._newest(_DONE), self._newest(_INTENT)
         done = self._read(done_id, _DONE) if done_id else None
@@ -57,6 +63,26 @@ class BatchLog:
         # One that cannot be read was not complete, so nobody was called with it.
         return done, self._read(begun_id, _INTENT) if begun_id else None
 
+    def begin(self, start: Mapping[str, int]) -> Mapping[str, int]:
+        """Make durable where the first batch begins, unless that is known; return it.
+
+        What is removed from then on, and was not handed over, is missed.
+
+        Raises:
+            GearpyError: it is known of another log, or is damaged.
+        """
+        file = f"{HANDOVERS}{self._name}.{_BEGIN}"
+        text = json.dumps({"log": self._log_id(), "start": dict(start)})
+        if self._store.put_new(file, text.encode()):
+            return start
+        found = self._load(file)
+        try:
+            return _position(found["start"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise GearpyError(
+                f"{self._store.location(file)} is damaged: remove it to begin with what is kept"
+            ) from None
+
     def write_intent(self, batch: HandoffBatch) -> None:
         """Make durable what a batch is, before anybody is called with it.
 
@@ -64,9 +90,12 @@ class BatchLog:
             GearpyError: another start of the sink has taken over, or has begun another batch.
         """
         self._check_owner()
+        file, text = self._file(batch.batch_id, _INTENT), self._text(batch)
+        if self._store.put_new(file, text):
+            return
         known = self._read(batch.batch_id, _INTENT)
-        if known is None:
-            self._store.put(self._file(batch.batch_id, _INTENT), _text(batch))
+        if known is None:  # It was cut short.
+            self._store.put(file, text)
         elif known != batch:
             raise self._given_up()
 
@@ -77,7 +106,7 @@ class BatchLog:
             GearpyError: another start of the sink has taken over.
         """
         self._check_owner()
-        self._store.put(self._file(batch.batch_id, _DONE), _text(batch))
+        self._store.put(self._file(batch.batch_id, _DONE), self._text(batch))
         for number in (batch.batch_id - 1, batch.batch_id - 2):
             for kind in (_INTENT, _DONE):  # A done one without an intent is no harm.
                 if number > 0:
@@ -104,11 +133,32 @@ class BatchLog:
         )
 
     def _read(self, number: int, kind: str) -> HandoffBatch | None:
-        text = self._store.read(self._file(number, kind))
         try:
-            return None if text is None else _batch(json.loads(text), number)
+            return _batch(self._load(self._file(number, kind)), number)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
+
+    def _load(self, file: str) -> Any:
+        """Return what a file says; None if there is none, or it says nothing.
+
+        Raises:
+            GearpyError: it says that of another log.
+        """
+        try:
+            found = json.loads(self._store.read(file) or b"")
+        except ValueError:
+            return None
+        noted, here = found.get("log") if isinstance(found, dict) else None, self._log_id()
+        if noted and here and noted != here:
+            raise GearpyError(
+                f"{self._store.location(file)} is about another log than the one that is there "
+                f"now, which was made anew: remove {HANDOVERS}{self._name}.* to hand over all of it"
+            )
+        return found
+
+    def _text(self, batch: HandoffBatch) -> bytes:
+        known = {"start": dict(batch.start), "end": dict(batch.end), "rows": batch.rows}
+        return json.dumps({"batch_id": batch.batch_id, "log": self._log_id(), **known}).encode()
 
     def _check_owner(self) -> None:
         try:
@@ -125,17 +175,16 @@ class BatchLog:
         )
 
 
-def _text(batch: HandoffBatch) -> bytes:
-    known = {"start": dict(batch.start), "end": dict(batch.end), "rows": batch.rows}
-    return json.dumps({"batch_id": batch.batch_id, **known}).encode()
-
-
 def _batch(found: Mapping[str, Any], number: int) -> HandoffBatch:
     if found["batch_id"] != number:
         raise ValueError(number)
     return HandoffBatch(
         batch_id=number,
-        start={str(lane): int(last) for lane, last in found["start"].items()},
-        end={str(lane): int(last) for lane, last in found["end"].items()},
+        start=_position(found["start"]),
+        end=_position(found["end"]),
         rows=int(found["rows"]),
     )
+
+
+def _position(found: Mapping[str, Any]) -> dict[str, int]:
+    return {str(lane): int(last) for lane, last in found.items()}

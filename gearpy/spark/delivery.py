@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -24,7 +25,7 @@ from gearpy.core.handoff import (
     WriteIntent,
 )
 from gearpy.core.window_log import LogView
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
 from gearpy.messages.consumers import ConsumerReport
 from gearpy.spark.backlog import Backlog
 from gearpy.spark.batch import SparkBatch
@@ -34,13 +35,18 @@ from gearpy.spark.expiry import expire
 from gearpy.spark.target import Target
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.windowlog.log import ReaderReport, WindowLog
+from gearpy.windowlog.store import HANDOVERS
 
-__all__ = ["Delivery", "DeliverySpec", "Function"]
+__all__ = ["READER_PREFIX", "Delivery", "DeliverySpec", "Function"]
 
 Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
 
+#: Names of readers that begin so are those of sinks: what is behind it is the name of the sink.
+READER_PREFIX: Final = "to_spark."
+
 _log = logging.getLogger(__name__)
 
+_FRAME: Final = "making the frame"
 _REPORT_MS: Final = 1000  #: So often, at most, other programs are told how far it is.
 _EXPIRE_MS: Final = 10_000  #: So often, at most, old files are looked for.
 _LOCKS: Final[dict[str, threading.Lock]] = {}  # One for each log and sink of this process.
@@ -55,6 +61,7 @@ class DeliverySpec:
         path: of the window log.
         options: for the file system of its URL.
         name: of the sink, in the log.
+        lane: what of the log: that which the sink itself writes.
         app: name of the application.
         operator: name of the sink, for people.
         function: the user's.
@@ -66,6 +73,7 @@ class DeliverySpec:
     path: str
     options: dict[str, Any] | None
     name: str
+    lane: str
     app: str
     operator: str
     function: Function
@@ -75,7 +83,7 @@ class DeliverySpec:
 
 
 class Delivery:
-    """Hands over what a window log shows; see `Handoff` for what is promised.
+    """Hands over what a lane of a window log shows; see `Handoff` for what is promised.
 
     Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
     `close` and all questions may come from any thread, and never wait for Spark.
@@ -90,7 +98,7 @@ class Delivery:
         self._spec = spec
         self._wake = wake
         self._log = WindowLog(spec.path, storage_options=spec.options)
-        self._batches = BatchLog(self._log.store, spec.name)
+        self._batches = BatchLog(self._log.store, spec.name, log_id=self._log_id)
         self._frames = BatchFrames(
             self._log,
             sink=spec.name,
@@ -99,12 +107,14 @@ class Delivery:
         )
         self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=_wall_ms)
         self._view = LogView(())
+        self._foreign: dict[str, int] = {}  # Ends of the lanes that are none of its business.
         self._session: SparkSession | None = None
         self._handoff: Handoff
         self._calling_since_ms: int | None = None
         self._reported_ms = 0
         self._expired_ms = 0
-        self._error: BaseException | None = None  # What the function has raised last.
+        self._error: BaseException | None = None  # What was raised last ...
+        self._raised = ""  # ... and by what.
         self._failure: BaseException | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"spark-{spec.operator}", daemon=True
@@ -142,7 +152,7 @@ class Delivery:
         since_ms, most_ms = self._calling_since_ms, self._spec.config.call_max_ms
         if self._failure is not None or since_ms is None or not most_ms:
             return self._failure
-        return self._stuck(most_ms) if _now_ms() - since_ms > most_ms else None
+        return self._stuck(most_ms) if _now_ms() - since_ms >= most_ms else None
 
     def report(self) -> ConsumerReport:
         """Return how far it is."""
@@ -160,7 +170,8 @@ class Delivery:
             finally:
                 lock.release()
         except BaseException as error:  # noqa: BLE001 - the task raises it
-            self._failure = error
+            is_plain = isinstance(error, Exception)
+            self._failure = error if is_plain else operator_error(self._spec.operator, error)
             _log.warning("%s hands over nothing more: %s", self._spec.operator, error)
             self._wake()
 
@@ -180,11 +191,18 @@ class Delivery:
     def _hand_over(self) -> None:
         self._batches.claim()
         done, intended = self._batches.read()
+        self._look()
+        is_new = done is None and intended is None
         self._handoff = Handoff(
-            _limits(self._spec.config), done=done, intended=intended, rng=Random()
+            _limits(self._spec.config),
+            done=done,
+            intended=intended,
+            begin=self._batches.begin(self._view.start()) if is_new else None,
+            rng=Random(),
         )
         self._backlog.on_batch_id(self._handoff.done_id)
         self._refresh()
+        self._tell_others()  # Before one of them removes what only it has read.
         while not self._backlog.is_closed or self._handoff.was_called:
             if self._backlog.is_changed:
                 self._refresh()
@@ -210,8 +228,34 @@ class Delivery:
     def _refresh(self) -> None:
         """Look up what there is; what is shown meanwhile is looked up the next time."""
         self._backlog.on_looking()
-        self._view = self._log.view()
+        self._look()
+        self._check_kept()
         self._count()
+        self._wake()
+
+    def _look(self) -> None:
+        view, lane = self._log.view(), self._spec.lane
+        kept = [piece.segment for piece in view.pieces(lane)]
+        self._view = LogView([*kept, *(each for each in view.hidden if each.lane == lane)])
+        self._foreign = {each: last for each, last in view.ends().items() if each != lane}
+
+    def _check_kept(self) -> None:
+        """Refuse to go on if what was begun, or is next, is not there any more.
+
+        Raises:
+            GearpyError: says what is missing.
+        """
+        lane = self._spec.lane
+        reached, last = self._handoff.reached.get(lane, 0), self._view.ends().get(lane, 0)
+        if reached > last:
+            raise GearpyError(
+                f"{self._spec.name} has got lane {lane} of {self._log.place} up to file {reached}, "
+                f"but the last one is {last}: files were removed by hand; to hand over all that is "
+                f"there, remove {HANDOVERS}{self._spec.name}.* too"
+            )
+        wanted, kept = reached + 1, self._view.begins().get(lane, 0)
+        if self._handoff.is_idle and kept > wanted:
+            raise WindowLogGap(lane=lane, wanted=wanted, kept=kept)
 
     def _count(self) -> None:
         position = self._handoff.position
@@ -231,34 +275,62 @@ class Delivery:
             self._handoff.on_connected()
 
     def _call(self, batch: HandoffBatch, attempt: int) -> None:
+        with self._watched():
+            made = self._made(batch, attempt)
+            if made is None:
+                return
+            try:
+                self._spec.function(*made)
+            except BaseException as error:  # noqa: BLE001 - also asyncio's, which is no Exception
+                self._on_raised(error, batch, what=_name_of(self._spec.function))
+            else:
+                self._error = None
+                self._handoff.on_called()
+
+    def _made(self, batch: HandoffBatch, attempt: int) -> tuple[DataFrame, SparkBatch] | None:
+        """Return what the function gets; None if it cannot be had now.
+
+        Raises:
+            GearpyError: files are damaged, or gone.
+        """
         assert self._session is not None, "it is connected"
-        described = self._frames.describe(batch, attempt=attempt)
-        self._calling_since_ms = _now_ms()
         try:
-            frame = self._frames.frame(self._session, batch, rows=described.rows)
-            self._spec.function(frame, described)
+            described = self._frames.describe(batch, attempt=attempt)
+            return self._frames.frame(self._session, batch, rows=described.rows), described
+        except GearpyError:
+            raise
         except USER_ERRORS as error:
-            self._on_raised(error, batch)
-        else:
-            self._error = None
-            self._handoff.on_called()
+            self._on_raised(error, batch, what=_FRAME)
+            return None
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Let the task look when a call takes too long, as nobody else would wake it then."""
+        most_ms = self._spec.config.call_max_ms
+        timer = threading.Timer((most_ms + 1) / 1000, self._wake)
+        timer.daemon = True
+        self._calling_since_ms = _now_ms()
+        if most_ms:
+            timer.start()
+        try:
+            yield
         finally:
+            timer.cancel()
             self._calling_since_ms = None
             self._frames.drop()
 
-    def _on_raised(self, error: BaseException, batch: HandoffBatch) -> None:
+    def _on_raised(self, error: BaseException, batch: HandoffBatch, *, what: str) -> None:
         if self._spec.target.is_lost:
             self._lose(error)
             return
-        self._error = error
-        _log.warning(
-            "%s: %s has raised with batch %d: %s",
-            self._spec.operator,
-            _name_of(self._spec.function),
-            batch.batch_id,
-            _brief(error),
-        )
-        self._backlog.on_trouble(f"the function has raised: {_brief(error)}")
+        said = "%s: %s has raised with batch %d: %s"
+        _log.warning(said, self._spec.operator, what, batch.batch_id, _brief(error))
+        if self._frames.is_stale:  # Its files were made one while Spark read them.
+            self._handoff.on_call_void()
+            return
+        self._error, self._raised = error, what
+        who = what if what == _FRAME else "the function"
+        self._backlog.on_trouble(f"{who} has raised: {_brief(error)}")
         self._handoff.on_call_failed(_now_ms())
 
     def _lose(self, error: BaseException) -> None:
@@ -281,16 +353,18 @@ class Delivery:
     def _tell_others(self) -> None:
         """Let `gear windows` and what removes old files know how far it is."""
         self._reported_ms = _now_ms()
-        self._log.report(
-            ReaderReport(
-                name=self._spec.name,
-                lanes=self._handoff.position or {},
-                at_ms=_wall_ms(),
-                rows_per_s=self._backlog.report("").rows_per_s,
-                batch_id=self._handoff.done_id,
-                more={"kind": "to_spark", "app": self._spec.app},
-            )
+        report = ReaderReport(
+            name=f"{READER_PREFIX}{self._spec.name}",
+            lanes={**self._foreign, **(self._handoff.position or {})},
+            at_ms=_wall_ms(),
+            rows_per_s=self._backlog.report("").rows_per_s,
+            batch_id=self._handoff.done_id,
+            more={"kind": "to_spark", "app": self._spec.app},
         )
+        try:
+            self._log.report(report)
+        except OSError as error:
+            _log.warning("%s cannot tell how far it is: %s", self._spec.operator, error)
 
     def _expire(self) -> None:
         """Remove what is old and was handed over; what was not is kept, however old it is."""
@@ -298,14 +372,21 @@ class Delivery:
         if retain_ms is None or now_ms - self._expired_ms < _EXPIRE_MS:
             return
         self._expired_ms = now_ms
-        taken = self._handoff.position or {}
-        expire(self._log, taken, before_ms=_wall_ms() - retain_ms)
+        taken = {self._spec.lane: (self._handoff.position or {}).get(self._spec.lane, 0)}
+        try:
+            expire(self._log, taken, before_ms=_wall_ms() - retain_ms)
+        except OSError as error:
+            _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
 
     def _pause(self, until_ms: int | None) -> None:
         if until_ms is None:
             self._backlog.wait_for_more()
         else:
             self._backlog.wait_for_end((until_ms - _now_ms()) / 1000)
+
+    def _log_id(self) -> str:
+        """Return which log it is; empty while there is none."""
+        return self._log.schema.log if self._log.exists else ""
 
     # -- ends ------------------------------------------------------------------------------
 
@@ -319,7 +400,7 @@ class Delivery:
             )
         error = operator_error(self._spec.operator, self._error)
         error.cause = (
-            f"{_name_of(self._spec.function)} has raised {self._spec.config.call_attempts} times "
+            f"{self._raised} has raised {self._spec.config.call_attempts} times "
             f"with batch {batch_id}: {error.cause}"
         )
         error.record = f"batch {batch_id}"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -31,13 +32,14 @@ from gearpy.spark import jvm as jvms
 from gearpy.spark.java import java_home
 from gearpy.spark.settings import is_here, python_env
 
-__all__ = ["DRIVER", "Driver", "be_quiet", "server_answers", "spark_home"]
+__all__ = ["DRIVER", "Driver", "be_quiet", "is_open", "server_answers", "spark_home"]
 
 _log: Final = logging.getLogger(__name__)
 
 _PORT: Final = "PYSPARK_GATEWAY_PORT"
 _SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable.
 _PROBE_TIMEOUT_S: Final = 5
+_CONNECT_PORT: Final = 15002
 
 
 def spark_home() -> Path:
@@ -170,11 +172,19 @@ def server_answers(spark: Any) -> bool:
 
     The client itself would try again for minutes; hence a look at the port before.
     """
-    host, port = spark.client._builder.endpoint.rsplit(":", 1)
     try:
-        return _is_open(host.strip("[]"), int(port)) and bool(spark.version)
+        if spark.is_stopped or not is_open(f"sc://{spark.client._builder.endpoint}"):
+            return False
+        # Not its version, which the client remembers.
+        return spark.conf.get("spark.sql.session.timeZone") is not None
     except PySparkException:
         return False
+
+
+def is_open(url: str) -> bool:
+    """Whether somebody listens where a Spark Connect server is said to be."""
+    where = urlsplit(url)
+    return _is_open(where.hostname or "", where.port or _CONNECT_PORT)
 
 
 def _is_open(host: str, port: int) -> bool:

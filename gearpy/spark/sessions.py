@@ -12,10 +12,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark.errors import PySparkException, PySparkImportError
 from pyspark.sql import SparkSession
 
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark import archive as archives
 from gearpy.spark import jvm
-from gearpy.spark.driver import DRIVER, be_quiet, server_answers, spark_home
+from gearpy.spark.driver import DRIVER, be_quiet, is_open, server_answers, spark_home
 from gearpy.spark.java import find_java
 from gearpy.spark.settings import (
     MEMORY,
@@ -30,8 +30,18 @@ __all__ = ["forget_dead_session", "is_alive", "is_connection_error", "session", 
 _lock: Final = threading.RLock()
 #: Sessions on servers, by URL.
 _remotes: Final[dict[str, SparkSession]] = {}
+#: With its pauses a call to a server that is gone takes a quarter of a minute to fail.
+_RETRIES: Final = 5
 #: What a dead or stopped Spark says in errors that have no class of their own.
-_GONE: Final = ("stopped SparkContext", "Answer from Java side is empty", "UNAVAILABLE")
+_GONE: Final = (
+    "stopped SparkContext",
+    "Answer from Java side is empty",
+    "UNAVAILABLE",
+    "INVALID_HANDLE.SESSION",  # Of a server that was started again, and knows nobody.
+    "incorrect server side session identifier",
+    "NO_ACTIVE_SESSION",
+    "RETRIES_EXCEEDED",
+)
 
 
 def session(
@@ -66,7 +76,7 @@ def session(
     Raises:
         ConfigError: There is no Java that runs Spark, the session that exists has other settings
             which cannot change, or the arguments contradict each other.
-        ConnectionLost: The JVM did not come up in time.
+        ConnectionLost: The JVM did not come up in time, or there is no server at `remote`.
 
     Example:
         .. code-block:: python
@@ -103,7 +113,7 @@ def stop() -> None:
     The next `session` starts afresh, for example with more memory.
     """
     with _lock:
-        for spark in _remotes.values():
+        for spark in filter(is_alive, _remotes.values()):
             spark.stop()
         _remotes.clear()
         if not forget_dead_session() and DRIVER.session is not None:
@@ -151,8 +161,12 @@ def is_connection_error(error: BaseException) -> bool:
 def _says_gone(error: BaseException) -> bool:
     if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
         return True
-    spark = isinstance(error, Py4JError | PySparkException) or type(error).__module__ == "grpc"
+    spark = isinstance(error, Py4JError | PySparkException) or _is_of_grpc(error)
     return spark and any(words in str(error) for words in _GONE)
+
+
+def _is_of_grpc(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] == "grpc"
 
 
 def _checked(master: str | None, remote: str | None, memory: str | None) -> str | None:
@@ -233,15 +247,27 @@ def _remote(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
         )
     spark = _remotes.get(url)
     if spark is None or not is_alive(spark):
-        builder: Any = SparkSession.builder.appName(app).remote(url)
-        try:
-            spark = builder.config(map=remote_settings(conf)).create()
-        except PySparkImportError as error:
-            raise ConfigError(
-                "Spark Connect needs more packages: pip install 'pyspark[connect]'"
-            ) from error
-    _remotes[url] = spark
+        _remotes.pop(url, None)
+        spark = _remotes[url] = _connected(app, url, conf)
     return _adapted(spark, conf)
+
+
+def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - if it is there
+
+        # The first call of a client would wait ten minutes for somebody to answer.
+        if not is_open(url):
+            raise ConnectionLost(f"there is no Spark Connect server at {url}: start it, or wait")
+        builder: Any = SparkSession.builder.appName(app).remote(url)
+        spark: SparkSession = builder.config(map=remote_settings(conf)).create()
+    except PySparkImportError as error:
+        raise ConfigError(
+            "Spark Connect needs more packages: pip install 'pyspark[connect]'"
+        ) from error
+    # A server that comes back knows no session, so there is no point in waiting long for it.
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+    return spark
 
 
 def _is_connect(spark: SparkSession) -> bool:

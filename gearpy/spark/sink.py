@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.connectors.window_log_sink import window_log_folder
+from gearpy.connectors.window_log_sink import WindowLogSink, window_log_folder
 from gearpy.core.times import Duration, duration_ms
+from gearpy.core.window_log import lane_name
 from gearpy.errors import ConfigError
 from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
-from gearpy.spark.delivery import Delivery, DeliverySpec, Function
+from gearpy.spark.delivery import READER_PREFIX, Delivery, DeliverySpec, Function
 from gearpy.spark.target import SparkTarget, Target, target_of
 from gearpy.task.api import PacedWriter, Sink, SinkContext, TransactionalWriter
 
@@ -18,6 +19,7 @@ __all__ = ["SparkSink"]
 _ROWS: Final = "rows"  # Keys of what is prepared.
 _KEPT: Final = "kept"
 _CLOSE_S: Final = 5.0
+_NAME_CHARS_MAX: Final = 50
 
 
 class SparkSink(Sink):
@@ -52,10 +54,11 @@ class SparkSink(Sink):
         if not callable(function):
             raise ConfigError(f"to_spark needs a function of a frame and a batch, not {function!r}")
         target_of(spark)  # It checks it.
-        if not (name.isascii() and name.replace("-", "_").isidentifier()):
+        _check_name(name)
+        if options.get("compact_files") is not None:
             raise ConfigError(
-                f"to_spark: name {name!r} cannot be that of files: take letters, digits, dashes "
-                "and underscores, a letter first"
+                "to_spark: compact_files would remove files while Spark reads them: leave it out, "
+                "and call `gear windows compact` now and then"
             )
         self._function = function
         self._path = str(path)
@@ -63,13 +66,20 @@ class SparkSink(Sink):
         self._name = name
         self._retain_ms = None if retain is None else duration_ms(retain)
         self._options = options.get("storage_options")
-        self._log = window_log_folder(path, **options)
+        log = window_log_folder(path, **options)
+        assert isinstance(log, WindowLogSink)
+        self._log, self._writer = log, log.options.writer
 
     @property
     def description(self) -> str:
         """The function and the folder."""
         function = getattr(self._function, "__name__", type(self._function).__name__)
         return f"to_spark({function}, {self._path})"
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """The lane, and what is written down of batches."""
+        return *self._log.writes, f"batches of name {self._name!r} in {self._path}"
 
     def open(self, task_index: int, parallelism: int) -> "SparkWriter":
         """Return the writer of one task.
@@ -89,6 +99,7 @@ class SparkSink(Sink):
                 path=self._path,
                 options=self._options,
                 name=self._name,
+                lane=lane_name(self._writer, 0),
                 app=context.app_name,
                 operator=context.operator,
                 function=self._function,
@@ -172,7 +183,9 @@ class SparkWriter(PacedWriter):
         if self._delivery is None:
             return ()
         own = self._delivery.report()
-        return own, *(each for each in self._inner.consumers() if each.name != own.name)
+        # Other functions are told of by their own sinks.
+        others = self._inner.consumers()
+        return own, *(each for each in others if not each.name.startswith(READER_PREFIX))
 
     def close(self, *, completed: bool) -> None:
         """End; a call that is under way is not waited for."""
@@ -199,3 +212,12 @@ class SparkWriter(PacedWriter):
     def _running(self) -> Delivery:
         assert self._delivery is not None, "recover() comes first"
         return self._delivery
+
+
+def _check_name(name: str) -> None:
+    is_word = name.isascii() and name.replace("-", "_").isidentifier()
+    if not is_word or len(name) > _NAME_CHARS_MAX:
+        raise ConfigError(
+            f"to_spark: name {name!r} cannot be that of files: take letters, digits, dashes and "
+            f"underscores, a letter first, {_NAME_CHARS_MAX} at most"
+        )

@@ -532,3 +532,8 @@ class Sink(ABC):
     def description(self) -> str:
         """Short text for plans and messages."""
         return type(self).__name__
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """What a transactional sink writes to, and no other sink of the application may."""
+        return (self.description,)

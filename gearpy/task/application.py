@@ -240,9 +240,10 @@ def _source_mistakes(processor: Processor) -> list[str]:
 
 def _sink_mistakes(processors: Sequence[Processor]) -> list[str]:
     """Find what two transactional sinks write to: each would remove the other's files."""
-    places = [p.sink.description for p in processors if p.sink and p.sink.transactional]
+    sinks = [p.sink for p in processors if p.sink and p.sink.transactional]
+    places = [place for sink in sinks for place in sink.writes]
     return [
-        f"{count} sinks write to {place}: give each a folder or a prefix of its own"
+        f"{count} sinks write to {place}: give each a folder, prefix, writer or name of its own"
         for place, count in Counter(places).items()
         if count > 1
     ]

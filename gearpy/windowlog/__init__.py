@@ -6,7 +6,7 @@
   those of few records until there are more.
 - `schema`: types that Spark takes as they are.
 - `lane`: writes what one task writes, in two steps; `batch_notes` is what files note of it,
-  `replays` are the rows that were shown before and come again.
+  `replays` are the rows that were shown before and come again, `recalls` keeps what they were.
 - `compaction`, `retention`: make few files of many, and none of old ones. `verify` reads all.
 - `bodies`: files of a log: Parquet or Arrow, and what they tell of their batches.
 - `store`: the folder, on a disk or at a URL, in steps small enough to think about a crash.

@@ -16,7 +16,8 @@ _PRIMES: Final = (0x9E3779B97F4A7C15 - 2**64, 0x2545F4914F6CDD1D)
 _NULL: Final = -1  #: Counts as this number.
 _SIGN: Final = 1 << 63
 _BITS: Final = (1 << 64) - 1
-_COLUMNS: Final = ("window_start", "window_end", "firing")
+_BOUNDS: Final = ("window_start", "window_end")
+_FIRING: Final = "firing"
 
 
 class BatchNotes:
@@ -45,7 +46,7 @@ class BatchNotes:
         return BatchInfo(seq, self.rows, epoch, self._starts, self._ends, count, watermark)
 
     def _add_windows(self, batch: pa.RecordBatch) -> None:
-        names = [name for name in _COLUMNS if name in batch.schema.names]
+        names = list(_BOUNDS) + ([_FIRING] if _has_firings(batch.schema) else [])
         columns = [_numbers(batch.column(name)) for name in names]
         bounds = [pc.min_max(column).as_py() for column in columns]
         self._starts = _least(self._starts, _ms_of(bounds[0]["min"]))
@@ -98,9 +99,13 @@ def _ms_of(time_us: int | None) -> int | None:
 
 def _has_windows(schema: pa.Schema) -> bool:
     return all(
-        name in schema.names and pa.types.is_timestamp(schema.field(name).type)
-        for name in _COLUMNS[:2]
+        name in schema.names and pa.types.is_timestamp(schema.field(name).type) for name in _BOUNDS
     )
+
+
+def _has_firings(schema: pa.Schema) -> bool:
+    """Tell whether there are numbers of firings; a column of that name may be of the user."""
+    return _FIRING in schema.names and pa.types.is_integer(schema.field(_FIRING).type)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -11,11 +11,20 @@ from typing import Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["check_cells", "fields_of", "is_record", "plain_cells", "refuse_unknown"]
+__all__ = [
+    "check_cells",
+    "check_zone",
+    "fields_of",
+    "is_record",
+    "plain_cells",
+    "reason_of",
+    "refuse_unknown",
+]
 
 _PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None), datetime, date, Decimal})
 #: Types of which pyarrow cuts no fraction off, so that values need not be looked at.
 _WHOLE: Final = frozenset({int, type(None), datetime, date, time, timedelta})
+_INT64_END: Final = 1 << 63
 
 
 def is_record(value: Any) -> bool:
@@ -67,6 +76,9 @@ def check_cells(kind: Any, values: Iterable[Any]) -> None:
     if pa.types.is_nested(kind):
         _check_nested(kind, values)
         return
+    if pa.types.is_timestamp(kind):
+        _check_times(kind, values)
+        return
     found = set(map(type, values))
     if (pa.types.is_integer(kind) or pa.types.is_temporal(kind)) and not found <= _WHOLE:
         for value in values:
@@ -74,6 +86,55 @@ def check_cells(kind: Any, values: Iterable[Any]) -> None:
                 raise ValueError(f"{value!r} is no whole number")
     if pa.types.is_date(kind) and datetime in found:
         raise ValueError("a datetime has more than the date: take .date()")
+
+
+def check_zone(kind: Any, *, is_aware: bool, shown: object) -> None:
+    """Refuse times with a zone for a column of times without one, and the other way round.
+
+    Raises:
+        ValueError: they are such times.
+    """
+    if is_aware and kind.tz is None:
+        raise ValueError(
+            f"{shown} has a time zone, and the column has none: take "
+            ".astimezone(UTC).replace(tzinfo=None), or give a schema with times of UTC"
+        )
+    if kind.tz is not None and not is_aware:
+        raise ValueError(
+            f"{shown} has no time zone, and the column has times of UTC: say which it has, as "
+            "with .replace(tzinfo=UTC)"
+        )
+
+
+def reason_of(error: Exception, cells: Any) -> str:
+    """Return what is wrong with the cells of a column, with the value if Arrow does not tell it."""
+    huge = _huge(cells) if isinstance(error, OverflowError) else None
+    if huge is None:
+        return str(error)
+    return f"{huge} has more than 64 bits: map it to a text, or give a schema with decimal(38, 0)"
+
+
+def _huge(value: Any) -> int | None:
+    """Return the first whole number inside of a value that is too large for any column of them."""
+    if isinstance(value, int):
+        return None if -_INT64_END <= value < _INT64_END else value
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if not isinstance(value, list | tuple):
+        return None
+    return next((huge for each in value if (huge := _huge(each)) is not None), None)
+
+
+def _check_times(kind: Any, values: Iterable[Any]) -> None:
+    """Refuse times of which Arrow would make others: it counts numbers as microseconds."""
+    for value in values:
+        if isinstance(value, datetime):
+            check_zone(kind, is_aware=value.tzinfo is not None, shown=value)
+        elif isinstance(value, Real | Decimal):
+            raise ValueError(  # noqa: TRY004 - a value that does not fit, as all others
+                f"{value!r} is a number, which is no time as long as nobody knows its unit: map it "
+                "to a datetime, ms as in datetime.fromtimestamp(ms / 1000, UTC)"
+            )
 
 
 def _check_nested(kind: Any, values: Iterable[Any]) -> None:

@@ -1,6 +1,7 @@
 """From records to the columns of a window log: results of windows and joins, and other records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from reprlib import repr as short_repr
 from typing import Any, Final, NamedTuple
 
@@ -8,14 +9,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.errors import OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
 from gearpy.windowlog.cells import (
     check_cells,
+    check_zone,
     fields_of,
     is_record,
     plain_cells,
+    reason_of,
     refuse_unknown,
 )
 from gearpy.windowlog.gathered import GatheredCells
@@ -30,6 +33,10 @@ EVENT_TIME: Final = "event_time"
 _TIME: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000
 _ENDS: Final = (MIN_MS, MAX_MS)
+_ENDS_SET: Final = frozenset(_ENDS)
+#: The years 0001 to 9999: neither Python nor Spark have others.
+_FIRST_MS: Final = -62_135_596_800_000
+_LAST_MS: Final = 253_402_300_799_999
 _RECORD_CHARS_MAX: Final = 500
 #: Columns that the log adds; by what records are.
 _BEFORE: Final = (pa.field(WINDOW_START, _TIME), pa.field(WINDOW_END, _TIME))
@@ -47,6 +54,8 @@ _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, Att
 
 #: Fewer records are gathered; to make columns of more takes less time than to look at each cell.
 _FEW_ROWS_MAX: Final = 64
+#: So many of the first records may be bad until no others are asked what the columns are.
+_BLAMED_MAX: Final = 16
 
 _Cells = dict[str, Any]  # By column: a list of values, an array, or `_Added`.
 
@@ -98,9 +107,12 @@ class LogColumns:
             OperatorError: a record does not fit; names it.
             ConfigError: Spark has nothing like what is in the records.
         """
+        is_first = self.schema is None
         try:
             return self._converted(values, timestamps)
         except _ERRORS as error:
+            if is_first:
+                self._forget()
             self._blame(values, timestamps)
             raise OperatorError(operator=self._operator, cause=str(error)) from error
 
@@ -120,13 +132,15 @@ class LogColumns:
             return False
         try:
             cells, _ = self._cells_of(values, timestamps)
-            plain = {
-                name: column.plain() if type(column) is _Added else column
-                for name, column in cells.items()
-            }
+            plain, times = {}, []
+            for name, column in cells.items():
+                is_added = type(column) is _Added
+                plain[name] = column.plain() if is_added else column
+                if is_added and column.is_time:
+                    times.append(name)
         except _ERRORS:
             return False  # To make columns of them says what is wrong.
-        return gathered.add(plain, rows)
+        return gathered.add(plain, rows, moments=times)
 
     @property
     def gathered_rows(self) -> int:
@@ -153,19 +167,81 @@ class LogColumns:
         columns = [_column(field, cells.get(field.name), len(values)) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
+    # -- who is to blame -------------------------------------------------------------------
+
     def _blame(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Raise for the first record that alone does not fit."""
-        for place, value in enumerate(values):
+        """Raise for the first record that does not fit."""
+        try:
+            records = list(values)
+        except _ERRORS:
+            return  # A table with what Python has nothing like.
+        if self.schema is None:
+            self._blame_of_first(records, list(timestamps), may_settle=type(values) is not Table)
+            return
+        for place, value in enumerate(records):
             times = timestamps[place : place + 1]
-            try:
-                self._converted([value], times)
-            except _ERRORS as error:
-                raise OperatorError(
-                    operator=self._operator,
-                    cause=str(error),
-                    record=repr(value)[:_RECORD_CHARS_MAX],
-                    event_time_ms=next(iter(times), None),
-                ) from error
+            error = self._failure([value], times)
+            if error is not None:
+                raise self._blaming(value, times, error) from error
+
+    def _blame_of_first(self, records: list[Any], times: list[int], *, may_settle: bool) -> None:
+        """Raise for the first record that does not fit to those before it.
+
+        Those that do fit give the schema, so that it is the same when they are tried one by one.
+        """
+        first: OperatorError | None = None
+        for _ in range(_BLAMED_MAX):
+            found = self._misfit(records, times)
+            if found is None:
+                break
+            place, error = found
+            first = first or self._blaming(records[place], times[place : place + 1], error)
+            del records[place], times[place : place + 1]
+        if first is not None:
+            if may_settle and records:
+                with suppress(ConfigError, *_ERRORS):
+                    self._settle(*self._cells_of(records, times))
+            raise first
+
+    def _misfit(self, records: list[Any], times: list[int]) -> tuple[int, Exception] | None:
+        """Return the place of the first record that does not fit to those before it, and why."""
+        fits, end = 0, len(records)
+        error = self._failure(records, times) if records else None
+        if error is None:
+            return None
+        while end - fits > 1:
+            half = (fits + end) // 2
+            found = self._failure(records[:half], times[:half])
+            fits, end, error = (half, end, error) if found is None else (fits, half, found)
+        return fits, error
+
+    def _failure(self, values: Sequence[Any], timestamps: Sequence[int]) -> Exception | None:
+        """Return why records do not fit, if so; leave the schema as it is."""
+        is_first = self.schema is None
+        try:
+            self._converted(values, timestamps)
+        except _ERRORS as error:
+            return error
+        except ConfigError:
+            pass  # Nobody knows a type yet: others may show it.
+        finally:
+            if is_first:
+                self._forget()
+        return None
+
+    def _blaming(self, value: Any, times: Sequence[int], error: Exception) -> OperatorError:
+        return OperatorError(
+            operator=self._operator,
+            cause=str(error),
+            record=repr(value)[:_RECORD_CHARS_MAX],
+            event_time_ms=next(iter(times), None),
+        )
+
+    def _forget(self) -> None:
+        """Have no schema again: the records that gave it were not taken."""
+        self.schema, self.identity, self._gathered = None, (), None
+
+    # -- the schema ------------------------------------------------------------------------
 
     def _settle(self, cells: _Cells, around: "_Around") -> None:
         """Take the schema that was given, or that of these records, with what the log adds."""
@@ -177,7 +253,7 @@ class LogColumns:
             refuse_unknown(cells, known)
         own = [name for name in (kinds or cells) if name not in added]
         kinds = {
-            name: known[name] if name in known else _array_of(cells[name]).type
+            name: known[name] if name in known else _type_of(name, cells[name])
             for name in (*before, *own, *behind)
         }
         schema = pa.schema(list(kinds.items()))
@@ -224,7 +300,10 @@ class LogColumns:
 
     def _keys(self, keys: list[Any]) -> _Cells:
         first = next((key for key in keys if key is not None), None)
-        if first is None and not self._key and not self._has("key"):
+        if first is None and self._key:
+            names = self._key if self.schema is None else filter(self._has, self._key)
+            return {name: [None] * len(keys) for name in names}
+        if first is None and not self._has("key"):
             return {}
         if type(first) is tuple:
             return _parts(keys, self._key)
@@ -273,6 +352,8 @@ class _Added(NamedTuple):
             return list(self.cells)
         if set(map(type, self.cells)) != {int}:
             raise TypeError("times are whole milliseconds")
+        if min(self.cells) < _FIRST_MS or max(self.cells) > _LAST_MS:
+            _check_years(at for at in self.cells if at not in _ENDS)
         return [None if at in _ENDS else at * _US_PER_MS for at in self.cells]
 
     def array(self) -> Any:
@@ -290,13 +371,33 @@ class _Around(NamedTuple):
 
 
 def moments(times_ms: Sequence[int] | pa.Array) -> pa.Array:
-    """Return times in ms as Spark's timestamps; the ends of time as null."""
+    """Return times in ms as Spark's timestamps; the ends of time as null.
+
+    Raises:
+        ValueError: they are of no year from 1 to 9999.
+    """
     array = times_ms if isinstance(times_ms, pa.Array) else pa.array(times_ms, pa.int64())
-    ends = pc.min_max(array)
-    if ends["min"].as_py() == MIN_MS or ends["max"].as_py() == MAX_MS:
+    ends = pc.min_max(array).as_py().values()
+    if not _ENDS_SET.isdisjoint(ends):
         is_end = pc.or_(pc.equal(array, MIN_MS), pc.equal(array, MAX_MS))
         array = pc.if_else(is_end, pa.scalar(None, pa.int64()), array)
+        ends = pc.min_max(array).as_py().values()
+    _check_years(at for at in ends if at is not None)
     return pc.multiply_checked(array, _US_PER_MS).view(_TIME)
+
+
+def _check_years(times_ms: Iterable[int]) -> None:
+    """Refuse times that neither Python nor Spark can show.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for at in times_ms:
+        if not _FIRST_MS <= at <= _LAST_MS:
+            raise ValueError(
+                f"{at} ms is in no year from 1 to 9999: times are in ms, so divide what has "
+                "microseconds or nanoseconds"
+            )
 
 
 def _stamped(cells: _Cells, timestamps: Sequence[int]) -> tuple[_Cells, _Around]:
@@ -318,6 +419,9 @@ def _even(cells: Sequence[Any]) -> Any:
 
 def _parts(keys: list[Any], names: Sequence[str]) -> _Cells:
     """Return the parts of keys that are tuples; of a key that is None, None."""
+    for key in keys:
+        if key is not None and not isinstance(key, tuple):
+            raise TypeError(f"the key is {short_repr(key)}, where other keys are tuples")
     lengths = {len(key) for key in keys if key is not None}
     count = lengths.pop()
     if lengths or (names and len(names) != count):
@@ -341,8 +445,13 @@ def _merged(*several: _Cells) -> _Cells:
     return merged
 
 
-def _array_of(cells: Any) -> pa.Array:
-    return cells if isinstance(cells, pa.Array) else pa.array(cells)
+def _type_of(name: str, cells: Any) -> Any:
+    if isinstance(cells, pa.Array):
+        return cells.type
+    try:
+        return pa.array(cells).type
+    except _ERRORS as error:
+        raise ValueError(f"column {name!r}: {reason_of(error, cells)}") from error
 
 
 def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
@@ -350,13 +459,36 @@ def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
         return pa.nulls(length, field.type)
     try:
         if type(cells) is _Added:
-            cells = cells.array()
+            return _fitted(field.type, cells.array())
         if not isinstance(cells, pa.Array):
             check_cells(field.type, cells)
-            return pa.array(cells, field.type)
-        if cells.type == field.type:
-            return cells
-        # Spark's times have microseconds; whatever else does not fit is refused.
-        return cells.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+            array = pa.array(cells, field.type)
+        else:
+            if pa.types.is_timestamp(field.type):
+                _check_array_of_times(field.type, cells.type)
+            array = _fitted(field.type, cells)
+        if pa.types.is_timestamp(field.type):
+            ends = pc.min_max(array.view(pa.int64())).as_py().values()
+            _check_years(at // _US_PER_MS for at in ends if at is not None)
     except _ERRORS as error:
-        raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
+        reason = reason_of(error, cells)
+        raise ValueError(f"column {field.name!r} is {field.type}: {reason}") from error
+    return array
+
+
+def _fitted(kind: Any, cells: Any) -> pa.Array:
+    """Return the array of a type: Spark's times have microseconds, all else must fit."""
+    if not isinstance(cells, pa.Array):
+        return pa.array(cells, kind)
+    return cells if cells.type == kind else cells.cast(kind, safe=not pa.types.is_timestamp(kind))
+
+
+def _check_array_of_times(kind: Any, given: Any) -> None:
+    """Refuse columns of which Arrow would make other times: it counts numbers as microseconds."""
+    if pa.types.is_timestamp(given):
+        check_zone(kind, is_aware=given.tz is not None, shown=f"a column of {given}")
+    elif pa.types.is_integer(given) or pa.types.is_floating(given):
+        raise ValueError(
+            f"a column of {given} has no times as long as nobody knows its unit: cast it, ms as in "
+            "column.cast(pyarrow.timestamp('ms', 'UTC'))"
+        )

@@ -52,7 +52,12 @@ class LogConsumers:
             return self._reports
         self._looked_ms = now_ms
         try:
-            readers = [each for each in self._log.readers() if each.name not in self._but]
+            # Functions on Spark are told of by the sinks that call them.
+            readers = [
+                each
+                for each in self._log.readers()
+                if each.name not in self._but and each.more.get("kind") != "to_spark"
+            ]
             view = self._log.view() if readers else LogView(())
         except OSError:
             return self._reports

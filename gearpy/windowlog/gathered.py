@@ -6,7 +6,7 @@ changes a value that it has handed over. So only values are kept that fit for su
 change; whatever else comes is not for here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, TypeAlias
 
@@ -42,19 +42,27 @@ class GatheredCells:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._tests = {field.name: _test_of(field.type) for field in schema}
+        self._moments = self._tests | {
+            field.name: _integers(_INTEGERS[pa.int64()])
+            for field in schema
+            if pa.types.is_timestamp(field.type)
+        }
         self._columns: dict[str, list[Any]] = {name: [] for name in schema.names}
         self.rows = 0
 
-    def add(self, cells: Mapping[str, Sequence[Any]], rows: int) -> bool:
+    def add(
+        self, cells: Mapping[str, Sequence[Any]], rows: int, *, moments: Collection[str] = ()
+    ) -> bool:
         """Keep the cells of some rows; False if one may not fit, and none was kept.
 
         Args:
             cells: by column; of one that is not there all are None.
             rows: how many each has.
+            moments: columns whose cells are microseconds, as Arrow takes them for times. Numbers
+                are no times otherwise: nobody knows their unit.
         """
-        tests = self._tests
         for name, column in cells.items():
-            test = tests.get(name)
+            test = (self._moments if name in moments else self._tests).get(name)
             if test is None or not test(column):
                 return False
         for name, kept in self._columns.items():
@@ -89,15 +97,9 @@ def _integers(end: int) -> _Test:
 
 
 def _times(zone: Any) -> _Test:
-    """Whole numbers are those that Arrow has: they are microseconds."""
-    end = _INTEGERS[pa.int64()]
-
     def test(cells: Sequence[Any]) -> bool:
         for cell in cells:
-            if type(cell) is int:
-                if not -end <= cell < end:
-                    return False
-            elif cell is not None and not (type(cell) is datetime and cell.tzinfo is zone):
+            if cell is not None and not (type(cell) is datetime and cell.tzinfo is zone):
                 return False
         return True
 

@@ -287,9 +287,23 @@ def _report_of(text: bytes | None) -> ReaderReport | None:
             for name in ("name", "lanes", "at_ms", "rows_per_s", "batch_id")
             if name in found
         }
-        return ReaderReport(**known, more=found)
-    except (ValueError, TypeError, AttributeError):
+        report = ReaderReport(**known, more=found)
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+    return report if _is_sound(report) else None
+
+
+def _is_sound(report: Any) -> bool:
+    """Tell whether a report has what it is to have: anybody may write into the folder."""
+    lanes, speed, batch_id = report.lanes, report.rows_per_s, report.batch_id
+    return (
+        isinstance(report.name, str)
+        and isinstance(lanes, dict)
+        and all(type(seq) is int for seq in lanes.values())
+        and type(report.at_ms) is int
+        and (speed is None or type(speed) in {int, float})
+        and (batch_id is None or type(batch_id) is int)
+    )
 
 
 def positions_of(reports: Iterable[ReaderReport]) -> dict[str, int]:

@@ -1,9 +1,8 @@
 """Rows that were shown before and come again, as a run went back behind them."""
 
-from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import chain, repeat
+from itertools import compress
 from typing import Any, Final
 
 # Ships no type information.
@@ -12,13 +11,16 @@ import pyarrow as pa  # type: ignore[import-untyped]
 __all__ = ["Replays"]
 
 _DIGEST_BYTES: Final = 16
+_ENTRY_BYTES: Final = 2 * _DIGEST_BYTES
 
 
 class Replays:
     """The rows that are still expected to come again; each is left out as often as it was shown.
 
     A row is known by the columns of its identity, or by all of them. So the row of a window whose
-    value is another this time is left out, too: readers have the first one.
+    value is another this time is left out, too: readers have the first one. But streams that were
+    merged may both have a row of one identity, and come in another order this time. So a row that
+    is the same as a whole goes first: one that has the identity only waits until `settle`.
 
     Args:
         identity: names of columns; empty for all of them.
@@ -26,55 +28,124 @@ class Replays:
 
     def __init__(self, identity: Sequence[str] = ()) -> None:
         self._identity = list(identity)
-        self._expected: Counter[bytes] = Counter()
+        # Of rows that are expected: what is of the whole row, by what is of its identity.
+        self._expected: dict[bytes, list[bytes]] = {}
+        self._rows = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._seen: set[bytes] = set()
 
     def __len__(self) -> int:
-        return self._expected.total()
+        return self._rows
 
     def expect(self, table: pa.Table) -> None:
         """Remember rows that were shown."""
-        self._expected.update(self._digests(table))
+        for known, whole in zip(self._known(table), _digests(table), strict=True):
+            self._remember(known, whole)
 
     def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that were not shown before."""
+        """Return the rows that surely were not shown before."""
         if not self._expected:
             return batch
-        is_new = [self._is_new(digest) for digest in self._digests(batch)]
-        return batch if all(is_new) else batch.filter(pa.array(is_new, pa.bool_()))
+        known = self._known(batch)
+        is_new = [each not in self._expected for each in known]
+        if all(is_new):
+            return batch
+        old = batch.filter(pa.array([not each for each in is_new], pa.bool_()))
+        known = list(compress(known, (not each for each in is_new)))
+        wholes = _digests(old)
+        is_other = [not self._take(*each) for each in zip(known, wholes, strict=True)]
+        if any(is_other):
+            self._waiting.append(old.filter(pa.array(is_other, pa.bool_())))
+        return batch.filter(pa.array(is_new, pa.bool_()))
+
+    def settle(self) -> pa.RecordBatch | None:
+        """Return the rows of one identity that came more often than they were shown, if any.
+
+        Call it when an epoch ends, before `snapshot`.
+        """
+        if not self._waiting:
+            return None
+        waiting, self._waiting = self._waiting, []
+        table = pa.Table.from_batches(waiting).combine_chunks()
+        is_new = [not self._take(each) for each in self._known(table)]
+        batches = table.filter(pa.array(is_new, pa.bool_())).combine_chunks().to_batches()
+        return batches[0] if batches and batches[0].num_rows else None
 
     def seen(self, table: pa.Table) -> list[dict[str, Any]]:
         """Remember rows, and return the identity of those that were there before."""
         known = table.select(self._identity) if self._identity else table
         places = []
-        for place, digest in enumerate(self._digests(table)):
-            if digest in self._expected:
+        for place, digest in enumerate(self._known(table)):
+            if digest in self._seen:
                 places.append(place)
-            self._expected[digest] += 1
-        rows: list[dict[str, Any]] = known.take(pa.array(places, pa.int64())).to_pylist()
+            self._seen.add(digest)
+        twice = known.take(pa.array(places, pa.int64()))
+        try:
+            rows: list[dict[str, Any]] = twice.to_pylist()
+        except (OverflowError, ValueError):  # Times of which Python has none.
+            rows = _numbered(twice).to_pylist()
         return rows
 
     def snapshot(self) -> bytes:
         """Return what is still expected."""
-        rows = self._expected.items()
-        return b"".join(chain.from_iterable(repeat(digest, times) for digest, times in rows))
+        assert not self._waiting, "settle() comes first"
+        return b"".join(
+            known + whole for known, wholes in self._expected.items() for whole in wholes
+        )
 
     def restore(self, state: bytes) -> None:
         """Expect what a snapshot has."""
-        places = range(0, len(state), _DIGEST_BYTES)
-        self._expected.update(state[place : place + _DIGEST_BYTES] for place in places)
+        for place in range(0, len(state), _ENTRY_BYTES):
+            whole = place + _DIGEST_BYTES
+            self._remember(state[place:whole], state[whole : place + _ENTRY_BYTES])
 
-    def _is_new(self, digest: bytes) -> bool:
-        times = self._expected.get(digest, 0)
-        if times > 1:
-            self._expected[digest] = times - 1
-        elif times:
-            del self._expected[digest]
-        return not times
+    def _remember(self, known: bytes, whole: bytes) -> None:
+        self._expected.setdefault(known, []).append(whole)
+        self._rows += 1
 
-    def _digests(self, table: pa.Table | pa.RecordBatch) -> list[bytes]:
-        known = table.select(self._identity) if self._identity else table
-        columns = [column.to_pylist() for column in known.columns]
-        return [
-            blake2b(repr(row).encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).digest()
-            for row in zip(*columns, strict=True)
-        ]
+    def _take(self, known: bytes, whole: bytes | None = None) -> bool:
+        """Expect a row no more; False if it was not. None for any row of that identity."""
+        wholes = self._expected.get(known)
+        if wholes is None or (whole is not None and whole not in wholes):
+            return False
+        wholes.remove(wholes[0] if whole is None else whole)
+        self._rows -= 1
+        if not wholes:
+            del self._expected[known]
+        return True
+
+    def _known(self, table: pa.Table | pa.RecordBatch) -> list[bytes]:
+        """Return what is of the identity of each row."""
+        return _digests(table.select(self._identity) if self._identity else table)
+
+
+def _digests(table: pa.Table | pa.RecordBatch) -> list[bytes]:
+    columns = [column.to_pylist() for column in _numbered(table).columns]
+    return [
+        blake2b(repr(row).encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _numbered(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    """Return times as the numbers that they are: Python has fewer years, and is slow with them."""
+    return table.cast(pa.schema([(each.name, _number(each.type)) for each in table.schema]))
+
+
+def _number(kind: Any) -> Any:
+    """Return a type with numbers in the place of times, also inside of others."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_list(kind):
+        return pa.list_(_inner(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_inner(kind.key_field), _inner(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_inner(kind.field(place)) for place in range(kind.num_fields)])
+    return kind
+
+
+def _inner(field: pa.Field) -> pa.Field:
+    return field.with_type(_number(field.type))

@@ -57,6 +57,10 @@ _REFUSED: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (pa.types.is_time, "Spark reads no times of day: map it to a text, or to its milliseconds"),
     (pa.types.is_duration, "Spark reads no durations: map it to its milliseconds"),
     (pa.types.is_interval, "Spark reads no intervals: map it to its milliseconds"),
+    (
+        lambda kind: pa.types.is_struct(kind) and not kind.num_fields,
+        "it has no fields, which no file of Parquet takes: give a schema, or leave it out",
+    ),
     (pa.types.is_null, "all its values are None, so nobody knows its type: give a schema"),
 )
 

@@ -198,6 +198,55 @@ def test_a_record_that_does_not_fit_is_refused_alone() -> None:
     assert keys_in(store) == [1, 3]
 
 
+@pytest.mark.parametrize("first", ["x", 2])
+def test_a_bad_record_behind_a_restart_is_refused_alone(first: Any) -> None:
+    """Whether it is the first of its batch or not; the others are like the log."""
+    store = MemoryStore()
+    state = commit(started(store), 1, *results(1))
+    writer = started(store, state, epoch=1, incarnation=2)
+    last = 2 if first == "x" else "x"
+
+    with pytest.raises(OperatorError, match="column 'key' is int64") as caught:
+        write(writer, *results(), WindowResult(first, 1, 0, 1), WindowResult(last, 1, 0, 1))
+    assert "'x'" in caught.value.record
+    with pytest.raises(OperatorError, match="column 'key' is int64"):
+        write(writer, WindowResult("y", 1, 0, 1))
+    commit(writer, 2, *results(2))
+
+    assert keys_in(store) == [1, 2]
+
+
+def test_of_first_records_those_that_fit_together_are_written_one_by_one() -> None:
+    """As is done where bad records may be left out."""
+    store = MemoryStore()
+    writer = started(store)
+    bad, *good = ({"key": 1, "value": value} for value in ("x", 1, 2.5))
+
+    with pytest.raises(OperatorError) as caught:
+        write(writer, *good, bad)
+    for record in good:
+        write(writer, record)
+    commit(writer, 1)
+
+    assert caught.value.record == repr(bad)
+    log = WindowLog(store)
+    assert log.read_range(LANE, 1, 1)["value"].to_pylist() == [1, 2.5]
+
+
+def test_windows_of_streams_that_were_merged_come_again_in_another_order() -> None:
+    """Both have the same window, key and firing: that which was shown is left out."""
+    store = MemoryStore()
+    begun = started(store).snapshot()
+    commit(started(store, incarnation=2), 1, *results(1, value="a"))
+    again = started(store, begun, incarnation=3)
+    write(again, *results(1, value="b"))
+    commit(again, 1, *results(1, value="a"))
+
+    assert keys_in(store) == [1, 1]
+    table = WindowLog(store).read_range(LANE, 1, 2)
+    assert table["value"].to_pylist() == ["a", "b"]
+
+
 def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
     """Not when the epoch ends; those that came before and come behind are written, in order."""
     store = MemoryStore()
@@ -369,6 +418,27 @@ def test_what_was_purged_is_not_expected_again() -> None:
 
     log = WindowLog(store)
     assert log.read_range(LANE, 3, 4)["key"].to_pylist() == [3, 2]
+
+
+def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart() -> None:
+    """What it was is kept; also when somebody has damaged that file, the rest goes on."""
+    store = MemoryStore()
+    writer = started(store)
+    begun = commit(writer, 1, *results(1))
+    for epoch in (2, 3):
+        commit(writer, epoch, *results(epoch))
+    started(store, begun, epoch=1, incarnation=2)
+    WindowLog(store).purge({LANE: 2})
+    again = started(store, begun, epoch=1, incarnation=3)
+    assert again.snapshot()["next"] == 4
+
+    commit(started(store, begun, epoch=1, incarnation=4), 2, *results(3, 2, 4))
+
+    log = WindowLog(store)
+    assert log.read_range(LANE, 3, 4)["key"].to_pylist() == [3, 4]
+    for at, text in enumerate([b"{", b"[]", b'{"batches": [[1]]}', b'{"batches": 5}']):
+        store.put(f"_owners/{LANE}.again.json", text)
+        assert started(store, begun, epoch=1, incarnation=5 + at).snapshot()["again"] is not None
 
 
 def test_who_was_given_up_shows_nothing() -> None:

@@ -251,14 +251,61 @@ def test_no_batch_is_begun_while_spark_is_away() -> None:
 def test_gives_up_when_spark_is_away_for_too_long() -> None:
     """Nothing waits for ever."""
     handoff = a_handoff(is_connected=False)
+    handoff.next(a_view(5), 0)
 
     handoff.on_spark_lost(0)
     handoff.on_spark_lost(9_999)
-    before = handoff.next(a_view(), 9_999)
+    before = handoff.next(a_view(5), 9_999)
     handoff.on_spark_lost(10_000)
 
     assert isinstance(before, Pause)
-    assert handoff.next(a_view(), 10_000) == GiveUp("spark")
+    assert handoff.next(a_view(5), 10_000) == GiveUp("spark")
+
+
+def test_nobody_misses_spark_while_nothing_waits_for_it() -> None:
+    """An idle application goes on; how long Spark was away counts from the first batch on."""
+    handoff = a_handoff(is_connected=False)
+    handoff.on_spark_lost(0)
+    handoff.on_spark_lost(50_000)
+    idle = handoff.next(a_view(), 90_000)
+
+    handoff.next(a_view(5), 100_000)
+    handoff.on_spark_lost(100_000)
+    handoff.on_spark_lost(109_999)
+    waiting = handoff.next(a_view(5), 109_999)
+    handoff.on_spark_lost(110_000)
+
+    assert idle == Connect()
+    assert isinstance(waiting, Pause)
+    assert handoff.next(a_view(5), 110_000) == GiveUp("spark")
+
+
+def test_a_call_that_was_void_is_repeated_at_once_and_counts_not() -> None:
+    """But whoever is called again is told that it may be a repetition."""
+    handoff = a_handoff()
+    handoff.next(a_view(5), 0)
+    handoff.on_intent_written()
+
+    for _ in range(10):
+        handoff.on_call_void()
+
+    assert handoff.next(a_view(5), 0) == Call(a_batch(1, 0, 1, rows=5), 11)
+
+
+def test_first_batch_begins_where_it_was_settled() -> None:
+    """Though older files are gone by now: who reads them finds that they are missing."""
+    handoff = Handoff(LIMITS, done=None, intended=None, begin={LANE: 3}, rng=Random(1))
+    handoff.on_connected()
+
+    assert handoff.next(a_view(3, 4, first=8), 0) == WriteIntent(a_batch(1, 3, 9, rows=7))
+
+
+def test_reached_is_what_there_must_be() -> None:
+    """What was taken, or what was begun behind it."""
+    done = a_handoff(done=a_batch(1, 0, 1))
+    begun = a_handoff(done=a_batch(1, 0, 1), intended=a_batch(2, 1, 4))
+
+    assert (a_handoff().reached, done.reached, begun.reached) == ({}, {LANE: 1}, {LANE: 4})
 
 
 def test_gives_up_when_spark_ends_in_every_call() -> None:

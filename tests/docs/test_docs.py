@@ -17,6 +17,7 @@ import pytest
 
 import gearpy.connectors
 import gearpy.dsl
+import gearpy.spark
 import gearpy.testing
 from gearpy.config.schema import SETTINGS
 from gearpy.core import deployment, registry
@@ -59,6 +60,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
+    if "pyspark" in sys.modules:  # A Spark of another page has that page's folder.
+        gearpy.spark.stop()
     return tmp_path
 
 

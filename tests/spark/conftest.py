@@ -11,6 +11,7 @@ import gearpy.spark
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A small local session. Tests leave it as it was; those that break a JVM start their own."""
+    gearpy.spark.stop()  # One that another test of this process has left.
     session = gearpy.spark.session(
         "tests",
         master="local[2]",

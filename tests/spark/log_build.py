@@ -26,10 +26,12 @@ class LogOnDisk:
     Args:
         path: the folder.
         body: of its files.
+        lane: that it writes.
     """
 
-    def __init__(self, path: Path, *, body: Body = "parquet") -> None:
+    def __init__(self, path: Path, *, body: Body = "parquet", lane: str = LANE) -> None:
         self.path = path
+        self.lane = lane
         self.body: Body = body
         self.rows = 0
         self._seq = 0
@@ -47,7 +49,7 @@ class LogOnDisk:
         )
         table = pa.table({"n": range(self.rows, self.rows + rows)}, schema=SCHEMA)
         name = segment_name(
-            LANE,
+            self.lane,
             first=self._seq,
             last=self._seq,
             rows=rows,

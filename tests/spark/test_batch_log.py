@@ -132,3 +132,46 @@ def test_folder_is_made_in_logs_of_others(tmp_path: Path) -> None:
     a_log(LocalStore(tmp_path / "log"))
 
     assert (tmp_path / "log" / "_spark").is_dir()
+
+
+def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Store) -> None:
+    """Whoever is first has given the number its rows."""
+    log = a_log(store)
+    log.write_intent(a_batch(1))
+
+    with pytest.raises(GearpyError, match="another start of sink 'spark'"):
+        log.write_intent(a_batch(1, rows=9))
+
+    assert log.read() == (None, a_batch(1))
+
+
+def test_where_the_first_batch_begins_is_settled_once(store: Store) -> None:
+    """The next start is told the same, whatever was removed meanwhile."""
+    first = a_log(store).begin({"windows-00000": 3})
+    again = a_log(store).begin({"windows-00000": 8})
+
+    assert first == again == {"windows-00000": 3}
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"start": 3}'])
+def test_damaged_begin_is_refused(store: Store, text: bytes) -> None:
+    """Else rows would be left out and nobody knew."""
+    store.put(f"{HANDOVERS}spark.begin", text)
+
+    with pytest.raises(GearpyError, match="begin is damaged: remove it"):
+        a_log(store).begin({})
+
+
+def test_what_is_written_of_another_log_is_refused(store: Store) -> None:
+    """Its numbers mean other rows."""
+    log = BatchLog(store, "spark", log_id=lambda: "old")
+    log.claim()
+    log.begin({})
+    log.write_intent(a_batch(1))
+    log.write_done(a_batch(1))
+    anew = BatchLog(store, "spark", log_id=lambda: "new")
+
+    with pytest.raises(GearpyError, match="is about another log"):
+        anew.read()
+    with pytest.raises(GearpyError, match="is about another log"):
+        anew.begin({})

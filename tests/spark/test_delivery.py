@@ -73,6 +73,7 @@ def a_delivery(
         path=str(log.path),
         options=None,
         name="spark",
+        lane=LANE,
         app="shop",
         operator="to_spark(take)",
         function=function,
@@ -266,6 +267,7 @@ def test_spark_that_stays_away_ends_it(tmp_path: Path) -> None:
     """By configuration, and with the reason."""
     log, target = LogOnDisk(tmp_path / "log"), FakeTarget()
     target.is_down = True
+    log.show(3)
 
     with a_delivery(log, Taken(), target=target, outage_max_ms=50) as (delivery, woken):
         woken.until(lambda: delivery.failure is not None)
@@ -401,7 +403,7 @@ def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
         woken.until(lambda: delivery.is_delivered)
 
     (report,) = WindowLog(log.path).readers()
-    assert (report.name, report.lanes, report.batch_id) == ("spark", {LANE: 1}, 1)
+    assert (report.name, report.lanes, report.batch_id) == ("to_spark.spark", {LANE: 1}, 1)
 
 
 def test_begins_before_there_is_a_log(tmp_path: Path) -> None:
@@ -413,6 +415,7 @@ def test_begins_before_there_is_a_log(tmp_path: Path) -> None:
         path=str(folder),
         options=None,
         name="spark",
+        lane=LANE,
         app="shop",
         operator="to_spark(take)",
         function=taken,

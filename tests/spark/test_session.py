@@ -114,6 +114,10 @@ def test_wrong_queries_are_no_connection_errors(spark: SparkSession) -> None:
         Py4JNetworkError("Answer from Java side is empty"),
         Py4JError("Cannot call methods on a stopped SparkContext."),
         PySparkRuntimeError("<_InactiveRpcError … status = StatusCode.UNAVAILABLE>"),
+        PySparkRuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle … is invalid."),
+        PySparkRuntimeError("Received incorrect server side session identifier for request. …"),
+        PySparkRuntimeError("[NO_ACTIVE_SESSION] No active Spark session found. …"),
+        PySparkRuntimeError("[RETRIES_EXCEEDED] The maximum number of retries …"),
     ],
 )
 def test_a_spark_that_is_gone_is_known_by_its_errors(error: Exception) -> None:

@@ -1,6 +1,7 @@
 """A batch of Spark becomes one batch of a log: all of it or nothing, and once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gearpy.core.window_log import Segment
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from pyspark_gearpy import committing
@@ -320,3 +321,49 @@ def test_the_lane_of_an_application_is_not_written(tmp_path: Path) -> None:
         deliver(build.log, 0, [1])
 
     assert deliver(build.log, 0, [2], writer="mine") is not None
+
+
+def test_a_batch_whose_file_is_gone_is_not_noted(tmp_path: Path) -> None:
+    """Another writer of that name has removed it: the batch comes again, and is written then."""
+    log, run = a_log(tmp_path), transaction_run("app")
+    options = options_of(log)
+    part = write_part(log, options, run, [a_batch(1)])
+    move = log.store.move
+
+    def lose(name: str, *, to: str) -> bool:
+        if name.endswith(".whole"):
+            log.store.remove(name)
+        return move(name, to=to)
+
+    log.store.move = lose  # type: ignore[method-assign]
+    with pytest.raises(GearpyError, match="another writer has the same txnAppId"):
+        show(log, options, Delivery(run=run, number=7, parts=[part]))
+    del log.store.move
+
+    part = write_part(log, options, run, [a_batch(1)])
+    assert show(log, options, Delivery(run=run, number=7, parts=[part])) is not None
+    assert numbers_in(log) == [1]
+
+
+def test_leftovers_are_removed_while_no_other_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what another one of the same name is about to show would be one of them."""
+    log, held = a_log(tmp_path), list[bool]()
+    real, clear = committing._alone, committing._clear  # noqa: SLF001
+
+    @contextmanager
+    def alone(store: Any, lane: str) -> Iterator[None]:
+        with real(store, lane):
+            held.append(True)
+            yield
+            held.clear()
+
+    def cleared(*args: Any) -> None:
+        assert held
+        clear(*args)
+
+    monkeypatch.setattr(committing, "_alone", alone)
+    monkeypatch.setattr(committing, "_clear", cleared)
+
+    assert deliver(log, 0, [1]) is not None

@@ -77,6 +77,7 @@ def test_a_transaction_has_a_name_and_a_number() -> None:
         ("maxBatchesPerTrigger", "-1", "1 or more"),
         ("failOnDataLoss", "no", "need true or false"),
         ("reader", "../x", "need letters"),
+        ("reader", "to_spark.x", "names that begin with to_spark. are those of to_spark"),
         ("numPartitions", "many", "1 or more"),
         ("storageOptions", "[1]", "need a JSON object"),
         ("storageOptions", "{", "need a JSON object"),

@@ -93,7 +93,7 @@ def test_windows_survive_the_death_of_the_jvm(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # Three JVMs, on a machine that does a lot besides.
         check=False,
     )
 

@@ -171,6 +171,8 @@ def test_description_has_who_takes_the_windows(tmp_path: Path) -> None:
         ({"spark": 3}, "to_spark: spark is 3: give nothing, a URL, a SparkSession, or a function"),
         ({"spark": "http://x"}, "to_spark: 'http://x' is no URL of a Spark: give sc://host:port"),
         ({"name": "../x"}, "to_spark: name '../x' cannot be that of files"),
+        ({"name": "x" * 51}, "underscores, a letter first, 50 at most"),
+        ({"compact_files": 8}, "to_spark: compact_files would remove files while Spark reads them"),
     ],
 )
 def test_wrong_use_is_refused_when_it_is_written(
@@ -185,3 +187,58 @@ def test_wrong_use_is_refused_when_it_is_written(
         stream.to_spark(**given)
 
     assert mistake in str(caught.value)
+
+
+def take(frame: Any, batch: Any) -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [
+        ({}, "2 sinks write to window_log_folder("),
+        ({"name": "other"}, "2 sinks write to window_log_folder("),
+        ({"writer": "other"}, "2 sinks write to batches of name 'spark' in "),
+    ],
+    ids=["both", "writer", "name"],
+)
+def test_two_sinks_of_one_log_have_names_and_writers_of_their_own(
+    tmp_path: Path, options: dict[str, Any], mistake: str
+) -> None:
+    """Else each would take the other for an earlier start of itself."""
+    app = gp.StreamApp("shop")
+    stream = app.read(gp.collection([1]))
+    stream.to_spark(take, str(tmp_path / "log"))
+    stream.to_spark(Taken(), str(tmp_path / "log"), **options)
+
+    with pytest.raises(ConfigError) as caught:
+        gp.run(app)
+
+    assert mistake in str(caught.value)
+
+
+def test_a_folder_of_windows_may_not_be_that_of_to_spark_too(tmp_path: Path) -> None:
+    """They would write one lane."""
+    app = gp.StreamApp("shop")
+    stream = app.read(gp.collection([1]))
+    stream.to_spark(take, str(tmp_path / "log"))
+    stream.write(gp.window_log_folder(str(tmp_path / "log")))
+
+    with pytest.raises(ConfigError, match="2 sinks write to window_log_folder"):
+        gp.run(app)
+
+
+def test_two_sinks_of_one_log_get_their_own_rows(tmp_path: Path) -> None:
+    """One function may be that of both."""
+    first, second = Taken(), Taken()
+    target = FakeTarget(RowSession)
+    app = gp.StreamApp("shop")
+    numbers = app.read(gp.generate(lambda: range(1000), timestamp=lambda n: n))
+    counts = numbers.key_by(lambda n: n % 10).window(gp.tumbling("100ms")).count()
+    path = str(tmp_path / "log")
+    counts.to_spark(first, path, spark=target, name="a", writer="a")
+    counts.to_spark(second, path, spark=target, name="b", writer="b")
+
+    run(app, a_config(tmp_path))
+
+    assert keys_of(first) == keys_of(second) == EXPECTED

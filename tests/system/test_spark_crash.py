@@ -27,6 +27,7 @@ _PLAN: Final = (
 _END: Final = 400
 
 
+@pytest.mark.long
 def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> None:
     """Executors and JVMs, in the middle of an epoch and of a call; what is only appended is not."""
     report = run_spark_crash(tmp_path, _PLAN, seed=1, rate=800)

@@ -22,7 +22,10 @@ _END: Final = 200
 _POINTS: Final[tuple[Point, ...]] = ("prepared", "recovered")
 
 
-@pytest.mark.parametrize(("cut", "backend"), [("position", "heap"), ("event-time", "disk")])
+@pytest.mark.parametrize(
+    ("cut", "backend"),
+    [pytest.param("position", "heap", marks=pytest.mark.long), ("event-time", "disk")],
+)
 def test_windows_joins_and_columns_are_exact_whatever_fails(
     tmp_path: Path, cut: str, backend: str
 ) -> None:

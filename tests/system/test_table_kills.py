@@ -7,6 +7,7 @@ from random import Random
 
 # Ships no type information.
 import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]
+import pytest
 from deltalake import DeltaTable
 
 from tests.system.delta_child import EPOCHS, ROWS
@@ -35,6 +36,7 @@ def numbers(folder: Path, table: str) -> list[int]:
     return sorted(found["n"].to_pylist())
 
 
+@pytest.mark.long
 def test_a_writer_is_killed_at_any_moment(tmp_path: Path) -> None:
     """While it begins, prepares or commits; in the end each row is there once."""
     rng = Random(6)

@@ -54,3 +54,14 @@ def test_records_without_windows_have_rows_only(schema: pa.Schema) -> None:
 
     info = notes.info(seq=1, epoch=2, watermark=3)
     assert info == (1, 2, 2, None, None, 0, 3, "")
+
+
+def test_firings_that_are_no_numbers_do_not_count() -> None:
+    """A column of that name may be of the user."""
+    notes = BatchNotes()
+    schema = SCHEMA.set(2, pa.field("firing", pa.string()))
+    cells = {"window_start": [0, 0], "window_end": [10, 10], "firing": ["x", "y"]}
+
+    notes.add(pa.RecordBatch.from_pydict(cells, schema=schema))
+
+    assert notes.info(seq=1, epoch=2, watermark=None).windows == 1

@@ -1,7 +1,7 @@
 """From records to the columns of a log: what they are called, and what is refused."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.join_result import CoGroup, JoinResult
 from gearpy.task.window_result import WindowResult
 from gearpy.windowlog.columns import LogColumns
+from gearpy.windowlog.schema import exact_schema
 
 AROUND = ["window_start", "window_end", "firing", "timing", "retracts"]
 
@@ -228,7 +229,7 @@ def test_a_schema_that_was_kept_is_kept() -> None:
         ({"n": 1.5}, "1.5 is no whole number"),
         ({"n": Decimal("1.5")}, "is no whole number"),
         ({"n": 1, "m": 1}, "field 'm' is not in the schema"),
-        ({"n": 2**63}, "column 'n' is int64"),
+        ({"n": 2**63}, "column 'n' is int64: 9223372036854775808 has more than 64 bits: map it"),
         ({1: 1}, "1 names a field: only a text can"),
         (Total(1, 1), "field 'mean' is not in the schema"),
         (5, "field 'value' is not in the schema"),
@@ -254,6 +255,9 @@ def test_a_record_that_does_not_fit_is_named(value: Any, cause: str) -> None:
         (WindowResult(("a", 1), 1, 0, 1), "keys are tuples of 2 and other lengths, need the 3"),
         (WindowResult("a", 1, 0, 1), "for which there are the names x, y, z"),
         (5, "has no fields: map it"),
+        ({"n": 2**63}, "column 'n': 9223372036854775808 has more than 64 bits"),
+        ({"n": [{"m": -(2**64)}]}, "column 'n': -18446744073709551616 has more than 64 bits"),
+        ({"n": "\ud800"}, "column 'n': 'utf-8' codec"),
     ],
 )
 def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:
@@ -266,7 +270,7 @@ def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:
 
 def test_records_of_several_types_are_refused() -> None:
     """A log has one kind of rows."""
-    with pytest.raises(OperatorError, match="field 'left' is not in the schema"):
+    with pytest.raises(OperatorError, match="one type are needed, these are JoinResult, W"):
         columns_of(WindowResult("a", 1, 0, 1), JoinResult("a", 1, 1, 0, 1))
     with pytest.raises(OperatorError, match="records of one type are needed, these are Total, dic"):
         columns_of(Total(1, 0.5), {"n": 1, "mean": 0.5})
@@ -276,6 +280,8 @@ def test_what_spark_has_no_type_for_is_a_mistake() -> None:
     """It is the program that has to be changed, not a record."""
     with pytest.raises(ConfigError, match=r"column 'value' is null: .* give a schema"):
         columns_of(WindowResult("a", None, 0, 1))
+    with pytest.raises(ConfigError, match=r"column 's' is struct<>: it has no fields"):
+        columns_of({"s": {}})
 
 
 def test_a_date_is_not_made_of_a_time() -> None:
@@ -315,6 +321,157 @@ def test_columns_have_what_was_in_the_results(values: list[WindowResult[str, Any
         for moment, time_ms in ((row["window_start"], each.start), (row["window_end"], each.end)):
             is_end = time_ms in {MIN_MS, MAX_MS}
             assert moment is None if is_end else round(moment.timestamp() * 1000) == time_ms
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ()])
+def test_keys_that_are_all_none_have_the_columns_of_others(names: tuple[str, ...]) -> None:
+    """As among others; they may come in a batch of their own."""
+    columns = LogColumns("sink", key=names)
+    columns.batch_of([WindowResult(("a", "b"), 1, 0, 1)])
+    parts = names or ("key_1", "key_2")
+
+    batch = columns.batch_of([WindowResult(None, 1, 0, 1), WindowResult(None, 2, 0, 1)])
+
+    assert own(batch) == {**{part: [None, None] for part in parts}, "value": [1, 2]}
+
+
+def test_a_key_that_is_none_has_no_part_where_keys_have_fields() -> None:
+    """Their fields name the columns, whatever ``key`` says."""
+    columns = LogColumns("sink", key=("user",))
+    columns.batch_of([WindowResult(Total(1, 0.5), 1, 0, 1)])
+
+    assert own(columns.batch_of([WindowResult(None, 1, 0, 1)]))["n"] == [None]
+
+
+def test_a_text_is_no_tuple_of_its_letters() -> None:
+    """Though it has as many as other keys have parts."""
+    with pytest.raises(OperatorError, match="the key is 'pq', where other keys are tuples") as bad:
+        columns_of(WindowResult(("x", "y"), 1, 0, 1), WindowResult("pq", 2, 0, 1))
+    assert "pq" in bad.value.record
+
+
+# -- times -----------------------------------------------------------------------------------
+
+NAIVE = datetime(2026, 1, 2)  # noqa: DTZ001 - that is the point
+AWARE = datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "cause"),
+    [
+        (NAIVE, AWARE, "has a time zone, and the column has none: take .astimezone"),
+        (AWARE, NAIVE, "has no time zone, and the column has times of UTC: say which"),
+        (AWARE, 1_700_000_000_000, "is a number, which is no time as long as nobody knows its"),
+        (NAIVE, 1.7e12, "is a number"),
+        (NAIVE, Decimal(5), "is a number"),
+    ],
+)
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("together", [True, False])
+def test_times_that_would_become_others_are_refused(
+    first: Any, other: Any, cause: str, depth: int, *, together: bool
+) -> None:
+    """A zone is not guessed, nor a unit; in the first batch or later, inside of values or not."""
+    columns = LogColumns("sink")
+    good, bad = ({"at": (at, [at], {"in": [at]})[depth]} for at in (first, other))
+    if not together:
+        columns.batch_of([good])
+        assert not columns.gather([bad])
+
+    with pytest.raises(OperatorError, match="column 'at'" if together else cause) as caught:
+        columns.batch_of([good, bad])
+
+    assert caught.value.record == repr(bad)
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "cause"),
+    [
+        (pa.array([5], pa.timestamp("us")), pa.timestamp("us", "UTC"), "has no time zone"),
+        (pa.array([5], pa.timestamp("us", "UTC")), pa.timestamp("us"), "has a time zone"),
+        (pa.array([5]), pa.timestamp("us"), "a column of int64 has no times|5 is a number"),
+        (pa.array([5.0]), pa.timestamp("us"), "a column of double has no times|5.0 is a number"),
+        (pa.array([1 << 62], pa.timestamp("us")), pa.timestamp("us"), "is in no year from 1"),
+    ],
+)
+def test_columns_of_times_that_would_become_others_are_refused(
+    array: Any, kind: Any, cause: str
+) -> None:
+    """Arrow would cast them, and say nothing."""
+    columns = LogColumns("sink", schema=pa.schema({"at": kind}))
+
+    with pytest.raises(OperatorError, match=cause):
+        columns.batch_of(Table(pa.record_batch({"at": array})))
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 253_402_300_800_000), (-62_135_596_800_001, 0), (MIN_MS, 1 << 60)]
+)
+@pytest.mark.parametrize("rows", [1, 100])
+def test_windows_of_no_year_are_refused(start: int, end: int, rows: int) -> None:
+    """Microseconds were taken for ms; no reader could show them."""
+    columns = gathering(WindowResult("a", 1, 0, 10))
+    good, bad = WindowResult("a", 1, MIN_MS, MAX_MS), WindowResult("bad", 1, start, end)
+
+    assert not columns.gather([good, bad])
+    with pytest.raises(
+        OperatorError, match="ms is in no year from 1 to 9999: times are in ms"
+    ) as e:
+        columns.batch_of([good] * rows + [bad])
+    assert "bad" in e.value.record
+
+
+def test_the_first_and_the_last_time_of_all_years_are_taken() -> None:
+    """Gathered or not."""
+    columns = gathering(WindowResult("a", 1, 0, 10))
+    edge = WindowResult("a", 1, -62_135_596_800_000, 253_402_300_799_999)
+
+    assert columns.gather([edge])
+    assert columns.gathered() == columns.batch_of([edge])
+    assert columns.batch_of([edge])["window_end"].to_pylist()[0].year == 9999
+
+
+# -- the first records -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "blamed", "kind"),
+    [
+        ([1, 2.5, "x"], "x", pa.float64()),
+        ([1, "x", 2.5], "x", pa.float64()),
+        ([None, "x", 2.5, 3, 2], 2.5, pa.string()),
+        ([1, "x", "y", 2.5, "z"], "x", pa.float64()),
+        (
+            [{"b": [1]}, {"b": "x"}, {"b": [2.5]}],
+            {"b": "x"},
+            pa.struct({"b": pa.list_(pa.float64())}),
+        ),
+    ],
+)
+def test_those_of_the_first_records_that_fit_together_give_the_columns(
+    values: list[Any], blamed: Any, kind: Any
+) -> None:
+    """None is blamed for what an earlier one alone would have been; one by one they fit, too."""
+    columns = LogColumns("sink")
+    records = [{"a": value} for value in values]
+
+    with pytest.raises(OperatorError) as caught:
+        columns.batch_of(records, [7] * len(records))
+
+    assert caught.value.record == repr({"a": blamed})
+    assert columns.schema is not None
+    assert exact_schema(pa.schema({"a": kind})).field("a") == columns.schema.field("a")
+
+
+def test_first_records_of_which_none_fits_give_no_columns() -> None:
+    """The next ones do."""
+    columns = LogColumns("sink")
+
+    with pytest.raises(OperatorError, match="has no fields"):
+        columns.batch_of([1, 2], [7, 7])
+
+    assert columns.schema is None
+    assert columns.batch_of([{"a": 1}])["a"].to_pylist() == [1]
 
 
 # -- few records -----------------------------------------------------------------------------

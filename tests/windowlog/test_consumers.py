@@ -134,3 +134,37 @@ def test_a_store_that_cannot_be_read_changes_nothing(bench: Bench, tmp_path: Pat
     (tmp_path / "log" / "_readers").write_text("this is no folder")
 
     assert bench.look() == known
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"name": "x"}',
+        '{"name": 5, "lanes": {}, "at_ms": 1}',
+        '{"name": "x", "lanes": [1], "at_ms": 1}',
+        '{"name": "x", "lanes": {"windows-00000": "1"}, "at_ms": 1}',
+        '{"name": "x", "lanes": {"windows-00000": true}, "at_ms": 1}',
+        '{"name": "x", "lanes": {}, "at_ms": "now"}',
+        '{"name": "x", "lanes": {}, "at_ms": 1, "rows_per_s": "fast"}',
+        '{"name": "x", "lanes": {}, "at_ms": 1, "batch_id": [1]}',
+    ],
+)
+def test_what_is_no_report_is_passed_over(bench: Bench, tmp_path: Path, text: str) -> None:
+    """Anybody may write there; the task goes on, and tells of the others."""
+    bench.show(1)
+    bench.read("query", 0)
+    (tmp_path / "log" / "_readers" / "x.json").write_text(text)
+
+    assert [each.name for each in bench.look()] == ["query"]
+
+
+def test_a_report_that_cannot_be_read_changes_nothing(bench: Bench, tmp_path: Path) -> None:
+    """The task goes on, and looks again."""
+    bench.read("query", 0)
+    known = bench.look()
+    (tmp_path / "log" / "_readers" / "x.json").mkdir()
+
+    assert bench.look() == known

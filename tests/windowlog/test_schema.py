@@ -76,6 +76,8 @@ def test_a_type_becomes_what_spark_has(kind: Any, exact: Any, spark: Any) -> Non
         (pa.decimal256(50, 2), "38 digits at most"),
         (pa.decimal128(5, -1), "38 digits at most"),
         (pa.list_(pa.uint64()), "map it to int64"),
+        (pa.struct([]), "it has no fields, which no file of Parquet takes: give a schema"),
+        (pa.list_(pa.struct([])), "it has no fields"),
         (pa.dense_union([pa.field("a", pa.int8())]), "Spark has nothing like it"),
     ],
 )

@@ -1,0 +1,69 @@
+"""What was shown behind a checkpoint that a run has gone back to, also when it is purged since.
+
+Rows that come again are told by those that were shown. A reader that has done with them may let
+them be removed before they have come again; after another restart from the same checkpoint nobody
+could tell them any more. So who goes back notes what they were, in a file beside that of the owner.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from gearpy.core.window_log import LogView
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.replays import Replays
+from gearpy.windowlog.store import OWNERS
+
+__all__ = ["recalled"]
+
+_ENDING: Final = ".again.json"
+
+
+class _Recall(NamedTuple):
+    """What `Replays` keeps of the rows of some batches."""
+
+    first: int
+    last: int
+    rows: bytes
+
+
+def recalled(
+    log: WindowLog, view: LogView, lane: str, *, since: int, identity: Sequence[str]
+) -> list[bytes]:
+    """Return what `Replays` is to restore of the batches of a lane, and note it for a later start.
+
+    Not known is what was removed before anybody went back behind it.
+
+    Args:
+        log: which one.
+        view: what is there.
+        lane: which one; it has batches.
+        since: the first batch that was shown behind the checkpoint.
+        identity: columns that tell rows apart.
+    """
+    file = f"{OWNERS}{lane}{_ENDING}"
+    begin = view.begins()[lane]
+    gone = [each for each in _parsed(log.store.read(file)) if since <= each.last < begin]
+    there = []
+    for piece in view.between({lane: max(since, begin) - 1}, {lane: view.ends()[lane]}):
+        replays = Replays(identity)
+        replays.expect(log.read(piece))
+        there.append(_Recall(piece.first, piece.last, replays.snapshot()))
+    found = [*gone, *there]
+    log.store.put(file, _text(found))
+    return [each.rows for each in found]
+
+
+def _text(recalls: Sequence[_Recall]) -> bytes:
+    listed = [[first, last, b64encode(rows).decode()] for first, last, rows in recalls]
+    return json.dumps({"batches": listed}).encode()
+
+
+def _parsed(text: bytes | None) -> list[_Recall]:
+    """Return what stands in a file; nothing if it is none."""
+    try:
+        listed = json.loads(text or b"")["batches"]
+        return [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]
+    except (ValueError, KeyError, TypeError):
+        return []
