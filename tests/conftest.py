@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,10 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _log_as_it_was() -> Iterator[None]:
-    """Put back what a command that ran in this process has set: whether anybody logs, and what."""
+    """Put back what a command that ran in this process has set, and forget its program.
+
+    That is whether anybody logs, and what.
+    """
     logger = logging.getLogger("gearpy")
     level, handlers, disabled = logger.level, list(logger.handlers), logging.root.manager.disable
     yield
     logger.setLevel(level)
     logger.handlers = handlers
     logging.disable(disabled)
+    for name in [name for name in sys.modules if name.startswith("gearpy_app")]:
+        del sys.modules[name]

@@ -116,7 +116,7 @@ def test_failing_code_is_named_and_nobody_else_suffers(cluster: LocalCluster, ca
     with pytest.raises(OperatorError) as caught:
         cluster.run(make(), executors=1)
 
-    assert time.monotonic() - began_s < 2
+    assert time.monotonic() - began_s < 20  # Far less than the step time-out.
     assert caught.value.operator.startswith(operator)
     assert caught.value.source_line in {'raise ValueError("bad")', "sys.exit(3)"}
     assert caught.value.record == record

@@ -51,5 +51,6 @@ def test_failures_neither_lose_nor_repeat(
     with LocalCluster(load(env={})) as cluster:
         summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(60)
 
-    assert (step.left, summary.progress.restarts) == (set(), 3)
+    assert not step.left
+    assert summary.progress.restarts >= 2  # Two failures may be answered by one.
     assert Counter(numbers(out)) == Counter(range(RECORDS))
