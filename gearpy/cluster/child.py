@@ -30,16 +30,16 @@ from gearpy.cluster.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.lifeline import hold_lifeline
 from gearpy.cluster.limits import transport_limits, wall_ms
 from gearpy.cluster.logs import log_to
+from gearpy.cluster.masters import Masters
 from gearpy.cluster.tuning import ProcessTuning
 from gearpy.config.daemons import ExecutorConfig
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
-from gearpy.errors import ConnectionLost, GearpyError, OperatorError
+from gearpy.errors import GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.task.application import StreamApplication
-from gearpy.transport.control_client import ControlClient
 from gearpy.transport.credentials import Credentials
 from gearpy.wire.keys import LaunchToken
 
@@ -98,7 +98,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
     launch = spec.launch
     checkpoints = checkpoints_at(config.checkpoint.folder)
     cache = ArtifactCache(
-        Path(spec.artifacts), _Masters(config, spec).ask, ArtifactLimits.of(config.artifact)
+        Path(spec.artifacts), _masters(config, spec).ask, ArtifactLimits.of(config.artifact)
     )
     loader, user = ApplicationLoader(own_process=True), (launch.executor_id, launch.launch)
 
@@ -123,24 +123,15 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
     )
 
 
-class _Masters:
-    """Asks whichever master answers, in the name of the application."""
-
-    def __init__(self, config: Config, spec: LaunchSpec) -> None:
-        self._config = config
-        self._shown = _credentials(config, spec)
-
-    def ask(self, message: Any) -> Any:
-        limits = transport_limits(self._config)
-        addresses = self._config.cluster.masters
-        for address in addresses:
-            with ControlClient(address, self._shown, limits) as client:
-                try:
-                    return client.ask(message, self._config.masterclient.timeout_s)
-                except ConnectionLost:
-                    if address == addresses[-1]:
-                        raise
-        return None
+def _masters(config: Config, spec: LaunchSpec) -> Masters:
+    """Return who has the program; one that is away is waited for."""
+    return Masters(
+        config.cluster.masters,
+        _credentials(config, spec),
+        transport_limits(config),
+        timeout_s=config.masterclient.timeout_s,
+        patience_s=config.cluster.reconnect_timeout_s,
+    )
 
 
 def _credentials(config: Config, spec: LaunchSpec) -> Credentials:

@@ -275,16 +275,15 @@ class MasterActor(Actor[MasterMailbox]):
         path = self._app_masters.path(grant.app_id)
         if path is None:
             return False
-        worker = self._workers.paths[grant.worker_id]
+        worker = _at_address(self._workers.paths[grant.worker_id])
         allocation = Allocation(worker_id=grant.worker_id, worker=worker, slots=grant.slots)
         return self._contacts.tell(
             path, ResourceAllocated(app_id=grant.app_id, allocations=(allocation,))
         )
 
     def _own_path(self) -> ActorPath:
-        """Return what others know this master by: without incarnation, as it may come back."""
-        here = self.context.self_ref.path
-        return ActorPath(address_of(here.node), here.name)
+        """Return what others know this master by."""
+        return _at_address(self.context.self_ref.path)
 
     def _launch_app_master(self, grant: Grant) -> None:
         app_id, worker_id = grant.app_id, grant.worker_id
@@ -565,3 +564,12 @@ class MasterActor(Actor[MasterMailbox]):
         if due_ms is not None:
             delay_ms = max(0, due_ms - self.context.now_ms())
             self._timer = (due_ms, self.context.schedule_once(delay_ms, _Tick()))
+
+
+def _at_address(path: ActorPath) -> ActorPath:
+    """Return a path without incarnation: who cannot reach it for a while may do so again.
+
+    With one, it would be given up for ever, and end when it hears of that. A worker serves many:
+    only its master may do that to it.
+    """
+    return ActorPath(address_of(path.node), path.name)

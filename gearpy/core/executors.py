@@ -196,6 +196,27 @@ class ExecutorManager:
                 commands.append(self._launch(executor_id, allocation, now_ms))
         return commands
 
+    def on_useless(self, allocations: Iterable[Allocation], until_ms: int) -> list[ExecutorCommand]:
+        """Give back slots that cannot be used; ask for others no earlier than this."""
+        commands: list[ExecutorCommand] = []
+        for allocation in allocations:
+            executor_id = self._waiting_for(allocation.slots)
+            if executor_id is not None:
+                seat = self._seats[executor_id]
+                seat.is_asked, seat.pause_until_ms = False, until_ms
+            commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
+        return commands
+
+    def release(self, executor_id: ExecutorId) -> list[ExecutorCommand]:
+        """Give back the slots of an executor that was launched on a worker that is lost.
+
+        To a worker that runs it all the same this means nothing.
+        """
+        allocation = self._seats[executor_id].allocation
+        if allocation is None:
+            return []
+        return [Release(worker_id=allocation.worker_id, slots=allocation.slots)]
+
     def on_registered(self, message: RegisterExecutor) -> bool:
         """Note that an executor is up; False for a process that does not count any more."""
         if not self.is_current(message.executor_id, message.launch):

@@ -68,8 +68,11 @@ __all__ = [
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32
 _EXECUTOR_LAUNCHES: Final = 10_000
-#: So long the master may give out slots of a worker that is lost.
+#: So long the master may give out slots of a worker that is lost. What it gives out later is there:
+#: it was only this application that could not reach the worker.
 _LATE_SLOTS_MS: Final = 2_000
+#: Until other slots are asked for in their place.
+_ASK_AGAIN_MS: Final = 250
 
 
 class TaskManager:
@@ -193,7 +196,18 @@ class TaskManager:
         """Launch executors in the slots."""
         if self._ending is not None:
             return [Release(worker_id=each.worker_id, slots=each.slots) for each in allocations]
-        return [*self.executors.on_allocated(allocations, now_ms)]
+        usable: list[Allocation] = []
+        useless: list[Allocation] = []
+        for each in allocations:
+            (useless if self._is_just_lost(each.worker, now_ms) else usable).append(each)
+        return [
+            *self.executors.on_allocated(usable, now_ms),
+            *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS),
+        ]
+
+    def _is_just_lost(self, worker: ActorPath, now_ms: int) -> bool:
+        lost_ms = self._lost_workers.get(worker)
+        return lost_ms is not None and now_ms - lost_ms < _LATE_SLOTS_MS
 
     def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
         """Take a process in, if it is one that was launched and has built the same graph."""
@@ -217,14 +231,11 @@ class TaskManager:
     def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
         """Count everything that a worker has started as gone."""
         commands: list[Command] = []
-        self._lost_workers = {
-            each: at_ms
-            for each, at_ms in self._lost_workers.items()
-            if now_ms - at_ms < _LATE_SLOTS_MS
-        }
-        is_known = worker in self._failing_workers or worker in self._lost_workers
+        is_known = worker in self._failing_workers or self._is_just_lost(worker, now_ms)
         for executor_id, launch in self.executors.on_worker(worker):
             is_up = executor_id in self.executors.running
+            if not is_up:  # It may never have heard of the launch.
+                commands += self.executors.release(executor_id)
             commands += self._lose(
                 executor_id,
                 launch,
@@ -233,6 +244,11 @@ class TaskManager:
                 is_known=is_known and not is_up,
             )
         self._failing_workers.discard(worker)
+        self._lost_workers = {
+            each: at_ms
+            for each, at_ms in self._lost_workers.items()
+            if self._is_just_lost(each, now_ms)
+        }
         self._lost_workers.setdefault(worker, now_ms)
         return self._settled(commands, now_ms)
 

@@ -54,6 +54,8 @@ _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, Att
 
 #: Fewer records are gathered; to make columns of more takes less time than to look at each cell.
 _FEW_ROWS_MAX: Final = 64
+#: What belongs to more records than that does not stay in the caches of a processor.
+_CHUNK_ROWS: Final = 4096
 #: So many of the first records may be bad until no others are asked what the columns are.
 _BLAMED_MAX: Final = 16
 
@@ -109,7 +111,9 @@ class LogColumns:
         """
         is_first = self.schema is None
         try:
-            return self._converted(values, timestamps)
+            if is_first or len(values) <= _CHUNK_ROWS or type(values) is Table:
+                return self._converted(values, timestamps)
+            return self._converted_in_chunks(values, timestamps)
         except _ERRORS as error:
             if is_first:
                 self._forget()
@@ -166,6 +170,14 @@ class LogColumns:
         refuse_unknown(cells, schema.names)
         columns = [_column(field, cells.get(field.name), len(values)) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _converted_in_chunks(
+        self, values: Sequence[Any], timestamps: Sequence[int]
+    ) -> pa.RecordBatch:
+        chunks = [slice(at, at + _CHUNK_ROWS) for at in range(0, len(values), _CHUNK_ROWS)]
+        return pa.concat_batches(
+            [self._converted(values[chunk], timestamps[chunk]) for chunk in chunks]
+        )
 
     # -- who is to blame -------------------------------------------------------------------
 

@@ -164,6 +164,27 @@ def test_a_lost_worker_costs_one_restart() -> None:
     assert bench.states == ["running", "running"]
 
 
+def test_slots_in_use_are_not_given_back_with_their_worker() -> None:
+    """The worker tells the master when they are free."""
+    bench = Bench()
+
+    lost = bench.manager.on_worker_lost(a_worker(), bench.now_ms)
+
+    assert only(lost, RequestSlots)
+    assert not only(lost, Release)
+
+
+def test_another_worker_takes_the_place_of_one_that_is_just_lost() -> None:
+    """The slots of the lost one are given back, once each."""
+    bench = Bench()
+    bench.manager.on_worker_lost(a_worker(), bench.now_ms)
+
+    commands = bench.manager.on_allocated([allocation(2), allocation(2, worker=8)], bench.now_ms)
+
+    assert [each.worker_id for each in only(commands, Release)] == [7]
+    assert [each.allocation.worker_id for each in only(commands, Launch)] == [8]
+
+
 def test_a_worker_that_is_lost_later_than_its_executors_costs_one_restart() -> None:
     """What was launched there meanwhile never had a chance."""
     bench = Bench()
@@ -174,7 +195,7 @@ def test_a_worker_that_is_lost_later_than_its_executors_costs_one_restart() -> N
     bench.silent.clear()
 
     bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
-    bench.tick(1000)
+    bench.tick(3000)
 
     assert bench.states == ["running"]
     assert bench.manager.restarts == 1
@@ -486,22 +507,25 @@ def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:
     assert bench.states == ["done", "waiting"]
 
 
-def test_slots_of_a_worker_that_is_lost_cost_no_restart() -> None:
-    """The master may give some out before it knows; it does so for a moment, and no longer."""
+def test_slots_of_a_worker_that_is_lost_are_given_back_for_a_moment() -> None:
+    """The master may give some out before it knows. If it still does later, the worker is there."""
     bench = Bench(is_begun=False)
     bench.silent = {A, B}
     bench.begin()
-    restarts = []
+    before = len(only(bench.done, Launch))
 
-    for after_ms in (0, 1000, 2500):
-        bench.tick(after_ms)  # Slots of the same worker again.
-        bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
-        restarts.append(bench.manager.restarts)
+    lost = bench.obey(bench.manager.on_worker_lost(a_worker(), bench.now_ms))
+    early = [command for _ in range(3) for command in bench.tick(500)]
     bench.silent = set()
-    bench.tick(3000)
+    late = bench.tick(1500)
 
+    assert before == 2
+    assert len(only(lost, Release)) == 2  # Of those that had not registered.
+    assert not only(early, Launch)
+    assert len(only(early, Release)) == 2 * len(only(early, RequestSlots))
+    assert len(only(late, Launch)) == 2
     assert bench.states == ["running"]
-    assert restarts == [1, 1, 2]
+    assert bench.manager.restarts == 1
 
 
 def test_a_task_takes_no_record_by_hand_at_the_end() -> None:

@@ -76,3 +76,43 @@ def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
         assert (summary.status, app.problem()) == ("succeeded", ""), (seed, summary.cause)
         assert cluster.run_until_free(within_ms=60_000) == {}, seed
         assert striker.strikes, seed
+
+
+@pytest.mark.parametrize("when", ["granted", "running"])
+def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All slots are needed, and the master, who reaches it, has no other ones to give.
+
+    Nor does the worker have to begin anew: it serves others, too.
+    """
+    tell = MasterContacts.tell
+    cuts: list[object] = []
+
+    def tell_and_cut(contacts: MasterContacts, path: ActorPath, message: object) -> bool:
+        if isinstance(message, ResourceAllocated):
+            cluster.world.later(0 if when == "granted" else 1_000, cut)
+        return tell(contacts, path, message)
+
+    def cut() -> None:
+        (app_master,) = cluster.launched(MASTER_EXECUTOR)
+        (other,) = [each for each in cluster.workers if each is not app_master.parent]
+        if not cuts:
+            cuts.append(other)
+            cluster.network.cut(app_master.nodes.node, other.nodes.node, 15_000)
+
+    monkeypatch.setattr(MasterContacts, "tell", tell_and_cut)
+    for seed in range(5):
+        cuts.clear()
+        app = SimulatedApp(2000, ["gathered"])
+        needed = app.build().build().dag.task_count + 1
+        cluster = ClusterSimulation(seed, workers=2, slots=(needed + 1) // 2)
+        running = cluster.submit(app.build, executors=2)
+
+        summary = cluster.run_to_end(running.app_id, within_ms=120_000)
+
+        assert summary is not None, seed
+        assert (summary.status, app.problem()) == ("succeeded", ""), (seed, summary.cause)
+        assert cluster.run_until_free(within_ms=60_000) == {}, seed
+        assert cuts, seed
+        assert cuts[0] in cluster.workers, seed

@@ -94,9 +94,14 @@ class _Faults:
         self._file, number = _new_file(folder)
         self._rng = random.Random(number)
         self.network = Network(seed=number)
+        self._has_begun = False
 
     def begin(self, target: str, address: str) -> None:
-        """Carry what others say to this process, badly."""
+        """Carry what others say to this process, badly; a worker may begin anew."""
+        if self._has_begun:
+            self.network.proxy(target, address=address)
+            return
+        self._has_begun = True
         self.network.__enter__()
         letters = self.network.proxy(target, address=address)
         threading.Thread(target=self._inject_often, daemon=True).start()

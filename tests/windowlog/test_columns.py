@@ -184,6 +184,24 @@ def test_columns_stay_columns() -> None:
     assert batch["event_time"].cast(pa.int64()).to_pylist() == [5000]
 
 
+def test_many_records_are_what_they_are_in_parts() -> None:
+    """They are made columns in parts; a bad one among them is blamed as any other."""
+    times = list(range(10_000))
+    columns = LogColumns("sink")
+    columns.batch_of([{"n": 0, "tags": ["a"]}], [0])
+
+    batch = columns.batch_of([{"n": n, "tags": [str(n)]} for n in times], times)
+
+    assert batch["n"].to_pylist() == times
+    assert batch["tags"].to_pylist() == [[str(n)] for n in times]
+    assert batch["event_time"].cast(pa.int64()).to_pylist() == [1000 * n for n in times]
+    records: list[Any] = [{"n": n} for n in times]
+    records[9_000] = {"n": "many"}
+    with pytest.raises(OperatorError, match="many") as raised:
+        columns.batch_of(records, times)
+    assert raised.value.event_time_ms == 9_000
+
+
 def test_a_schema_may_leave_out_what_the_log_adds() -> None:
     """It has the types of key and value."""
     schema = pa.schema({"value": pa.decimal128(9, 2), "key": pa.large_string()})
