@@ -15,7 +15,7 @@
 - `artifacts`: from what was submitted to the application; `isolation`: its modules;
   `requirements`: whether what it needs is installed.
 - `targets`: where in a program the application is; `upload`: takes it to the master; `fetch`: to
-  the machines that run it.
+  the machines that run it, which ask `masters`: whichever answers, again and again.
 - `daemon`: a master or a worker with all that its process needs; `endpoint` is what every process
   has: listener, node, actors. `permissions`: what an application may say to the cluster.
 - `threads`: a worker's executors as threads; `processes`: as processes; `child_process` is one of

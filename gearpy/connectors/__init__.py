@@ -17,6 +17,7 @@
 Behind them:
 - `file_bytes`: blocks of a file, complete or still growing.
 - `lines`: cuts lines out of large blocks and knows their place in the file.
+- `live_lines`: lines of bytes that come in pieces.
 - `stamps`: which event time a record gets; blames the record when user code raises.
 - `locations`: looks files up, here or at a URL.
 - `file_sources`: files of rows as partitions; `file_queue` says which file is next.
@@ -24,7 +25,8 @@ Behind them:
 - `line_tables`: tables out of blocks of lines.
 - `column_times`: event times out of a column.
 - `writers`: the writing half of the file sinks.
-- `folder_writer`: the writing half of the folder sinks; `folder_files` are its files and names.
+- `folder_writer`: the writing half of the folder sinks; `folder_files` are its files and names,
+  and `part_folder` shows those of one task and removes what a failure has left.
 - `column_parts`: from records or tables to the columns of a file.
 - `arrow_columns`: from records to Arrow columns.
 - `columns`: from records to the rows of a table.

@@ -164,7 +164,8 @@ class OsFolder:
 class Part(NamedTuple):
     """What the name of a file tells: who has written it, and for which epoch.
 
-    ``run`` is as in names. Of one task and run, later starts have greater incarnations.
+    ``name`` is as it was given: a path where files are in folders below. ``run`` is as in names.
+    Of one task and run, later starts have greater incarnations.
     """
 
     name: str
@@ -207,7 +208,7 @@ class PartNames:
         return f"{name}{self._ending}{_PENDING_ENDING}"
 
     def shown_parts(self, names: Iterable[str]) -> list[Part]:
-        """Return what the names tell, in their order; those of others are passed over."""
+        """Return what names or paths tell, in their order; those of others are passed over."""
         return _parts(self._shown, names)
 
     def pending_parts(self, names: Iterable[str]) -> list[Part]:
@@ -231,14 +232,14 @@ def _escaped(match: re.Match[str]) -> str:
 def _parts(pattern: re.Pattern[str], names: Iterable[str]) -> list[Part]:
     return [
         Part(
-            name=match[0],
+            name=name,
             task=int(match["task"]),
             run=match["run"],
             incarnation=int(match["incarnation"], 16),
             epoch=int(match.groupdict().get("epoch") or 0),
         )
-        for match in map(pattern.fullmatch, sorted(names))
-        if match is not None
+        for name in sorted(names)
+        if (match := pattern.fullmatch(name.rpartition("/")[2])) is not None
     ]
 
 

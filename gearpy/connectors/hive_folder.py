@@ -1,25 +1,23 @@
 """Folders of Parquet files in partitions, as Hive and Spark have them; each record once."""
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypedDict
+from typing import Any, BinaryIO, Final
 
-from gearpy.connectors.folder_files import Folder, OsFolder, Part, PartNames, run_in_names
+from gearpy.connectors.folder_files import Folder, OsFolder, Part
+from gearpy.connectors.part_folder import PREFIX, PartFolder, PreparedPart, Share, target_folder
 from gearpy.connectors.partition_files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partition_rows import PartitionRows, TableOptions, table_schema
 from gearpy.connectors.table_partitions import PartitionBy, key_names, partition_fields
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError
 from gearpy.storage.disk import sync_folder
 from gearpy.task.api import Batch, Sink, TransactionalWriter
 
-__all__ = ["HiveFile", "HiveFolder", "HiveSink", "HiveWriter", "hive_folder"]
+__all__ = ["HiveFolder", "HiveSink", "HiveWriter", "hive_folder"]
 
-_log = logging.getLogger(__name__)
 _NAME: Final = "hive_folder"
-_PREFIX: Final = "part"
 _ENDING: Final = ".parquet"
 _NAMES_MAX: Final = 5  # In a line of the log.
 
@@ -32,7 +30,7 @@ def hive_folder(
     key: str | Sequence[str] | None = None,
     compression: str = "snappy",
     partitions_max: int = PARTITIONS_MAX,
-    prefix: str = _PREFIX,
+    prefix: str = PREFIX,
     overwrite: bool = False,
 ) -> Sink:
     """Write records into a partitioned Parquet table, which Spark and others read: exactly once.
@@ -90,15 +88,6 @@ def hive_folder(
     if not options.fields:
         raise ConfigError(f"{_NAME}: partition_by is empty: name a column, or use parquet_folder")
     return HiveSink(path, options, overwrite=overwrite)
-
-
-class HiveFile(TypedDict):
-    """A pending file, and how to show it. `HiveWriter.prepare` returns some."""
-
-    pending: str
-    name: str
-    rows: int
-    size: int
 
 
 class HiveFolder:
@@ -205,7 +194,7 @@ class HiveSink(Sink):
     def description(self) -> str:
         """The function, and the files: where no other sink may write."""
         prefix = self._options.prefix
-        files = self._path if prefix == _PREFIX else self._path / f"**/{prefix}-*"
+        files = self._path if prefix == PREFIX else self._path / f"**/{prefix}-*"
         return f"{_NAME}({files})"
 
     def open(self, task_index: int, parallelism: int) -> "HiveWriter":
@@ -214,11 +203,7 @@ class HiveSink(Sink):
         Raises:
             ConfigError: the folder cannot be made there.
         """
-        path = self._path.resolve()
-        if not path.parent.is_dir():
-            raise ConfigError(f"{_NAME}: folder {path.parent} does not exist: make it first")
-        if path.exists() and not path.is_dir():
-            raise ConfigError(f"{_NAME}: {path} is a file: give a folder")
+        path = target_folder(_NAME, self._path)
         return HiveWriter(
             HiveFolder(path, depth=len(self._options.fields)),
             self._options,
@@ -250,16 +235,9 @@ class HiveWriter(TransactionalWriter):
         tasks: int = 1,
         overwrite: bool = False,
     ) -> None:
-        self._folder = folder
-        self._task = task
-        self._tasks = tasks
-        self._overwrite = overwrite
-        self._names = PartNames(options.prefix, _ENDING)
+        share = Share(task=task, tasks=tasks, prefix=options.prefix, overwrite=overwrite)
+        self._files = PartFolder(_NAME, folder, _ENDING, share, listed=_some)
         self._rows = PartitionRows(options, self._begin)
-        self._run = ""
-        self._over: frozenset[str] = frozenset()  # Runs whose files are removed.
-        self._incarnation = 0
-        self._number = 0  # Of pending files.
 
     def restore(self, state: bytes | None) -> None:
         """Keep to the schema of what was written before."""
@@ -271,7 +249,7 @@ class HiveWriter(TransactionalWriter):
 
     def recover(
         self,
-        prepared: Mapping[int, list[HiveFile] | None],
+        prepared: Mapping[int, list[PreparedPart] | None],
         *,
         epoch: int,
         run: str,
@@ -283,155 +261,40 @@ class HiveWriter(TransactionalWriter):
             ConfigError: the folder cannot be written.
             GearpyError: what was prepared is gone, or a later incarnation is at work.
         """
-        self._run, self._incarnation = run_in_names(run), incarnation
-        try:
-            # Before all else: a run that begins from now on is not an earlier one.
-            found = [*self._pending_parts(), *self._shown_parts()]
-            self._over = self._earlier_runs(found) if epoch == 0 else frozenset()
-            self._folder.make()
-            self._check_incarnation(found)
-            for number in sorted(prepared):
-                self.commit(number, prepared[number])
-            # Pending files first: one that an earlier incarnation shows meanwhile is then found.
-            self._drop_pending()
-            self._drop_shown(epoch)
-        except OSError as error:
-            raise ConfigError(
-                f"{_NAME}: cannot write {self._folder.place}: {error.strerror}"
-            ) from error
+        waiting = [prepared[number] or [] for number in sorted(prepared)]
+        self._files.recover(waiting, epoch=epoch, run=run, incarnation=incarnation)
 
     def write_batch(self, batch: Batch) -> None:
         """Take the records."""
         self._rows.write(batch)
 
-    def prepare(self, epoch: int) -> list[HiveFile] | None:
+    def prepare(self, epoch: int) -> list[PreparedPart] | None:
         """Wait until the files and their names are on disk."""
-        files: list[HiveFile] = []
-        name = self._names.shown(
-            task=self._task, epoch=epoch, run=self._run, incarnation=self._incarnation
-        )
-        for each in self._rows.finish():
-            with each.file:
-                self._folder.sync(each.file)
-                size = each.file.tell()
-            shown = f"{each.folder}/{name}"
-            files.append({"pending": each.name, "name": shown, "rows": each.rows, "size": size})
+        files = [
+            self._files.finish(each.name, each.file, epoch=epoch, rows=each.rows, below=each.folder)
+            for each in self._rows.finish()
+        ]
         if not files:
             return None
-        self._folder.sync_pending()
+        self._files.sync_pending()
         return files
 
-    def commit(self, epoch: int, prepared: list[HiveFile] | None) -> None:
+    def commit(self, epoch: int, prepared: list[PreparedPart] | None) -> None:
         """Show the files.
 
         Raises:
             GearpyError: one is gone, or is not what was prepared.
         """
-        for each in prepared or ():
-            self._show(each)
-        if prepared:
-            self._folder.sync_shown()
+        self._files.show(prepared or [])
 
     def close(self, *, completed: bool) -> None:
         """Remove what is not prepared; what is prepared a successor may need."""
         for name in self._rows.drop():
-            with suppress(OSError):
-                self._folder.drop_pending(name)
-
-    # -- one file --------------------------------------------------------------------------
+            self._files.drop(name)
 
     def _begin(self, _: str) -> BegunFile:
-        assert self._run, "recover() comes first"
-        self._number += 1
-        name = self._names.pending(
-            task=self._task,
-            run=self._run,
-            incarnation=self._incarnation,
-            number=self._number,
-        )
-        return BegunFile(name, self._folder.create(name))
+        return BegunFile(*self._files.begin())
 
-    def _show(self, file: HiveFile) -> None:
-        pending, name = file["pending"], file["name"]
-        size = self._folder.pending_size(pending)
-        if size not in {None, file["size"]}:
-            raise GearpyError(
-                f"{_NAME}: {pending} in {self._folder.place} has {size} bytes, {file['size']} were "
-                "written: it was changed or is damaged"
-            )
-        if self._folder.show(pending, name=name) or self._folder.has_shown(name):
-            return
-        missing = f"{_NAME}: {self._folder.place} has neither {name} nor {pending}"
-        if any(part.run != self._run for part in self._parts([name])):
-            # It goes on from a checkpoint of another run, which may have had another folder.
-            _log.warning("%s, which an earlier run has written", missing)
-            return
-        raise GearpyError(
-            f"{missing}, which was written before: it was removed, or this is not the same folder "
-            "on all machines, or this task was given up and another has its place"
-        )
 
-    # -- what others have left -------------------------------------------------------------
-
-    def _check_incarnation(self, found: Sequence[Part]) -> None:
-        later = [
-            each.name
-            for each in found
-            if self._is_mine(each) and each.incarnation >= self._incarnation
-        ]
-        if later:
-            raise GearpyError(
-                f"{_NAME}: {self._folder.place} has {later[-1]} of a later start of task "
-                f"{self._task}: this one was given up"
-            )
-
-    def _earlier_runs(self, found: Sequence[Part]) -> frozenset[str]:
-        return frozenset(part.run for part in found if self._overwrite) - {self._run}
-
-    def _drop_pending(self) -> None:
-        for part in self._pending_parts():
-            if self._is_left_by_me(part) or self._is_over(part):
-                self._folder.drop_pending(part.name)
-        self._folder.sync_pending()
-
-    def _drop_shown(self, epoch: int) -> None:
-        shown = self._shown_parts()
-        undone = [part for part in shown if self._is_left_by_me(part) and part.epoch > epoch]
-        if undone:
-            _log.warning(
-                "%s: back to epoch %d, so %d files are removed from %s, whose records come again, "
-                "such as %s",
-                _NAME,
-                epoch,
-                len(undone),
-                self._folder.place,
-                ", ".join(part.name for part in undone[:_NAMES_MAX]),
-            )
-        for part in (*undone, *(part for part in shown if self._is_over(part))):
-            self._folder.drop_shown(part.name)
-        self._folder.sync_shown()
-
-    def _is_mine(self, part: Part) -> bool:
-        return part.task == self._task and part.run == self._run
-
-    def _is_left_by_me(self, part: Part) -> bool:
-        """Tell whether an earlier start of this task has made it."""
-        return self._is_mine(part) and part.incarnation < self._incarnation
-
-    def _is_over(self, part: Part) -> bool:
-        """Tell whether it is of an earlier run, and for this task to remove."""
-        return part.run in self._over and part.task % self._tasks == self._task
-
-    def _pending_parts(self) -> list[Part]:
-        return self._names.pending_parts(self._folder.pending())
-
-    def _shown_parts(self) -> list[Part]:
-        return self._parts(self._folder.shown())
-
-    def _parts(self, paths: Sequence[str]) -> list[Part]:
-        """Return what the names of files tell, each with its path for a name."""
-        return [
-            part._replace(name=path)
-            for path in sorted(paths)
-            for part in self._names.shown_parts([path.rpartition("/")[2]])
-        ]
+def _some(parts: Sequence[Part]) -> str:
+    return ", such as " + ", ".join(part.name for part in parts[:_NAMES_MAX])

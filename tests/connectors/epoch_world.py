@@ -1,17 +1,16 @@
 """A task that writes, its coordinator and its zombies: things happen at random, rows stay exact."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from gearpy.errors import GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.api import TransactionalWriter
 
-#: A crash or a zombie comes in between steps, mostly not.
-SELDOM = 40
 FORBIDDEN = 10**6
 
 
@@ -19,22 +18,49 @@ class Crashed(Exception):
     """The process was killed between two steps."""
 
 
-class Place(Protocol):
-    """Where rows are written."""
+class Medium(Protocol):
+    """What keeps files, and can lose power."""
 
     on_step: Callable[[str], None]
-
-    def writer(self) -> TransactionalWriter:
-        """Return a writer of a new process."""
-        ...
 
     def crash(self, rng: Random) -> None:
         """Lose power, then have it back."""
         ...
 
+
+class Place(ABC):
+    """Where a task writes."""
+
+    def __init__(self, medium: Medium) -> None:
+        self._medium = medium
+
+    @property
+    def on_step(self) -> Callable[[str], None]:
+        """Called before each step; may raise."""
+        return self._medium.on_step
+
+    @on_step.setter
+    def on_step(self, value: Callable[[str], None]) -> None:
+        self._medium.on_step = value
+
+    @abstractmethod
+    def writer(self) -> TransactionalWriter:
+        """Return a writer of a new process."""
+
+    def crash(self, rng: Random) -> None:
+        """Lose power, then have it back."""
+        self._medium.crash(rng)
+
+
+class RowPlace(Place):
+    """Where rows are written."""
+
+    @abstractmethod
     def numbers(self) -> list[int]:
         """Return what readers see."""
-        ...
+
+
+PlaceT = TypeVar("PlaceT", bound=Place)
 
 
 class Manifest(NamedTuple):
@@ -49,8 +75,11 @@ class Manifest(NamedTuple):
 class Attempt:
     """A writer that goes on from a manifest, and what it has written since."""
 
-    def __init__(self, writer: TransactionalWriter, start: Manifest, incarnation: int) -> None:
+    def __init__(
+        self, writer: TransactionalWriter, start: Manifest, run: str, incarnation: int
+    ) -> None:
         self.writer = writer
+        self.run = run
         self.incarnation = incarnation
         self.start = start
         self.epoch = start.epoch
@@ -59,38 +88,61 @@ class Attempt:
         self.told: dict[int, Any] = {}  # Epochs that it may show.
 
 
-class EpochWorld:
-    """One task; see the module.
+class TaskWorld(ABC, Generic[PlaceT]):
+    """One task; see the module. What it writes, and what readers may see of it, say subclasses.
+
+    They call `start` when they are made.
 
     Args:
         place: where it writes.
         rng: decides what happens.
     """
 
-    def __init__(self, place: Place, rng: Random) -> None:
+    #: A crash or a zombie comes within so many steps; mostly, there are not so many.
+    seldom = 40
+    #: How often the newest manifest is damaged.
+    damaged = 0.5
+    #: What may happen to who was given up. A ValueError: its file is closed.
+    harmless: tuple[type[Exception], ...] = (GearpyError, ValueError)
+
+    def __init__(self, place: PlaceT, rng: Random) -> None:
         self.rng = rng
         self.place = place
         self.complete = [Manifest(0, [], {}, None)]
         self.ended: Manifest | None = None
-        self.shown: list[int] = []  # At least this is shown.
         self.zombies: list[Attempt] = []
-        self.incarnation = 0
-        self.next_record = 0
-        self._start()
+        self.starts = 0
+        self.run, self.incarnation = "r", 0
+
+    # -- what is written -----------------------------------------------------------------------
+
+    @abstractmethod
+    def write(self) -> None:
+        """Records come."""
+
+    @abstractmethod
+    def forbidden(self) -> Batch:
+        """Return what nobody may ever see."""
+
+    @abstractmethod
+    def note_shown(self, manifest: Manifest) -> None:
+        """All that the manifest has brought is shown by now."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """All that was shown is there, and no more than what is complete."""
+
+    # -- what happens --------------------------------------------------------------------------
 
     def step(self) -> None:
         """Let something happen."""
         acts = [self.write, self.end_epoch, self.complete_epoch, self.commit, self.zombie]
-        self.rng.choice([*acts, *acts, self.restart])()
+        self.rng.choice([*acts, *acts, *self.rare()])()
         self.check()
 
-    def write(self) -> None:
-        """Records come; replayed ones are others than before, as several inputs race."""
-        count = self.rng.randint(1, 3)
-        records = list(range(self.next_record, self.next_record + count))
-        self.next_record += count
-        self.live.writer.write_batch(a_batch(records))
-        self.live.records += records
+    def rare(self) -> list[Callable[[], None]]:
+        """Return what happens half as often as the rest."""
+        return [self.restart]
 
     def end_epoch(self) -> None:
         """The writer prepares; whether the epoch is ever complete is not for it to know."""
@@ -119,27 +171,41 @@ class EpochWorld:
             for epoch, prepared in sorted(live.told.items()):
                 live.writer.commit(epoch, prepared)
                 live.prepared.pop(epoch, None)
-            self.shown = newest.records
+            self.note_shown(newest)
 
         self._survive(commit)
 
     def restart(self) -> None:
         """Go on from the newest complete epoch, or, if that is damaged, from the one before."""
         self._end()
-        if self.rng.random() < 0.5 and len(self.complete) > 1:
-            self.complete.pop()
-        incarnation, self.place.on_step = self.incarnation + 1, self._disturbance()
+        self.go_back()
+        mine, self.place.on_step = self.starts + 1, self._disturbance()
         with suppress(Crashed):
             try:
-                self._start()
+                self.start()
             except GearpyError:
-                if self.incarnation == incarnation:  # Nobody has its place, so it must not fail.
+                if self.starts == mine:  # Nobody has its place, so it must not fail.
                     raise
-            incarnation = 0  # It has come to an end.
+            mine = 0  # It has come to an end.
         self.place.on_step = lambda _: None
-        if self.incarnation == incarnation:
+        if self.starts == mine:
             self._end()
-            self._start()
+            self.start()
+
+    def go_back(self) -> None:
+        """Lose the newest manifest, or not."""
+        if self.rng.random() < self.damaged and len(self.complete) > 1:
+            self.complete.pop()
+
+    def start(self) -> None:
+        """Start the task."""
+        self.starts += 1
+        self.incarnation += 1
+        newest = self.complete[-1]
+        self.live = mine = Attempt(self.place.writer(), newest, self.run, self.incarnation)
+        self._recover(mine)
+        if self.live is mine:  # It was not given up meanwhile.
+            self.note_shown(newest)
 
     def zombie(self) -> None:
         """Who was given up goes on, with what it was told before; it may fail, no more."""
@@ -154,16 +220,11 @@ class EpochWorld:
         ]
         self._quietly(self.rng.choice(acts))
 
-    def check(self) -> None:
-        """All that was shown, each once, and no more than what is complete."""
-        seen = Counter(self.place.numbers())
-
-        assert seen <= Counter(self.complete[-1].records)
-        assert seen >= Counter(self.shown)
+    # -- how -----------------------------------------------------------------------------------
 
     def _disturbance(self) -> Callable[[str], None]:
         """Return what is called before each step of a start."""
-        crash_at, zombie_at, frozen_at = (self.rng.randint(1, SELDOM) for _ in range(3))
+        crash_at, zombie_at, frozen_at = (self.rng.randint(1, self.seldom) for _ in range(3))
         steps = iter(range(1, 10_000))
 
         def on_step(_: str) -> None:
@@ -179,25 +240,25 @@ class EpochWorld:
 
         return on_step
 
-    def _start(self) -> None:
-        self.incarnation += 1
-        newest = self.complete[-1]
-        self.live = mine = Attempt(self.place.writer(), newest, self.incarnation)
-        self._recover(mine)
-        if self.live is not mine:
-            return  # It was given up meanwhile.
-        self.shown = newest.records
-        assert Counter(self.place.numbers()) == Counter(newest.records)
+    def _crash(self) -> Callable[[str], None]:
+        """Return what is called before each step of anything else."""
+        crash_at, steps = self.rng.randint(1, self.seldom), iter(range(1, 10_000))
+
+        def on_step(_: str) -> None:
+            if next(steps) == crash_at:
+                raise Crashed
+
+        return on_step
 
     def _succeed(self) -> None:
-        self._start()
+        self.start()
         for act in (self.write, self.end_epoch, self.complete_epoch, self.commit):
             act()
 
     def _recover(self, attempt: Attempt) -> None:
-        start, incarnation = attempt.start, attempt.incarnation
+        start, run, incarnation = attempt.start, attempt.run, attempt.incarnation
         attempt.writer.restore(start.state)
-        attempt.writer.recover(start.prepared, epoch=start.epoch, run="r", incarnation=incarnation)
+        attempt.writer.recover(start.prepared, epoch=start.epoch, run=run, incarnation=incarnation)
 
     def _end(self) -> None:
         self.ended = None
@@ -208,23 +269,17 @@ class EpochWorld:
             self.zombies.append(self.live)
 
     def _survive(self, action: Callable[[], None]) -> None:
-        crash_at, steps = self.rng.randint(1, SELDOM), iter(range(1, 10_000))
-
-        def on_step(_: str) -> None:
-            if next(steps) == crash_at:
-                raise Crashed
-
-        self.place.on_step = on_step
+        self.place.on_step = self._crash()
         try:
             action()
         except Crashed:
             self.place.on_step = lambda _: None
             self._end()
-            self._start()
+            self.start()
         self.place.on_step = lambda _: None
 
     def _quietly(self, action: Callable[[], Any]) -> None:
-        with suppress(GearpyError, ValueError, OSError):  # Nobody listens; a file may be closed.
+        with suppress(*self.harmless):  # Nobody listens.
             self._alone(action)
 
     def _alone(self, action: Callable[[], Any]) -> None:
@@ -236,13 +291,59 @@ class EpochWorld:
             self.place.on_step = on_step
 
     def _write_on(self, zombie: Attempt) -> None:
-        zombie.writer.write_batch(a_batch([FORBIDDEN]))
+        zombie.writer.write_batch(self.forbidden())
         zombie.epoch += 1
         zombie.writer.prepare(zombie.epoch)
 
     def _show_what_it_was_told(self, zombie: Attempt) -> None:
         for epoch, prepared in sorted(zombie.told.items()):
             zombie.writer.commit(epoch, prepared)
+
+
+class EpochWorld(TaskWorld[RowPlace]):
+    """Writes rows, of which each has a number.
+
+    Args:
+        place: where.
+        rng: decides what happens.
+        in_order: whether readers see rows in the order in which they came.
+    """
+
+    def __init__(self, place: RowPlace, rng: Random, *, in_order: bool = False) -> None:
+        super().__init__(place, rng)
+        self.in_order = in_order
+        self.shown: list[int] = []  # At least this is shown.
+        self.next_record = 0
+        self.start()
+
+    def write(self) -> None:
+        """Records come; replayed ones are others than before, as several inputs race."""
+        count = self.rng.randint(1, 3)
+        records = list(range(self.next_record, self.next_record + count))
+        self.next_record += count
+        self.live.writer.write_batch(a_batch(records))
+        self.live.records += records
+
+    def forbidden(self) -> Batch:
+        """Return a row that has no place among the others."""
+        return a_batch([FORBIDDEN])
+
+    def note_shown(self, manifest: Manifest) -> None:
+        """Readers see what it has brought, and no more."""
+        self.shown = manifest.records
+        seen = self.place.numbers()
+
+        assert Counter(seen) == Counter(manifest.records)
+        assert not self.in_order or seen == manifest.records
+
+    def check(self) -> None:
+        """All that was shown, each once, and no more than what is complete."""
+        seen, newest = self.place.numbers(), self.complete[-1].records
+
+        assert Counter(self.shown) <= Counter(seen) <= Counter(newest)
+        if self.in_order:
+            assert seen == newest[: len(seen)]
+            assert seen[: len(self.shown)] == self.shown
 
 
 def a_batch(numbers: list[int]) -> Batch:

@@ -1,36 +1,11 @@
 """A folder in memory that can lose power, for writers of folders."""
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import BinaryIO, NamedTuple
 
-
-class MemoryFile(io.BytesIO):
-    """A file whose content stays when it is closed."""
-
-    def __init__(self, content: "Content") -> None:
-        super().__init__()
-        self.content = content
-
-    def flush(self) -> None:
-        """Hand the buffer to the operating system."""
-        self.content.data = self.getvalue()
-
-    def close(self) -> None:
-        """Flush, too."""
-        if not self.closed:
-            self.flush()
-        super().close()
-
-
-@dataclass
-class Content:
-    """What a process sees of a file, and what a power cut leaves of it."""
-
-    data: bytes = b""
-    durable: bytes = b""
+from tests.storage.file_build import Content, MemoryFile
 
 
 @dataclass

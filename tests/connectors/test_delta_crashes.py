@@ -1,6 +1,5 @@
 """Whatever fails, and whoever goes on that was given up: a Delta table has each row once."""
 
-from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
@@ -8,27 +7,19 @@ import pytest
 
 from gearpy.connectors.delta_writer import DeltaOptions, DeltaWriter
 from tests.connectors.delta_build import MemoryFiles, MemoryLog, MemoryTable
-from tests.connectors.epoch_world import EpochWorld
+from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.table_build import table_options
 
 STEPS = 80
 
 
-class DeltaPlace:
+class DeltaPlace(RowPlace):
     """A Delta table that can lose power, and whom others write to."""
 
     def __init__(self, rng: Random) -> None:
         self.table = MemoryTable()
+        super().__init__(self.table)
         self.rng = rng
-
-    @property
-    def on_step(self) -> Callable[[str], None]:
-        """Called before each step."""
-        return self.table.on_step
-
-    @on_step.setter
-    def on_step(self, value: Callable[[str], None]) -> None:
-        self.table.on_step = value
 
     def writer(self) -> DeltaWriter:
         """Return a writer of a new process."""
@@ -42,20 +33,22 @@ class DeltaPlace:
             pause=lambda _: None,
         )
 
-    def crash(self, rng: Random) -> None:
-        """Lose power."""
-        self.table.crash(rng)
-
     def numbers(self) -> list[int]:
         """Return what readers see."""
         return [row["n"] for row in self.table.rows()]
+
+
+class DeltaWorld(EpochWorld):
+    """A file has its name from the beginning, so who was given up may find it taken."""
+
+    harmless = (*EpochWorld.harmless, FileExistsError)
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_readers_see_each_row_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)
-    world = EpochWorld(DeltaPlace(rng), rng)
+    world = DeltaWorld(DeltaPlace(rng), rng)
 
     for _ in range(STEPS):
         world.step()

@@ -180,6 +180,15 @@ def test_files_of_a_task_sort_by_epoch() -> None:
     assert sorted(names) == names
 
 
+def test_a_file_in_a_folder_below_keeps_its_path() -> None:
+    """Its name tells whose it is, its path where it is."""
+    name = NAMES.shown(task=3, epoch=7, run="r", incarnation=9)
+
+    found = NAMES.shown_parts([f"p=2/{name}", f"{name}/notes.txt", f"p=1/q=5/{name}"])
+
+    assert found == [Part(f"p={path}/{name}", 3, "r", 9, 7) for path in ("1/q=5", "2")]
+
+
 @pytest.mark.parametrize(
     "name",
     [

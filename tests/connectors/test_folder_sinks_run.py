@@ -15,6 +15,7 @@ import gearpy as gp
 from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
+from tests.connectors.failing import Failing
 
 #: Makes a sink, and reads what is in its folder.
 Kind = tuple[Callable[..., gp.Sink], Callable[[Path], list[Any]]]
@@ -83,20 +84,6 @@ def test_a_second_run_adds_or_replaces(tmp_path: Path, kind: Kind) -> None:
         counts.append(len(rows(out)))
 
     assert counts == [10, 20, 10]
-
-
-class Failing:
-    """Raises at some numbers, when they come for the first time."""
-
-    def __init__(self, *numbers: int) -> None:
-        self.left = set(numbers)
-
-    def __call__(self, number: int) -> int:
-        """Return the number."""
-        if number in self.left:
-            self.left.remove(number)
-            raise OSError("out of luck")
-        return number
 
 
 def test_failures_neither_lose_nor_repeat(tmp_path: Path, kind: Kind) -> None:

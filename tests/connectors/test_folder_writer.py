@@ -8,7 +8,8 @@ import pytest
 
 from gearpy.connectors.folder_files import OsFolder
 from gearpy.connectors.folder_sinks import JsonLinesFormat, jsonl_folder
-from gearpy.connectors.folder_writer import FolderWriter, PreparedPart, Share
+from gearpy.connectors.folder_writer import FolderWriter
+from gearpy.connectors.part_folder import PreparedPart, Share
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from tests.connectors.folder_build import MemoryFolder

@@ -1,6 +1,5 @@
 """Whatever fails, and whoever goes on that was given up: a partitioned folder has each row once."""
 
-from collections.abc import Callable
 from io import BytesIO
 from random import Random
 
@@ -9,38 +8,26 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.hive_folder import HiveWriter
-from tests.connectors.epoch_world import EpochWorld
+from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.folder_build import MemoryFolder
 from tests.connectors.table_build import table_options
 
 STEPS = 80
 
 
-class HivePlace:
+class HivePlace(RowPlace):
     """A partitioned folder that can lose power."""
 
     def __init__(self, rng: Random) -> None:
         self.folder = MemoryFolder()
+        super().__init__(self.folder)
         self.rng = rng
-
-    @property
-    def on_step(self) -> Callable[[str], None]:
-        """Called before each step."""
-        return self.folder.on_step
-
-    @on_step.setter
-    def on_step(self, value: Callable[[str], None]) -> None:
-        self.folder.on_step = value
 
     def writer(self) -> HiveWriter:
         """Return a writer of a new process."""
         overwrite = self.rng.random() < 0.5
         options = table_options("hive_folder", partition_by="p")
         return HiveWriter(self.folder, options, task=0, overwrite=overwrite)
-
-    def crash(self, rng: Random) -> None:
-        """Lose power."""
-        self.folder.crash(rng)
 
     def numbers(self) -> list[int]:
         """Return what readers see."""

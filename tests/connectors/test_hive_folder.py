@@ -11,7 +11,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
-from gearpy.connectors.hive_folder import HiveFile, HiveWriter, hive_folder
+from gearpy.connectors.hive_folder import HiveWriter, hive_folder
+from gearpy.connectors.part_folder import PreparedPart
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.window_result import WindowResult
@@ -26,7 +27,7 @@ def opened(
     epoch: int = 0,
     incarnation: int = 1,
     run: str = "r",
-    prepared: dict[int, list[HiveFile] | None] | None = None,
+    prepared: dict[int, list[PreparedPart] | None] | None = None,
     **given: Any,
 ) -> HiveWriter:
     """Return a writer as a task has it."""
@@ -36,7 +37,7 @@ def opened(
     return writer
 
 
-def write(writer: HiveWriter, epoch: int, *numbers: int) -> list[HiveFile] | None:
+def write(writer: HiveWriter, epoch: int, *numbers: int) -> list[PreparedPart] | None:
     """Write an epoch, do not show it."""
     writer.write_batch(a_batch(list(numbers)))
     return writer.prepare(epoch)

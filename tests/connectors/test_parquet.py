@@ -9,8 +9,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors import column_parts
-from gearpy.connectors.folder_writer import FolderWriter, PreparedPart
+from gearpy.connectors.folder_writer import FolderWriter
 from gearpy.connectors.parquet import ParquetFormat, parquet_folder
+from gearpy.connectors.part_folder import PreparedPart
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.task.api import Sink

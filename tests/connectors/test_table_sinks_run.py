@@ -16,7 +16,7 @@ from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.connectors.delta_table import delta_table
 from gearpy.connectors.hive_folder import hive_folder
-from tests.connectors.test_folder_sinks_run import Failing
+from tests.connectors.failing import Failing
 
 RECORDS = 3000
 

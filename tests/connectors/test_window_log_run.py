@@ -14,20 +14,7 @@ from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.verify import verify
-
-
-class Failing:
-    """Raises at some numbers, when they come for the first time."""
-
-    def __init__(self, *numbers: int) -> None:
-        self.left = set(numbers)
-
-    def __call__(self, number: int) -> int:
-        """Return the number."""
-        if number in self.left:
-            self.left.remove(number)
-            raise OSError("out of luck")
-        return number
+from tests.connectors.failing import Failing
 
 
 def windows_of(app: gp.StreamApp, path: Any, **options: Any) -> None:

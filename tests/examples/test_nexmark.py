@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+from tests.examples.program_modules import modules_of
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "examples" / "nexmark"
@@ -43,13 +43,8 @@ OUT_OF_ORDER: Final = {
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, Any]]:
     """Import the modules of the program as Python does when it is run."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: import_module(name) for name in MODULES}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in MODULES:
-            sys.modules.pop(name, None)
+    with modules_of(FOLDER, MODULES) as modules:
+        yield modules
 
 
 # -- the right answers -----------------------------------------------------------------------------

@@ -7,9 +7,7 @@ starts a JVM of its own. What they run is.
 import json
 import re
 import shutil
-import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 from typing import Any, Final
@@ -19,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import gearpy as gp
+from tests.examples.program_modules import modules_of
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "examples" / "spark_pipeline"
@@ -30,13 +29,8 @@ EVENTS: Final = 1500
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, Any]]:
     """Import the modules of the program as Python does when it is run."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield {name: import_module(name) for name in MODULES}
-    finally:
-        sys.path.remove(str(FOLDER))
-        for name in MODULES:
-            sys.modules.pop(name, None)
+    with modules_of(FOLDER, MODULES) as modules:
+        yield modules
 
 
 @pytest.fixture(scope="module")

@@ -2,38 +2,11 @@
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import BinaryIO, NamedTuple
 
 from gearpy.windowlog.store import Found
-
-
-class MemoryFile(io.BytesIO):
-    """A file whose content stays when it is closed."""
-
-    def __init__(self, content: "Content") -> None:
-        super().__init__()
-        self.content = content
-
-    def flush(self) -> None:
-        """Hand the buffer to the operating system."""
-        self.content.data = self.getvalue()
-
-    def close(self) -> None:
-        """Flush, too."""
-        if not self.closed:
-            self.flush()
-        super().close()
-
-
-@dataclass
-class Content:
-    """What a process sees of a file, and what a power cut leaves of it."""
-
-    data: bytes = b""
-    durable: bytes = b""
-    changed_ms: int = 0
+from tests.storage.file_build import Content, MemoryFile
 
 
 class Change(NamedTuple):
@@ -43,7 +16,6 @@ class Change(NamedTuple):
     apply: Callable[[dict[str, Content]], object]
 
 
-@dataclass
 class MemoryStore:
     """`Store` in memory.
 
@@ -53,12 +25,14 @@ class MemoryStore:
     ``on_step`` is called with the name of each step before it is done, and may raise instead.
     """
 
-    on_step: Callable[[str], None] = lambda _: None
-    files: dict[str, Content] = field(default_factory=dict)
-    now_ms: int = 1
-    place: str = "memory"
-    durable: dict[str, Content] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    place = "memory"
+
+    def __init__(self, *, now_ms: int = 1) -> None:
+        self.on_step: Callable[[str], None] = lambda _: None
+        self.now_ms = now_ms
+        self.files: dict[str, Content] = {}
+        self.durable: dict[str, Content] = {}
+        self.changes: list[Change] = []  # Since then.
 
     def crash(self, rng: Random) -> None:
         """Lose power, then have it back: of what was not synced a random part is there."""
