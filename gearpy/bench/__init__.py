@@ -20,5 +20,6 @@
 - `spark_crash`: windows on their way to Spark's tables, while executors and JVMs are killed;
   `spark_plan`: who is killed when, and the report; `spark_program`, `spark_reader`: the program,
   and a job of Spark; `spark_signs`: what files tell.
+- `crash_watch`: what `exactly_once` and `spark_crash` share: waiting, notes, a report.
 - `measure`: percentiles, memory.
 """

@@ -11,18 +11,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from os import scandir
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from gearpy.bench import numbered, stream_language
+from gearpy.bench.crash_watch import LOOK_S, CrashReport, CrashWatch
 from gearpy.bench.faults import ANY_KIND, FaultKind, Faults, chosen
 from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS, Verdict
 from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.errors import GearpyError
-from gearpy.ids import AppId
 
 __all__ = [
     "EPOCHS_OFTEN",
@@ -30,7 +30,6 @@ __all__ = [
     "ExactlyOnceReport",
     "Phase",
     "Signs",
-    "Struck",
     "Workload",
     "run_exactly_once",
 ]
@@ -72,9 +71,6 @@ _AWAY_S: Final = (0.1, 1.0)
 _HEALTHY_S: Final = 60.0
 _AFTER_S: Final = 5.0
 _PHASE_S: Final = 3.0
-_POLL_S: Final = 0.001
-_LOOK_S: Final = 0.05
-_ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
 _EPOCH: Final = re.compile(r"epoch(\d+)-")
 
 
@@ -112,33 +108,16 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Struck:
-    """A fault: when, what, in which phase, and how long until an epoch was shown again."""
-
-    at_s: float
-    kind: FaultKind
-    phase: Phase
-    recovered_s: float | None = None
-
-
 @dataclass(slots=True)
-class ExactlyOnceReport:
+class ExactlyOnceReport(CrashReport[FaultKind, Phase]):
     """What was done, and what came out."""
 
-    struck: list[Struck] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    status: str = ""
-    seconds: float = 0.0
-    end: int = 0
-    epochs: int = 0
-    restarts: int = 0
     verdict: Verdict = field(default_factory=Verdict)
 
     @property
     def is_good(self) -> bool:
         """Whether the application has ended well with the exact answer."""
-        return self.status == "succeeded" and self.verdict.is_exact and not self.problems
+        return self.has_ended_well and self.verdict.is_exact
 
     def in_phase(self, phase: Phase) -> int:
         """Return how many faults came then."""
@@ -146,11 +125,7 @@ class ExactlyOnceReport:
 
     def lines(self) -> Iterator[str]:
         """Yield the report for people: a table of faults, and what was found."""
-        counts = Counter((each.kind, each.phase) for each in self.struck)
-        yield f"{'fault':20}" + "".join(f"{phase:>10}" for phase in _PHASES) + f"{'all':>6}"
-        for kind in ANY_KIND:
-            row = [counts[kind, phase] for phase in _PHASES]
-            yield f"{kind:20}" + "".join(f"{n:10}" for n in row) + f"{sum(row):6}"
+        yield from self.table("fault", [*ANY_KIND], _PHASES, title_chars=20, cell_chars=10)
         row = [self.in_phase(phase) for phase in _PHASES]
         yield f"{'all':20}" + "".join(f"{n:10}" for n in row) + f"{sum(row):6}"
         took = sorted(each.recovered_s for each in self.struck if each.recovered_s is not None)
@@ -251,11 +226,23 @@ def run_exactly_once(
     with cluster:
         app_id = cluster.submit(workload.program, str(results), str(rate), executors=_EXECUTORS)
         rng = random.Random(seed)
-        run = _Run(cluster, app_id, results, workload=workload, rng=rng, report=report, say=say)
+        signs = Signs(cluster.folder / "checkpoints", results, workload.newest_number)
+        watch = CrashWatch(
+            cluster,
+            app_id,
+            results,
+            signs=signs,
+            faults=Faults(cluster, rng, frozen_s=_FROZEN_S, away_s=_AWAY_S),
+            report=report,
+            say=say,
+            healthy_s=_HEALTHY_S,
+            began_s=time.monotonic(),
+        )
+        run = _Run(watch, signs, parallelism=workload.parallelism, rng=rng)
         try:
             run.strike_all(faults)
         finally:
-            run.faults.mend_all()
+            watch.faults.mend_all()
         run.end_stream(rate)
     report.verdict = workload.check(results, report.end)
     return report
@@ -266,105 +253,70 @@ class _Run:
 
     def __init__(
         self,
-        cluster: ProcessCluster,
-        app_id: AppId,
-        results: Path,
+        watch: CrashWatch[FaultKind, Phase],
+        signs: Signs,
         *,
-        workload: Workload,
+        parallelism: int,
         rng: random.Random,
-        report: ExactlyOnceReport,
-        say: Callable[[str], None],
     ) -> None:
-        self.faults = Faults(cluster, rng, frozen_s=_FROZEN_S, away_s=_AWAY_S)
-        self._cluster = cluster
-        self._app_id = app_id
-        self._results = results
-        self._workload = workload
-        self._signs = Signs(cluster.folder / "checkpoints", results, workload.newest_number)
+        self._watch = watch
+        self._signs = signs
+        self._parallelism = parallelism
         self._rng = rng
-        self._report = report
-        self._say = say
-        self._began_s = self._struck_s = time.monotonic()
+        self._report = watch.report
 
     def strike_all(self, faults: int) -> None:
         """Strike so often; stop when there is no recovery."""
-        healthy = self._wait_healthy()
+        healthy = self._watch.wait_healthy()
         phases: list[Phase] = ["running"]  # The first one interrupts no recovery.
         while len(self._report.struck) < faults and healthy:
             phases = phases or self._rng.sample(_PHASES * 5, 20)
             phase = phases.pop()
             if phase == "recovery":
-                self.faults.pause(self._rng.uniform(0.02, 0.3))
+                self._watch.pause(self._rng.uniform(0.02, 0.3))
             else:
-                healthy = self._wait_healthy()
+                healthy = self._watch.wait_healthy()
                 self._note_recovery()
             if healthy:
                 self._strike(phase)
-        self._wait_healthy()
+        self._watch.wait_healthy()
         self._note_recovery()
 
     def _strike(self, phase: Phase) -> None:
         """Strike in a phase, or a little later; note in which one it was."""
         kind = chosen(_IN_EPOCH if phase in {"snapshot", "commit"} else ANY_KIND, self._rng)
         if phase == "running":
-            self.faults.pause(self._rng.uniform(0, 0.3))
+            self._watch.pause(self._rng.uniform(0, 0.3))
         elif phase != "recovery":
             phase = self._strike_in_epoch(kind, phase)
-            self._note(kind, phase)
+            self._watch.note(kind, phase)
             return
-        if self.faults.strike(kind):
-            self._note(kind, phase)
-
-    def _note(self, kind: FaultKind, phase: Phase) -> None:
-        self._struck_s = time.monotonic()
-        at_s = self._struck_s - self._began_s
-        self._report.struck.append(Struck(at_s, kind, phase))
-        self._say(f"{len(self._report.struck):4} {at_s:7.2f} s: {kind} ({phase})")
+        if self._watch.faults.strike(kind):
+            self._watch.note(kind, phase)
 
     def _strike_in_epoch(self, kind: FaultKind, phase: Phase) -> Phase:
         """Strike when an epoch is at a phase; return at which it is right after that."""
         signs, before = self._signs, self._signs.stored()
-        self._poll(lambda: signs.stored() > before)
+        self._watch.poll(lambda: signs.stored() > before, _PHASE_S)
         epoch, log = signs.stored(), signs.log_files()
         if phase == "commit":
-            self._poll(lambda: signs.log_files() != log)
-        self.faults.strike(kind)
+            self._watch.poll(lambda: signs.log_files() != log, _PHASE_S)
+        self._watch.faults.strike(kind)
         if signs.log_files() == log:
             return "snapshot"
-        return "commit" if signs.shown()[epoch] < self._workload.parallelism else "running"
-
-    def _poll(self, holds: Callable[[], bool]) -> None:
-        until_s = time.monotonic() + _PHASE_S
-        while not holds() and time.monotonic() < until_s:
-            time.sleep(_POLL_S)
-
-    def _wait_healthy(self) -> bool:
-        """Wait until an epoch is shown that has not been stored yet; False if none ever is."""
-        signs = self._signs
-        before = max(signs.stored(), signs.newest_shown())
-        until_s = time.monotonic() + _HEALTHY_S
-        while signs.newest_shown() <= before:
-            if time.monotonic() > until_s:
-                self._report.problems.append(f"no epoch after {before} for {_HEALTHY_S} s")
-                return False
-            self.faults.pause(_LOOK_S)
-        return True
+        return "commit" if signs.shown()[epoch] < self._parallelism else "running"
 
     def _note_recovery(self) -> None:
         if self._report.struck and self._report.struck[-1].recovered_s is None:
-            took_s = time.monotonic() - self._struck_s
-            self._report.struck[-1] = replace(self._report.struck[-1], recovered_s=took_s)
+            last = self._report.struck[-1]
+            took_s = self._watch.seconds - last.at_s
+            self._report.struck[-1] = last._replace(recovered_s=took_s)
 
     def end_stream(self, rate: float) -> None:
         """Let the stream end some seconds from now; wait for the end of the application."""
-        report = self._report
-        report.end = self._signs.end_after(rate / PARTITIONS * _AFTER_S)
-        numbered.set_end(self._results, report.end)
-        until_s = time.monotonic() + _HEALTHY_S
-        while self._summary_status() not in _ENDED and time.monotonic() < until_s:
-            self.faults.pause(_LOOK_S)
-        report.epochs = self._signs.newest_shown()
-        report.seconds = time.monotonic() - self._began_s
+        end = self._signs.end_after(rate / PARTITIONS * _AFTER_S)
+        self._watch.end_stream(end, within_s=_HEALTHY_S)
+        self._report.seconds = self._watch.seconds
         self._check_slots()
 
     def _check_slots(self) -> None:
@@ -373,16 +325,9 @@ class _Run:
         taken: dict[int, int] = {}
         while time.monotonic() < until_s:
             with suppress(GearpyError):
-                workers = self._cluster.client.workers()
+                workers = self._watch.cluster.client.workers()
                 taken = {each.worker_id: each.slots - each.free_slots for each in workers}
                 if not any(taken.values()):
                     return
-            self.faults.pause(_LOOK_S)
+            self._watch.pause(LOOK_S)
         self._report.problems.append(f"slots that are still taken, by worker: {taken}")
-
-    def _summary_status(self) -> str:
-        with suppress(GearpyError):
-            summary = self._cluster.client.application(self._app_id)
-            self._report.status = summary.status
-            self._report.restarts = summary.progress.restarts
-        return self._report.status

@@ -19,16 +19,15 @@ from typing import Final, Self
 # Ships no type information.
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.bench import numbered, spark_program, spark_reader
+from gearpy.bench import spark_program, spark_reader
+from gearpy.bench.crash_watch import CrashWatch
 from gearpy.bench.exactly_once import EPOCHS_OFTEN
 from gearpy.bench.faults import FaultKind, Faults
 from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS
 from gearpy.bench.process_cluster import ProcessCluster
-from gearpy.bench.spark_plan import CALL_PHASES, Blow, Phase, SparkCrashReport, Struck, Victim
+from gearpy.bench.spark_plan import CALL_PHASES, Blow, Phase, SparkCrashReport, Victim
 from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
 from gearpy.bench.spark_signs import SparkSigns, jvm_of
-from gearpy.errors import GearpyError
-from gearpy.ids import AppId
 
 __all__ = ["run_spark_crash"]
 
@@ -50,10 +49,6 @@ _AFTER_S: Final = 2.0
 #: What the sources have given may be so far ahead of what is shown, on a busy machine.
 _BEHIND_S: Final = 30.0
 _PHASE_S: Final = 5.0
-_POLL_S: Final = 0.001
-_CALL_POLL_S: Final = 0.005  # What Spark does takes longer than what gearpy does.
-_LOOK_S: Final = 0.05
-_ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
 
 
 # -- the job outside -----------------------------------------------------------------------------
@@ -130,24 +125,36 @@ def run_spark_crash(
         began_s = time.monotonic()
         program = Path(spark_program.__file__)
         app_id = cluster.submit(program, str(results), str(rate), start, executors=_EXECUTORS)
-        run = _Run(
+        rng = random.Random(seed)
+        signs = SparkSigns(cluster.folder / "checkpoints", results)
+        harm = Faults(cluster, rng, frozen_s=_AWAY_S, away_s=_AWAY_S)
+        watch = CrashWatch(
             cluster,
             app_id,
             results,
-            reader,
-            began_s=began_s,
-            rng=random.Random(seed),
+            signs=signs,
+            faults=harm,
             report=report,
             say=say,
+            healthy_s=_HEALTHY_S,
+            began_s=began_s,
+            tend=lambda: _tend(reader, harm),
         )
+        run = _Run(watch, signs, reader, rng=rng, report=report)
         try:
             run.strike_all(plan, until_s=time.monotonic() + minutes * 60)
         finally:
-            run.faults.mend_all()
+            harm.mend_all()
         run.end_stream(rate)
         run.end_reader()
     report.verdicts = list(_verdicts(results, report.end))
     return report
+
+
+def _tend(reader: _Reader, harm: Faults) -> None:
+    """Start again what does not live, as whoever runs it would."""
+    reader.mend()
+    harm.mend_due()
 
 
 def _verdicts(results: Path, end: int) -> Iterator[TableVerdict]:
@@ -165,43 +172,35 @@ class _Run:
 
     def __init__(
         self,
-        cluster: ProcessCluster,
-        app_id: AppId,
-        results: Path,
+        watch: CrashWatch[Victim, Phase],
+        signs: SparkSigns,
         reader: _Reader,
         *,
-        began_s: float,
         rng: random.Random,
         report: SparkCrashReport,
-        say: Callable[[str], None],
     ) -> None:
-        self.faults = Faults(cluster, rng, frozen_s=_AWAY_S, away_s=_AWAY_S)
-        self._cluster = cluster
-        self._app_id = app_id
-        self._results = results
+        self._watch = watch
+        self._signs = signs
         self._reader = reader
-        self._signs = SparkSigns(cluster.folder / "checkpoints", results)
         self._rng = rng
         self._report = report
-        self._say = say
-        self._began_s = began_s
         self._appended: frozenset[str] = frozenset()  # When the call began.
         self._jvms: set[int] = set()  #: That must end, as who has started them was killed.
 
     def strike_all(self, plan: Sequence[Blow], *, until_s: float) -> None:
         """Strike as planned, over again until it is time; stop when there is no recovery."""
         blows = [*plan]
-        healthy = self._wait_healthy()
+        healthy = self._watch.wait_healthy()
         while blows and healthy:
             blow = blows.pop(0)
             if blow.phase == "recovery" and self._report.struck:
-                self._pause(self._rng.uniform(0.02, 0.3))
+                self._watch.pause(self._rng.uniform(0.02, 0.3))
             elif blow.phase not in CALL_PHASES and blow.victim != "reader JVM":
-                healthy = self._wait_healthy()
+                healthy = self._watch.wait_healthy()
             healthy = healthy and self._strike(blow)
             if not blows and time.monotonic() < until_s:
                 blows = self._rng.sample([*plan], len(plan))
-        self._wait_healthy()
+        self._watch.wait_healthy()
 
     def _strike(self, blow: Blow) -> bool:
         """Strike when the phase has come; False if it does not come any more."""
@@ -212,16 +211,16 @@ class _Run:
         kind: FaultKind = f"{blow.victim} SIGKILL"  # type: ignore[assignment]
         phase = blow.phase
         if phase == "running":
-            self._pause(self._rng.uniform(0, 0.3))
+            self._watch.pause(self._rng.uniform(0, 0.3))
             self._note_jvms()
-            struck = self.faults.strike(kind)
+            struck = self._watch.faults.strike(kind)
         elif phase == "recovery":
             self._note_jvms()
-            struck = self.faults.strike(kind)
+            struck = self._watch.faults.strike(kind)
         else:
             struck, phase = self._strike_in_epoch(kind, phase)
         if struck:
-            self._note(blow.victim, phase)
+            self._watch.note(blow.victim, phase)
         return True
 
     def _strike_in_epoch(self, kind: FaultKind, phase: Phase) -> tuple[bool, Phase]:
@@ -229,14 +228,14 @@ class _Run:
         signs = self._signs
         self._note_jvms()
         stored, log, pending = signs.stored(), signs.log_files(), signs.pending()
-        self._poll(lambda: bool(signs.pending() - pending), _PHASE_S)
+        self._watch.poll(lambda: bool(signs.pending() - pending), _PHASE_S)
         if phase != "prepare":
-            self._poll(lambda: signs.stored() > stored, _PHASE_S)
+            self._watch.poll(lambda: signs.stored() > stored, _PHASE_S)
         if phase == "commit":
             log = signs.log_files()
-            self._poll(lambda: signs.log_files() != log, _PHASE_S)
+            self._watch.poll(lambda: signs.log_files() != log, _PHASE_S)
         new, log_now, stored_now = signs.pending() - pending, signs.log_files(), signs.stored()
-        struck = self.faults.strike(kind)
+        struck = self._watch.faults.strike(kind)
         if not new & signs.pending():
             return struck, "running"
         if phase == "commit" and log_now != log:
@@ -247,12 +246,12 @@ class _Run:
 
     def _strike_sink(self, blow: Blow) -> bool:
         """Strike the executor that calls the function, or its JVM, in a phase of a call."""
-        if not self._poll(lambda: self._sink_processes() is not None, _HEALTHY_S):
-            return self._never("a JVM of the sink")
+        if not self._watch.poll(lambda: self._sink_processes() is not None, _HEALTHY_S):
+            return self._watch.never("JVM of the sink")
         if blow.phase == "running":
-            self._pause(self._rng.uniform(0, 2.0))
+            self._watch.pause(self._rng.uniform(0, 2.0))
         elif not self._await_call(blow.phase):
-            return self._never("a call of the function")
+            return self._watch.never("call of the function")
         intended, appended = self._signs.intended(), self._appended
         pair = self._sink_processes()
         if pair is None:
@@ -260,21 +259,21 @@ class _Run:
         executor, jvm = pair
         self._jvms.add(jvm)
         if _killed(jvm if blow.victim == "sink JVM" else executor):
-            self._note(blow.victim, self._call_phase(intended, appended))
+            self._watch.note(blow.victim, self._call_phase(intended, appended))
         return True
 
     def _await_call(self, phase: Phase) -> bool:
         """Wait for a phase of the next call; False if there is no call any more."""
         signs, before = self._signs, self._signs.intended()
-        if not self._poll(lambda: signs.intended() > max(before, signs.done()), _HEALTHY_S):
+        if not self._watch.poll(lambda: signs.intended() > max(before, signs.done()), _HEALTHY_S):
             return False
         called, self._appended = signs.intended(), signs.appended()
         if phase == "intent":
             time.sleep(self._rng.uniform(0, 0.1))
         elif phase == "written":
-            self._poll(lambda: bool(signs.appended() - self._appended), _HEALTHY_S)
+            self._watch.poll(lambda: bool(signs.appended() - self._appended), _HEALTHY_S)
         else:
-            self._poll(lambda: signs.done() >= called, _HEALTHY_S)
+            self._watch.poll(lambda: signs.done() >= called, _HEALTHY_S)
             self._appended = signs.appended()
         return True
 
@@ -290,17 +289,19 @@ class _Run:
     def _strike_reader(self, phase: Phase) -> bool:
         """Strike the JVM of the job outside, in a phase of one of its batches."""
         signs = self._signs
-        if not self._poll(lambda: self._reader.jvm is not None, _HEALTHY_S):
-            return self._never("a JVM of the job outside")
+        if not self._watch.poll(lambda: self._reader.jvm is not None, _HEALTHY_S):
+            return self._watch.never("JVM of the job outside")
         if phase == "running":
-            self._pause(self._rng.uniform(0, 5.0))
-        elif not self._poll(lambda: signs.batch_begun() > signs.batch_committed(), _HEALTHY_S):
-            return self._never("a batch of the job outside")
+            self._watch.pause(self._rng.uniform(0, 5.0))
+        elif not self._watch.poll(
+            lambda: signs.batch_begun() > signs.batch_committed(), _HEALTHY_S
+        ):
+            return self._watch.never("batch of the job outside")
         elif phase == "commit":
-            self._poll(lambda: signs.batch_in_table() > signs.batch_committed(), _HEALTHY_S)
+            self._watch.poll(lambda: signs.batch_in_table() > signs.batch_committed(), _HEALTHY_S)
         jvm = self._reader.jvm
         if jvm is not None and _killed(jvm):
-            self._note("reader JVM", self._batch_phase())
+            self._watch.note("reader JVM", self._batch_phase())
         return True
 
     def _batch_phase(self) -> Phase:
@@ -320,7 +321,7 @@ class _Run:
         """Return an executor that has a JVM, and this; the one that was started last."""
         pairs = [
             (jvm, pid)
-            for pid in self._cluster.launched("executor")
+            for pid in self._watch.cluster.launched("executor")
             if (jvm := jvm_of(pid)) is not None
         ]
         if not pairs:
@@ -334,79 +335,29 @@ class _Run:
         if pair is not None:
             self._jvms.add(pair[1])
 
-    # -- waiting ---------------------------------------------------------------------------
-
-    def _note(self, victim: Victim, phase: Phase) -> None:
-        at_s = time.monotonic() - self._began_s
-        self._report.struck.append(Struck(at_s, victim, phase))
-        self._say(f"{len(self._report.struck):4} {at_s:7.2f} s: {victim} ({phase})")
-
-    def _never(self, what: str) -> bool:
-        self._report.problems.append(f"there was not {what} for {_HEALTHY_S:.0f} s")
-        return False
-
-    def _pause(self, seconds: float) -> None:
-        self._reader.mend()
-        self.faults.pause(seconds)
-
-    def _poll(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Wait until it holds; False if it does not for so long."""
-        until_s = time.monotonic() + seconds
-        mended_s = 0.0
-        while not holds():
-            now_s = time.monotonic()
-            if now_s > until_s:
-                return False
-            if now_s > mended_s + _LOOK_S:
-                mended_s = now_s
-                self._reader.mend()
-                self.faults.mend_due()
-            time.sleep(_POLL_S if seconds <= _PHASE_S else _CALL_POLL_S)
-        return True
-
-    def _wait_healthy(self) -> bool:
-        """Wait until an epoch is shown that has not been stored yet; False if none ever is."""
-        signs = self._signs
-        before = max(signs.stored(), signs.newest_shown())
-        until_s = time.monotonic() + _HEALTHY_S
-        while signs.newest_shown() <= before:
-            if time.monotonic() > until_s:
-                return self._never(f"an epoch after {before}")
-            self._pause(_LOOK_S)
-        return True
-
     # -- the end ---------------------------------------------------------------------------
 
     def end_stream(self, rate: float) -> None:
         """Let the stream end some seconds from now; wait for the end of the application."""
-        report = self._report
         per_s = rate / PARTITIONS
         shown = self._signs.newest_number() + _BEHIND_S * per_s
-        given = (time.monotonic() - self._began_s) * per_s  # No more than this: it has a rate.
-        report.end = ceil((min(shown, given) + _AFTER_S * per_s) / LOOK_EVERY) * LOOK_EVERY
-        numbered.set_end(self._results, report.end)
-        until_s = time.monotonic() + _END_S
-        while self._status() not in _ENDED and time.monotonic() < until_s:
-            self._pause(_LOOK_S)
-        report.epochs, report.batches = self._signs.newest_shown(), self._signs.done()
+        given = self._watch.seconds * per_s  # No more than this: it has a rate.
+        end = ceil((min(shown, given) + _AFTER_S * per_s) / LOOK_EVERY) * LOOK_EVERY
+        self._watch.end_stream(end, within_s=_END_S)
+        self._report.batches = self._signs.done()
 
     def end_reader(self) -> None:
         """Let the job outside read what is left, and write down what it sees in all tables."""
-        (self._results / spark_reader.FINISH).touch()
-        seen = self._results / spark_reader.SEEN / spark_reader.FINISH
-        if not self._poll(seen.exists, _END_S):
+        (self._watch.results / spark_reader.FINISH).touch()
+        seen = self._watch.results / spark_reader.SEEN / spark_reader.FINISH
+        if not self._watch.poll(seen.exists, _END_S):
             self._report.problems.append("the job outside has not ended")
         report = self._report
         report.outside_batches = self._signs.batch_committed() + 1
         report.reader_starts = self._reader.starts
-        report.seconds = time.monotonic() - self._began_s
-        if not self._poll(lambda: not any(map(_is_java, self._jvms)), _PHASE_S):
+        report.seconds = self._watch.seconds
+        if not self._watch.poll(lambda: not any(map(_is_java, self._jvms)), _PHASE_S):
             report.problems.append(f"of the JVMs {sorted(self._jvms)} some still run")
-
-    def _status(self) -> str:
-        with suppress(GearpyError):
-            self._report.status = self._cluster.client.application(self._app_id).status
-        return self._report.status
 
 
 def _killed(pid: int) -> bool:

@@ -1,11 +1,11 @@
 """Whom `spark_crash` kills, and when; and the report of it."""
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from gearpy.bench.crash_watch import CrashReport
 from gearpy.bench.numbered import PARTITIONS
 from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict
 
@@ -14,7 +14,6 @@ __all__ = [
     "Blow",
     "Phase",
     "SparkCrashReport",
-    "Struck",
     "Victim",
     "plan_of",
 ]
@@ -85,25 +84,10 @@ def plan_of(faults: int, jvm_faults: int, rng: random.Random) -> list[Blow]:
     return blows
 
 
-@dataclass(frozen=True, slots=True)
-class Struck:
-    """A kill: when, of whom, and in which phase files show it to have been."""
-
-    at_s: float
-    victim: Victim
-    phase: Phase
-
-
 @dataclass(slots=True)
-class SparkCrashReport:
+class SparkCrashReport(CrashReport[Victim, Phase]):
     """What was done, and what came out."""
 
-    struck: list[Struck] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    status: str = ""
-    seconds: float = 0.0
-    end: int = 0
-    epochs: int = 0
     batches: int = 0
     outside_batches: int = 0
     reader_starts: int = 0
@@ -114,19 +98,15 @@ class SparkCrashReport:
         """Whether each exact table is exact, and the naive one shows that there was a test."""
         exact = {each.name for each in self.verdicts if each.is_exact}
         shown = any(each.name == NAIVE and each.is_only_repeated for each in self.verdicts)
-        return self.status == "succeeded" and exact >= {*EXACT} and shown and not self.problems
+        return self.has_ended_well and exact >= {*EXACT} and shown
 
     def killed(self, *victims: Victim) -> int:
         """Return how many of these were killed."""
-        return sum(each.victim in victims for each in self.struck)
+        return sum(each.kind in victims for each in self.struck)
 
     def lines(self) -> Iterator[str]:
         """Yield the report for people: who was killed when, and what is in each table."""
-        counts = Counter((each.victim, each.phase) for each in self.struck)
-        yield f"{'SIGKILL of':12}" + "".join(f"{phase:>9}" for phase in _PHASES) + f"{'all':>6}"
-        for victim in _VICTIMS:
-            row = [counts[victim, phase] for phase in _PHASES]
-            yield f"{victim:12}" + "".join(f"{n:9}" for n in row) + f"{sum(row):6}"
+        yield from self.table("SIGKILL of", _VICTIMS, _PHASES, title_chars=12, cell_chars=9)
         yield (
             f"{self.end * PARTITIONS} records, {self.epochs} epochs, {self.batches} batches to the "
             f"function, {self.outside_batches} to the job outside, which was started "

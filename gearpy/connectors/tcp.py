@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from gearpy.connectors.lines import Decoder
+from gearpy.connectors.live_lines import LineBuffer, LiveLineReader
 from gearpy.connectors.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
-from gearpy.connectors.stdin import LineBuffer
 from gearpy.core.times import Duration, EventTime, duration_ms
 from gearpy.errors import ConfigError
-from gearpy.task.api import Batch, Source, SourceReader
+from gearpy.task.api import Source
 
 __all__ = ["Pauses", "TcpConnection", "TcpReader", "TcpSource", "tcp_lines"]
 
@@ -195,7 +195,7 @@ class TcpSource(Source):
         return f"{self._address[0]}:{self._address[1]}"
 
 
-class TcpReader(SourceReader):
+class TcpReader(LiveLineReader):
     """Reads lines, and connects again when the connection is lost.
 
     Args:
@@ -221,12 +221,10 @@ class TcpReader(SourceReader):
         connect_timeout_ms: int,
         now_ms: Callable[[], int],
     ) -> None:
+        super().__init__(stamps, buffer)
         self.attempts = 0  #: Connections begun.
         self._place = place
         self._connect = connect
-        self._stamps = stamps
-        self.out_of_order_ms = stamps.out_of_order_ms
-        self._buffer = buffer
         self._pauses = pauses
         self._until_closed = until_closed
         self._connect_timeout_ms = connect_timeout_ms
@@ -235,32 +233,6 @@ class TcpReader(SourceReader):
         self._is_made = False
         self._began_ms = 0
         self._next_ms: int | None = None  # When to try again.
-        self._lines: list[str] = []
-        self._at_end = False
-        self._count = 0
-
-    def read_batch(self, max_records: int) -> Batch | None:
-        """Return lines that have come."""
-        if not self._lines and not self._at_end:
-            self._fill()
-        lines, self._lines = self._lines[:max_records], self._lines[max_records:]
-        self._count += len(lines)
-        self.finished = self._at_end and not self._lines
-        self.idle = not lines and not self.finished
-        return Batch(lines, self._stamps.of(lines)) if lines else None
-
-    def snapshot(self) -> None:
-        """Nobody can go back."""
-
-    @property
-    def watermark_ms(self) -> int:
-        """As far as the lines' times allow."""
-        return self._stamps.watermark_ms
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Lines read of nobody knows how many."""
-        return self._count, 0
 
     def close(self) -> None:
         """Close the connection."""
@@ -296,9 +268,9 @@ class TcpReader(SourceReader):
             return
         if data:
             self._pauses.reset()
-            self._lines = self._buffer.feed(data)
+            self._feed(data)
         elif self._until_closed:
-            self._at_end, self._lines = True, self._buffer.end()
+            self._end()
         else:
             self._lose("the server has closed it")
 

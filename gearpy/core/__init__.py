@@ -22,7 +22,8 @@ One link, one task:
 Steps of the stream language:
 - `window`: which records belong together; `trigger`: when what they come to is put out.
 - `panes`: what a key has in one window, and what becomes of it; kept by `aligned_panes`,
-  `session_panes` and `count_panes`. `sliding_pieces`: sliding windows that fold a record once.
+  `session_panes` and `count_panes`; `timed_panes`: the clock of the first two.
+- `sliding_pieces`: sliding windows that fold a record once.
 - `agenda`: what is due at a time, and the oldest of many times.
 - `aggregates`: count, sum and so on: what many records come to.
 - `joins`: what all joins have in common; `joins_window`, `joins_session`, `joins_interval`,

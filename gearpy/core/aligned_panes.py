@@ -2,21 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
-from gearpy.core.agenda import Agenda, OldestTime
 from gearpy.core.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.timed_panes import TimedPanes
 from gearpy.core.window import AlignedWindows, SlidingWindows
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MAX_MS
 
 __all__ = ["AlignedPanes"]
 
 _NOTHING: Final[Sequence[Fired]] = ()
 
 
-class AlignedPanes:
+class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     """Panes by window and key: what records make of them, and what they put out.
 
     A record is taken by all windows that hold its time, unless the clock has come to their end and
@@ -33,18 +32,10 @@ class AlignedPanes:
     """
 
     def __init__(self, windows: AlignedWindows, fold: PaneFold) -> None:
+        super().__init__(PaneRules(windows, fold, shares=isinstance(windows, SlidingWindows)))
         self.panes: dict[int, dict[Any, Pane]] = {}
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
-        self.clock_ms = MIN_MS
         self._windows = windows
-        self._rules = PaneRules(windows, fold, shares=isinstance(windows, SlidingWindows))
-        #: Records are in event time, and none makes a window fire that has still to close.
-        self._is_plain = self._rules.early.trigger is None and not self._rules.is_wall
-        self._orders = 0  # Panes begun so far.
-        self._turns = Agenda[int]()  # When windows close, and when those that have are freed.
-        self._unfired = OldestTime()  # Event times of what windows hold that have still to close.
-        self._event_asks = Agenda[tuple[int, Any]]()
-        self._wall_asks = Agenda[tuple[int, Any]]()
 
     # -- records -----------------------------------------------------------------------------
 
@@ -99,7 +90,7 @@ class AlignedPanes:
         out: Sequence[Fired] = _NOTHING
         changes: list[tuple[Bounds, Pane | None, Pane]] = []
         for bounds, before, after in taken:
-            phase = self._phase_of(bounds)
+            phase = self._phase_of(bounds.end_ms)
             if self._rules.holds(phase, after, event_ms=self.clock_ms, now_ms=now_ms):
                 fired, now = self._rules.fired(key, bounds, after, phase.timing)
                 out = [*out, *fired]
@@ -121,7 +112,7 @@ class AlignedPanes:
         before_ms, after_ms = _oldest_of(before), _oldest_of(after)
         if before_ms == after_ms:
             return
-        phase = self._phase_of(bounds)
+        phase = self._phase_of(bounds.end_ms)
         if phase is self._rules.early:
             self._unfired.move(before_ms, after_ms)
         if after_ms is not None:
@@ -146,7 +137,7 @@ class AlignedPanes:
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
         """Learn how far the clocks are; yield what fires then. Take all of it."""
-        before_ms, self.clock_ms = self.clock_ms, self._clock_at(event_ms, now_ms)
+        before_ms = self._move_clock(event_ms, now_ms)
         asked = self._asked(now_ms)
         turned = self._turned()
         for bounds in sorted(turned | asked.keys(), key=_by_end):
@@ -165,37 +156,21 @@ class AlignedPanes:
         self, key: Any, bounds: Bounds, now_ms: int, *, closes: bool, is_freed: bool
     ) -> Sequence[Fired]:
         """Let a pane fire that time has passed for, if it has a reason."""
-        rules, pane = self._rules, self.panes[bounds.start_ms][key]
-        phase = rules.early if self.clock_ms < bounds.end_ms else rules.late
-        if closes:
-            fires, timing = rules.has_something(pane), "on-time"
-        elif is_freed:
-            fires, timing = pane[2] > 0, "late"
-        else:
-            fires = rules.holds(phase, pane, event_ms=self.clock_ms, now_ms=now_ms)
-            timing = phase.timing
-        if closes or (fires and phase is rules.early):
-            self._unfired.move(_oldest_of(pane), None)
-        if not fires:
+        pane = self.panes[bounds.start_ms][key]
+        timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
+        if timing is None:
             return _NOTHING
-        out, after = rules.fired(key, bounds, pane, timing)
+        out, after = self._rules.fired(key, bounds, pane, timing)
         self.panes[bounds.start_ms][key] = after
         self.touched[bounds.start_ms].add(key)
         return out
 
-    def _clock_at(self, event_ms: int, now_ms: int) -> int:
-        """Return how far the clock of the windows is; it never goes back, and ends with time."""
-        is_wall = self._rules.is_wall and event_ms < MAX_MS
-        return max(self.clock_ms, now_ms if is_wall else event_ms)
-
     def _asked(self, now_ms: int) -> dict[Bounds, dict[Any, None]]:
         """Return the panes, window by window, whose triggers wanted to be asked by now."""
-        due = chain(self._event_asks.due(self.clock_ms), self._wall_asks.due(now_ms))
         asked: dict[Bounds, dict[Any, None]] = {}
-        for _, places in due:
-            for start_ms, key in places:
-                if key in self.panes.get(start_ms, ()):
-                    asked.setdefault(self._bounds_of(start_ms), {})[key] = None
+        for start_ms, key in self._asks_due(now_ms):
+            if key in self.panes.get(start_ms, ()):
+                asked.setdefault(self._bounds_of(start_ms), {})[key] = None
         return asked
 
     def _turned(self) -> set[Bounds]:
@@ -209,17 +184,6 @@ class AlignedPanes:
 
     # -- what it is --------------------------------------------------------------------------
 
-    @property
-    def hold_ms(self) -> int:
-        """Oldest event time that is in no result so far, of windows that have still to close."""
-        return self._unfired.oldest_ms
-
-    @property
-    def wake_ms(self) -> int:
-        """Wall time at which `advance` has something to do; `MAX_MS` for never."""
-        closes_ms = self._turns.next_ms if self._rules.is_wall else MAX_MS
-        return min(self._wall_asks.next_ms, closes_ms)
-
     def restore(self, clock_ms: int, panes: Iterable[tuple[int, dict[Any, Pane]]]) -> None:
         """Go on from the clock and the panes that there were; called before all else."""
         self.clock_ms = clock_ms
@@ -228,7 +192,7 @@ class AlignedPanes:
             self._open(bounds)
             self.panes[start_ms] = dict(sorted(kept.items(), key=_by_order))
             self._orders = max(self._orders, 1 + max(pane[0] for pane in kept.values()))
-            phase = self._phase_of(bounds)
+            phase = self._phase_of(bounds.end_ms)
             for key, pane in self.panes[start_ms].items():
                 self._reopen(phase, (start_ms, key), pane)
 
@@ -242,9 +206,6 @@ class AlignedPanes:
 
     def _bounds_of(self, start_ms: int) -> Bounds:
         return Bounds(start_ms, self._windows.end_of(start_ms))
-
-    def _phase_of(self, bounds: Bounds) -> Phase:
-        return self._rules.early if self.clock_ms < bounds.end_ms else self._rules.late
 
     def _expiry_ms(self, bounds: Bounds) -> int:
         return min(bounds.end_ms + self._rules.lateness_ms, MAX_MS)

@@ -5,11 +5,11 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from gearpy.core.agenda import Agenda, OldestTime
 from gearpy.core.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.timed_panes import TimedPanes
 from gearpy.core.window import SessionWindows
 from gearpy.errors import ConfigError
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MAX_MS
 
 __all__ = ["SessionPanes"]
 
@@ -25,7 +25,7 @@ _COUNT: Final = _PANE + 2
 _OLDEST: Final = _PANE + 4
 
 
-class SessionPanes:
+class SessionPanes(TimedPanes[Any, Any]):
     """Sessions by key: what records make of them, and what they put out.
 
     A record's own window ``[time, time + gap)`` becomes one with all sessions of its key that it
@@ -50,23 +50,15 @@ class SessionPanes:
                 "sessions that grow together are merged, and this fold cannot: give it merge=..., "
                 "a function of two values"
             )
+        super().__init__(PaneRules(windows, fold))  # Turns: keys that have a session then, or had.
         self.panes: dict[Any, _Session] = {}
         self.touched: set[Any] = set()
-        self.clock_ms = MIN_MS
         self._gap_ms = windows.gap_ms
-        self._rules = PaneRules(windows, fold)
-        #: Records are in event time, and none makes a session fire that has still to close.
-        self._is_plain = self._rules.early.trigger is None and not self._rules.is_wall
-        #: And then it is over.
+        #: A session is over when it closes.
         self._ends_at_once = self._is_plain and not self._rules.lateness_ms
         self._add = fold.add
         self._is_timed = fold.timed
         self._result = fold.result
-        self._orders = 0  # Sessions begun so far.
-        self._turns = Agenda[Any]()  # Keys; each session is there at its time, or was.
-        self._unfired = OldestTime()  # Event times in sessions that have still to close.
-        self._event_asks = Agenda[Any]()
-        self._wall_asks = Agenda[Any]()
 
     # -- records -----------------------------------------------------------------------------
 
@@ -199,9 +191,7 @@ class SessionPanes:
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
         """Learn how far the clocks are; yield what fires then. Take all of it."""
-        is_wall = self._rules.is_wall and event_ms < MAX_MS
-        before_ms = self.clock_ms
-        self.clock_ms = max(before_ms, now_ms if is_wall else event_ms)
+        before_ms = self._move_clock(event_ms, now_ms)
         if self._ends_at_once:
             yield from self._ended(before_ms)
             return
@@ -255,35 +245,24 @@ class SessionPanes:
 
     def _asked(self, now_ms: int) -> Iterator[tuple[int, int, int, Any]]:
         """Yield the sessions of keys whose triggers wanted to be asked by now."""
-        due = chain(self._event_asks.due(self.clock_ms), self._wall_asks.due(now_ms))
-        for key in chain.from_iterable(keys for _, keys in due):
+        for key in self._asks_due(now_ms):
             for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key
 
     def _fire_at(self, key: Any, bounds: Bounds, before_ms: int, now_ms: int) -> Sequence[Fired]:
         """Let a session fire that time has passed for, if it has a reason; free it at its end."""
-        rules = self._rules
         session = self.panes[key]
         if len(session) > _WIDTH:
             session = next(each for each in _each(session) if each[0] == bounds.start_ms)
         pane = session[_PANE:]
-        phase = self._phase_of(bounds.end_ms)
         closes = before_ms < bounds.end_ms <= self.clock_ms
         is_freed = self._expiry_ms(bounds.end_ms) <= self.clock_ms
-        if closes:
-            fires, timing = rules.has_something(pane), "on-time"
-        elif is_freed:
-            fires, timing = pane[2] > 0, "late"
-        else:
-            fires = rules.holds(phase, pane, event_ms=self.clock_ms, now_ms=now_ms)
-            timing = phase.timing
-        if pane[2] and (closes or (fires and phase is rules.early)):
-            self._unfired.remove(pane[4])
+        timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
         out = _NOTHING
-        if fires and is_freed:
-            out = rules.last_of(key, bounds, pane, timing)
-        elif fires:
-            out, pane = rules.fired(key, bounds, pane, timing)
+        if timing is not None and is_freed:
+            out = self._rules.last_of(key, bounds, pane, timing)
+        elif timing is not None:
+            out, pane = self._rules.fired(key, bounds, pane, timing)
         self._settle(key, session, pane, closes=closes, is_freed=is_freed)
         return out
 
@@ -313,17 +292,6 @@ class SessionPanes:
 
     # -- what it is --------------------------------------------------------------------------
 
-    @property
-    def hold_ms(self) -> int:
-        """Oldest event time that is in no result so far, of sessions that have still to close."""
-        return self._unfired.oldest_ms
-
-    @property
-    def wake_ms(self) -> int:
-        """Wall time at which `advance` has something to do; `MAX_MS` for never."""
-        closes_ms = self._turns.next_ms if self._rules.is_wall else MAX_MS
-        return min(self._wall_asks.next_ms, closes_ms)
-
     def restore(self, clock_ms: int, panes: Mapping[Any, _Session]) -> None:
         """Go on from the clock and the sessions that there were; called before all else."""
         self.clock_ms = clock_ms
@@ -341,9 +309,6 @@ class SessionPanes:
                 self._unfired.add(session[_OLDEST])
             self._ask_later(key, phase, session)
         return (start_ms, end_ms, turn_ms, *pane)
-
-    def _phase_of(self, end_ms: int) -> Phase:
-        return self._rules.early if self.clock_ms < end_ms else self._rules.late
 
     def _turn_ms(self, end_ms: int) -> int:
         """Return when a session closes, or when it is freed, if it has closed."""

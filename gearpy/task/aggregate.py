@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from gearpy.core.fields import may_have_nan, one_nan
 from gearpy.core.sliding_pieces import SlidingPieces
@@ -28,6 +28,7 @@ __all__ = [
     "FoldLoop",
     "KeyFunction",
     "RunningFold",
+    "RunningStage",
     "WindowFold",
     "WindowResult",
     "shared_state",
@@ -70,15 +71,22 @@ class Fold:
     records_in: Callable[[list[Any]], int] = len
 
 
-class RunningFold:
-    """Folds each key over the whole stream; yields ``(key, value)`` after every record.
+class RunningStage:
+    """What stages have in common that fold each key over the whole stream: all but the folding.
 
-    A record that user code raises on leaves what its key has come to as it was, provided that
-    the fold's functions change nothing themselves.
+    Subclasses make of a key's value and a record the next value, in ``process``.
+
+    Args:
+        context: of the task.
+        name: for people.
+        key: of a record.
+        fold: what becomes of a key's records.
     """
 
     hold_ms = MAX_MS
     place = 0
+    #: What ``process`` notes of the keys that it has changed; see `Changes`.
+    _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
 
     def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
         self.name = name
@@ -88,6 +96,41 @@ class RunningFold:
         self._fold = fold
         self._values: dict[Any, Any] = {}
         self._changes: Changes | None = None
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """Let keyed state have what has changed; there is nothing else."""
+        assert self._changes is not None, "restore comes first"
+        self._changes.tell()
+
+    def restore(self, state: Any) -> None:
+        """Go on from what keyed state has."""
+        kept = step_bulk(self._context, "running", self.place, operator=self.name)
+        restored = [pairs for _, pairs in kept.restored()]
+        self._values = restored[0] if restored else {}
+        self._changes = Changes(
+            self._values, kept, gathers=self._gathers, is_restored=bool(restored)
+        )
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _reject(self, error: BaseException, record: Any, time: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        self._rejects.take(record, time, blamed, place=self.place)
+
+
+class RunningFold(RunningStage):
+    """Folds each key over the whole stream; yields ``(key, value)`` after every record.
+
+    A record that user code raises on leaves what its key has come to as it was, provided that
+    the fold's functions change nothing themselves.
+    """
+
+    _gathers = dict
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
@@ -112,29 +155,6 @@ class RunningFold:
             if self._changes is not None:
                 self._changes.note(out)
             yield out, _without(timestamps, dropped) if dropped else timestamps
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Let keyed state have what has changed; there is nothing else."""
-        assert self._changes is not None, "restore comes first"
-        self._changes.tell()
-
-    def restore(self, state: Any) -> None:
-        """Go on from what keyed state has."""
-        kept = step_bulk(self._context, "running", self.place, operator=self.name)
-        restored = [pairs for _, pairs in kept.restored()]
-        self._values = restored[0] if restored else {}
-        self._changes = Changes(self._values, kept, gathers=dict, is_restored=bool(restored))
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-    def _reject(self, error: BaseException, record: Any, time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        self._rejects.take(record, time, blamed, place=self.place)
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:

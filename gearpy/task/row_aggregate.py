@@ -12,14 +12,10 @@ from typing import Any, Final
 
 from gearpy.core.aggregates import Aggregate, check_aggregates
 from gearpy.core.fields import NAN, FieldGetter, FieldsGetter, one_nan, value_getter
-from gearpy.ids import MAX_MS
-from gearpy.task.aggregate import Fold, FoldLoop, KeyFunction
-from gearpy.task.api import TaskContext
-from gearpy.task.changes import Changes
-from gearpy.task.failure import USER_ERRORS, operator_error
+from gearpy.task.aggregate import Fold, FoldLoop, KeyFunction, RunningStage
+from gearpy.task.failure import USER_ERRORS
 from gearpy.task.generated import compiled, indented
 from gearpy.task.output import Columns
-from gearpy.task.step_state import step_bulk
 
 __all__ = ["RunningAggregate", "fold_of", "fold_of_one"]
 
@@ -88,27 +84,11 @@ def fold_of_one(aggregate: Aggregate) -> Fold:
     return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
 
 
-class RunningAggregate:
+class RunningAggregate(RunningStage):
     """Aggregates each key over the whole stream; yields ``(key, result)`` after every record.
 
-    Args:
-        context: of the task.
-        name: for people.
-        key: of a record.
-        fold: of `fold_of` or `fold_of_one`.
+    Its fold is one of `fold_of` or `fold_of_one`.
     """
-
-    hold_ms = MAX_MS
-    place = 0
-
-    def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
-        self.name = name
-        self._context = context
-        self._rejects = context.rejects
-        self._key = key
-        self._fold = fold
-        self._values: dict[Any, Any] = {}
-        self._changes: Changes | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
@@ -134,29 +114,6 @@ class RunningAggregate:
             if self._changes is not None:
                 self._changes.note(key for key, _ in out)
             yield out, times
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Let keyed state have what has changed; there is nothing else."""
-        assert self._changes is not None, "restore comes first"
-        self._changes.tell()
-
-    def restore(self, state: Any) -> None:
-        """Go on from what keyed state has."""
-        kept = step_bulk(self._context, "running", self.place, operator=self.name)
-        restored = [pairs for _, pairs in kept.restored()]
-        self._values = restored[0] if restored else {}
-        self._changes = Changes(self._values, kept, gathers=set, is_restored=bool(restored))
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-    def _reject(self, error: BaseException, record: Any, time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        self._rejects.take(record, time, blamed, place=self.place)
 
 
 def _taker(fold: Fold) -> Callable[[Any, Any, int], Any]:

@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gearpy.connectors.stdin import LineBuffer, StdinSource, stdin
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.connectors.stdin import StdinSource, stdin
+from gearpy.errors import ConfigError
 from gearpy.task.api import SourceReader
 
 
@@ -44,32 +42,6 @@ def test_lines_are_given_as_they_come(pipe: tuple[SourceReader, int]) -> None:
     assert values(reader) == ["90"]
     assert reader.finished
     assert reader.progress == (4, 0)
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n", codec="utf-8"))), st.data())
-def test_lines_are_the_same_however_they_are_cut(lines: list[str], data: st.DataObject) -> None:
-    """Property: also in the middle of a character."""
-    text = "".join(f"{line}\n" for line in lines).encode()
-    buffer, found, start = LineBuffer("utf-8", "strict"), list[str](), 0
-    while start < len(text):
-        stop = data.draw(st.integers(start + 1, len(text)))
-        found += buffer.feed(text[start:stop])
-        start = stop
-
-    assert found + buffer.end() == lines
-
-
-def test_a_line_that_never_ends_is_refused() -> None:
-    """Who sends what is no text must not fill the memory; lines that end may be as many."""
-    buffer = LineBuffer("utf-8", "replace", line_chars_max=10)
-
-    assert buffer.feed(b"12345\n" * 9 + b"123456") == ["12345"] * 9
-    assert buffer.feed(b"789") == []
-    with pytest.raises(GearpyError, match="more than 10 characters, and no end"):
-        buffer.feed(b"01")
-    buffer.clear()
-
-    assert buffer.feed(b"1234567890") == []
 
 
 def test_the_source_says_that_it_cannot_be_read_again() -> None:

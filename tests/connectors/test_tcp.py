@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.connectors.live_lines import LineBuffer
 from gearpy.connectors.stamps import FromRecords
-from gearpy.connectors.stdin import LineBuffer
 from gearpy.connectors.tcp import Pauses, TcpReader, tcp_lines
 from gearpy.errors import ConfigError
 from gearpy.task.api import SourceReader

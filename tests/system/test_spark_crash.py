@@ -13,8 +13,9 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from gearpy.bench.crash_watch import Struck
 from gearpy.bench.spark_crash import run_spark_crash
-from gearpy.bench.spark_plan import Blow, SparkCrashReport, Struck, plan_of
+from gearpy.bench.spark_plan import Blow, SparkCrashReport, plan_of
 from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
 
 #: The second one is struck between the write of the function and its note.
@@ -33,7 +34,7 @@ def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> No
     report = run_spark_crash(tmp_path, _PLAN, seed=1, rate=800)
 
     assert report.is_good, [*report.lines()]
-    assert Counter(each.victim for each in report.struck) == Counter(each.victim for each in _PLAN)
+    assert Counter(each.kind for each in report.struck) == Counter(each.victim for each in _PLAN)
 
 
 # -- the plan ------------------------------------------------------------------------------------
@@ -118,9 +119,10 @@ def test_times_are_taken_as_spark_writes_them() -> None:
 
 def _report() -> SparkCrashReport:
     exact = [TableVerdict(name, rows=2, expected=2) for name in EXACT]
-    struck = [Struck(1.0, "executor", "commit"), Struck(2.0, "sink JVM", "written")]
     return SparkCrashReport(
-        struck=struck, status="succeeded", verdicts=[*exact, TableVerdict(NAIVE, twice=1)]
+        struck=[Struck(1.0, "executor", "commit"), Struck(2.0, "sink JVM", "written")],
+        status="succeeded",
+        verdicts=[*exact, TableVerdict(NAIVE, twice=1)],
     )
 
 
