@@ -180,14 +180,16 @@ class CrashWatch(Generic[KindT, PhaseT]):
             self.pause(LOOK_S)
         return True
 
-    def end_stream(self, end: int, *, within_s: float) -> None:
-        """Let the stream end at a number; wait for the end of the application."""
-        self.report.end = end
+    def end_stream(self, records: float, *, within_s: float) -> None:
+        """Let the stream end after some records of a partition; wait until the application has."""
+        self.report.end = end = numbered.end_after(self.results, records)
         numbered.set_end(self.results, end)
         until_s = time.monotonic() + within_s
         while self._status() not in _ENDED and time.monotonic() < until_s:
             self.pause(LOOK_S)
         self.report.epochs = self._signs.newest_shown()
+        if numbered.was_told_too_late(self.results):
+            self.report.problems.append(f"the end of the stream, {end}, was told too late")
 
     def _status(self) -> str:
         with suppress(GearpyError):  # The master may be away.

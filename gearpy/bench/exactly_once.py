@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import ceil
 from os import scandir
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -20,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 from gearpy.bench import numbered, stream_language
 from gearpy.bench.crash_watch import LOOK_S, CrashReport, CrashWatch
 from gearpy.bench.faults import ANY_KIND, FaultKind, Faults, chosen
-from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS, Verdict
+from gearpy.bench.numbered import PARTITIONS, Verdict
 from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.errors import GearpyError
 
@@ -81,27 +80,22 @@ class Workload:
     Attributes:
         program: its module.
         parallelism: tasks that write the folder of records.
-        newest_number: the largest number that an epoch shows.
         check: compares the results with the answer for a stream up to a number.
         settings: keys of the configuration that it needs.
     """
 
     program: Path
     parallelism: int
-    newest_number: Callable[[Path, int], int]
     check: Callable[[Path, int], Verdict]
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 #: "language" has more folders, and more that goes on: epochs are not as close.
 WORKLOADS: Final[Mapping[str, Workload]] = {
-    "numbered": Workload(
-        Path(numbered.__file__), numbered.PARTITIONS, numbered.newest_number, numbered.check
-    ),
+    "numbered": Workload(Path(numbered.__file__), numbered.PARTITIONS, numbered.check),
     "language": Workload(
         Path(stream_language.__file__),
         stream_language.PARALLELISM,
-        stream_language.newest_number,
         stream_language.check,
         {"checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
     ),
@@ -144,16 +138,10 @@ class ExactlyOnceReport(CrashReport[FaultKind, Phase]):
 class Signs:
     """What of epochs can be seen from outside: files that are stored, and that sinks show."""
 
-    def __init__(
-        self,
-        checkpoints: Path,
-        results: Path,
-        newest_number: Callable[[Path, int], int] = numbered.newest_number,
-    ) -> None:
+    def __init__(self, checkpoints: Path, results: Path) -> None:
         self._checkpoints = checkpoints
         self._results = results
         self._records = results / "records"
-        self._newest_number = newest_number
 
     def stored(self) -> int:
         """Return the newest epoch that an executor has stored; 0 if there is none."""
@@ -183,11 +171,6 @@ class Signs:
     def newest_shown(self) -> int:
         """Return the newest epoch of which something is shown; 0 if there is none."""
         return max(self.shown(), default=0)
-
-    def end_after(self, records: float) -> int:
-        """Return an end of the stream: so many records of a partition after what is shown."""
-        number = self._newest_number(self._results, self.newest_shown())
-        return ceil((number + records) / LOOK_EVERY) * LOOK_EVERY
 
 
 def _names(folder: Path) -> list[str]:
@@ -226,7 +209,7 @@ def run_exactly_once(
     with cluster:
         app_id = cluster.submit(workload.program, str(results), str(rate), executors=_EXECUTORS)
         rng = random.Random(seed)
-        signs = Signs(cluster.folder / "checkpoints", results, workload.newest_number)
+        signs = Signs(cluster.folder / "checkpoints", results)
         watch = CrashWatch(
             cluster,
             app_id,
@@ -314,8 +297,7 @@ class _Run:
 
     def end_stream(self, rate: float) -> None:
         """Let the stream end some seconds from now; wait for the end of the application."""
-        end = self._signs.end_after(rate / PARTITIONS * _AFTER_S)
-        self._watch.end_stream(end, within_s=_HEALTHY_S)
+        self._watch.end_stream(rate / PARTITIONS * _AFTER_S, within_s=_HEALTHY_S)
         self._report.seconds = self._watch.seconds
         self._check_slots()
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, count
+from math import ceil
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -26,13 +27,14 @@ __all__ = [
     "Verdict",
     "check",
     "compare",
+    "end_after",
     "expected_answer",
     "main",
-    "newest_number",
     "numbered_app",
     "numbers",
     "set_end",
     "shown_lines",
+    "was_told_too_late",
 ]
 
 PARTITIONS: Final = 4
@@ -44,6 +46,9 @@ _GROUPS: Final = 7
 _WORDS: Final = 97
 _WINDOW_MS: Final = 200
 _END: Final = "end"
+_LATE: Final = "late"  # The end was told when a partition was beyond it.
+_REACHED: Final = "reached"  # Has a file for every so many numbers, called like them.
+_REACHED_EVERY: Final = 500
 _SHOWN_MAX: Final = 20
 
 #: A record of the source: partition and number. Its event time is the number, in ms.
@@ -98,6 +103,18 @@ def set_end(folder: Path, end: int) -> None:
     (folder / f"{_END}.new").replace(folder / _END)
 
 
+def end_after(folder: Path, records: float) -> int:
+    """Return an end that no partition has come to yet, about so many of its records from now."""
+    reached = (int(path.name) for path in (folder / _REACHED).glob("*"))
+    number = max(reached, default=0) + _REACHED_EVERY + records
+    return ceil(number / LOOK_EVERY) * LOOK_EVERY
+
+
+def was_told_too_late(folder: Path) -> bool:
+    """Tell whether a partition was beyond the end when it was told: then no answer is right."""
+    return (folder / _LATE).exists()
+
+
 def numbers(partition: int, folder: Path) -> Iterator[_Record]:
     """Yield the records of a partition, the same each time, up to an end that is told later.
 
@@ -105,12 +122,16 @@ def numbers(partition: int, folder: Path) -> Iterator[_Record]:
         ValueError: it was told too late.
     """
     end: int | None = None
-    end_file = folder / _END
+    end_file, reached = folder / _END, folder / _REACHED
+    reached.mkdir(exist_ok=True)
     for n in count():
         if n % LOOK_EVERY == 0 and end is None and os.path.exists(end_file):  # noqa: PTH110 - quick
             end = int(end_file.read_text(encoding="utf-8"))
             if n > end:
+                (folder / _LATE).touch()  # After a restart it would pass for an end.
                 raise ValueError(f"the end of the stream, {end}, was told at {n}, too late")
+        if n % _REACHED_EVERY == 0 and end is None:
+            (reached / str(n)).touch()
         if n == end:
             return
         yield partition, n
@@ -221,15 +242,6 @@ def check(folder: Path, end: int) -> Verdict:
         compare(name, shown_lines(folder, name), answer[name], verdict)
         verdict.pending += sum(1 for each in (folder / name / "_pending").glob("*"))
     return verdict
-
-
-def newest_number(folder: Path, epoch: int) -> int:
-    """Return the largest number that an epoch shows."""
-    return max(
-        int(text.rpartition('"n":')[2].rstrip("}"))
-        for path in (folder / "records").glob(f"part-*-{epoch:010d}-*.jsonl")
-        for text in path.read_text(encoding="utf-8").splitlines()
-    )
 
 
 def shown_lines(folder: Path, name: str) -> Iterator[Line]:

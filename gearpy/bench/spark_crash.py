@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import ceil
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,7 +22,7 @@ from gearpy.bench import spark_program, spark_reader
 from gearpy.bench.crash_watch import CrashWatch
 from gearpy.bench.exactly_once import EPOCHS_OFTEN
 from gearpy.bench.faults import FaultKind, Faults
-from gearpy.bench.numbered import LOOK_EVERY, PARTITIONS
+from gearpy.bench.numbered import PARTITIONS
 from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.bench.spark_plan import CALL_PHASES, Blow, Phase, SparkCrashReport, Victim
 from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
@@ -45,9 +44,7 @@ _WORKERS: Final = 3
 _AWAY_S: Final = (0.1, 1.0)
 _HEALTHY_S: Final = 300.0  # A JVM may start meanwhile, on a busy machine.
 _END_S: Final = 600.0
-_AFTER_S: Final = 2.0
-#: What the sources have given may be so far ahead of what is shown, on a busy machine.
-_BEHIND_S: Final = 30.0
+_AFTER_S: Final = 5.0
 _PHASE_S: Final = 5.0
 
 
@@ -339,11 +336,7 @@ class _Run:
 
     def end_stream(self, rate: float) -> None:
         """Let the stream end some seconds from now; wait for the end of the application."""
-        per_s = rate / PARTITIONS
-        shown = self._signs.newest_number() + _BEHIND_S * per_s
-        given = self._watch.seconds * per_s  # No more than this: it has a rate.
-        end = ceil((min(shown, given) + _AFTER_S * per_s) / LOOK_EVERY) * LOOK_EVERY
-        self._watch.end_stream(end, within_s=_END_S)
+        self._watch.end_stream(rate / PARTITIONS * _AFTER_S, within_s=_END_S)
         self._report.batches = self._signs.done()
 
     def end_reader(self) -> None:

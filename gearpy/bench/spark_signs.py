@@ -12,7 +12,6 @@ from gearpy.bench.process_cluster import children_of
 from gearpy.bench.spark_program import HANDED, LOG, NAIVE, OUTSIDE, SINK
 from gearpy.bench.spark_reader import PROGRESS
 from gearpy.core.window_log import segments_of
-from gearpy.windowlog.log import WindowLog
 
 __all__ = ["SparkSigns", "jvm_of"]
 
@@ -50,15 +49,6 @@ class SparkSigns:
     def newest_shown(self) -> int:
         """Return the newest epoch of which the window log shows something."""
         return max((each.epoch for each in segments_of(_names(self._results / LOG))), default=0)
-
-    def newest_number(self) -> int:
-        """Return the end of the newest window that the log shows: the number of a record."""
-        log = WindowLog(self._results / LOG)
-        view = log.view()
-        newest = [view.pieces(lane)[-1].segment for lane in view.lanes]
-        return max(
-            (note.ends or 0 for each in newest for note in log.info(each).batches), default=0
-        )
 
     # -- the sink that calls a function on Spark -------------------------------------------
 

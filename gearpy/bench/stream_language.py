@@ -28,7 +28,6 @@ __all__ = [
     "expected_answer",
     "language_app",
     "main",
-    "newest_number",
 ]
 
 #: Tasks of each step.
@@ -68,7 +67,6 @@ _PER_DIFFERENT: Final = 20
 _COLUMNS_MS: Final = 200
 _GROUPS: Final = 7
 _REST_S: Final = 0.05
-_LOOKED_AT: Final = 5
 
 #: A record of the source of rows: partition and number.
 _Record: TypeAlias = tuple[int, int]
@@ -287,23 +285,6 @@ def _best_named(result: gp.WindowResult[int, list[_Row]]) -> dict[str, Any]:
 
 
 # -- the answer ----------------------------------------------------------------------------------
-
-
-def newest_number(folder: Path, epoch: int) -> int:
-    """Return the largest number that the sources have given, as far as an epoch shows it."""
-    newest = 0
-    for path in (folder / "rested").glob(f"part-*-{epoch:010d}-*.jsonl"):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        newest = max(newest, *(json.loads(text)["n"] for text in lines))
-    for path in (folder / "tables").glob("part-*.parquet"):  # May be ahead of rows.
-        if int(path.name.split("-")[2]) >= epoch - _LOOKED_AT:
-            newest = max(newest, *_column(path, "n"))
-    return newest
-
-
-def _column(path: Path, name: str) -> list[int]:
-    values: list[int] = pq.ParquetFile(path).read([name]).column(name).to_pylist()
-    return values
 
 
 def check(folder: Path, end: int) -> Verdict:

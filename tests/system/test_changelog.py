@@ -38,7 +38,7 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
         os.kill(cluster.launched("executor")[0], signal.SIGKILL)
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
-        numbered.set_end(results, end := signs.end_after(RATE))
+        numbered.set_end(results, end := numbered.end_after(results, RATE))
         eventually(lambda: cluster.client.application(app_id).status == "succeeded")
 
     verdict = numbered.check(results, end)

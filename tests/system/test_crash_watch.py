@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import pytest
 
+from gearpy.bench import numbered
 from gearpy.bench.crash_watch import CrashReport, CrashWatch, Struck
 from gearpy.bench.faults import Faults
 from gearpy.bench.process_cluster import ProcessCluster
@@ -159,6 +160,36 @@ def test_the_end_of_the_stream_is_waited_for(tmp_path: Path) -> None:
     watch.end_stream(150, within_s=60.0)
 
     report = watch.report
-    assert (tmp_path / "end").read_text() == "150"
-    assert (report.end, report.epochs) == (150, 9)
+    assert (tmp_path / "end").read_text() == "650"
+    assert (report.end, report.epochs) == (650, 9)
     assert (report.status, report.restarts) == ("succeeded", 3)
+
+
+def test_the_end_of_the_stream_is_behind_what_the_sources_have_given(tmp_path: Path) -> None:
+    """Whatever is shown of that: on a busy machine results come late."""
+    partitions = [numbered.numbers(partition, tmp_path) for partition in range(2)]
+    for _ in range(3_210):
+        next(partitions[0])
+
+    end = numbered.end_after(tmp_path, 100)
+    numbered.set_end(tmp_path, end)
+
+    assert 3_210 < end <= 3_210 + 100 + 500
+    assert len(list(partitions[0])) == end - 3_210
+    assert len(list(partitions[1])) == end
+    assert not numbered.was_told_too_late(tmp_path)
+
+
+def test_an_end_that_was_told_too_late_is_a_problem(tmp_path: Path) -> None:
+    """After a restart the source would take it for its end, and the answer would be wrong."""
+    partition = numbered.numbers(0, tmp_path)
+    for _ in range(200):
+        next(partition)
+    numbered.set_end(tmp_path, 100)
+    with pytest.raises(ValueError, match="the end of the stream, 100, was told at 200, too late"):
+        next(partition)
+
+    watch = _watch(_Signs(shown=8), "succeeded", results=tmp_path)
+    watch.end_stream(0, within_s=60.0)
+
+    assert watch.report.problems == ["the end of the stream, 500, was told too late"]
