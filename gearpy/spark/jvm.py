@@ -5,6 +5,7 @@ to start the second. Starting it here is a second or two quicker, needs no shell
 Java (`java` says why that takes an effort), and is quiet.
 """
 
+import logging
 import re
 import shlex
 import struct
@@ -17,17 +18,21 @@ from typing import Final, NamedTuple
 
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark.java import Java
-from gearpy.spark.settings import LOOPBACK
+from gearpy.spark.settings import LOOPBACK, defaults_of
 
 __all__ = [
     "START_TIMEOUT_S",
     "Jvm",
+    "class_path",
     "command",
     "connection_file",
+    "defaults",
     "environment",
     "launch",
     "read_connection",
 ]
+
+_log: Final = logging.getLogger(__name__)
 
 #: Of all Spark 4; what starts executors asks for it.
 SCALA_VERSION: Final = "2.13"
@@ -35,8 +40,9 @@ SCALA_VERSION: Final = "2.13"
 #: A JVM that is not up by then hangs.
 START_TIMEOUT_S: Final = 120
 _POLL_S: Final = 0.01
-#: How long a JVM may clean up, or write an archive, before it is killed.
-_END_TIMEOUT_S: Final = 120
+#: How long a JVM may clean up, or write an archive, before it is killed. An archive takes 20 s, and
+#: several times that on a busy machine.
+_END_TIMEOUT_S: Final = 300
 
 #: As Spark's `JavaModuleOptions` has it, without the module that cut-down runtimes lack; only
 #: linear algebra of MLlib would use that one.
@@ -68,6 +74,8 @@ _MODULE_OPTIONS: Final = (
 #: Spark's own pattern (`spark.redaction.regex`) for what must not be seen. All users of a machine
 #: see the arguments of its processes; these settings reach Spark over the connection instead.
 _SECRET: Final = re.compile(r"(?i)secret|password|token|access[.]?key")
+#: Files of settings that Spark opens by their paths, and its scripts.
+_NOT_FOR_JAVA: Final = frozenset({"spark-defaults.conf", "spark-env.sh", "workers"})
 #: Settings that mean nothing before there is a session; it gets them over the connection.
 _OF_SESSIONS: Final = ("spark.app.name", "spark.sql.", "spark.ui.")
 
@@ -96,8 +104,10 @@ class Jvm(NamedTuple):
         try:
             self.process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
+            _log.warning("the JVM of Spark did not end in %d s, and is killed", _END_TIMEOUT_S)
             self.process.kill()
             self.process.wait()
+        _log.debug("the JVM of Spark ended with status %d", self.process.returncode)
 
 
 def command(
@@ -128,7 +138,7 @@ def command(
     return [
         str(java.program),
         "-cp",
-        _class_path(spark_home, conf, env or {}),
+        ":".join(class_path(spark_home, conf, env or {})),
         f"-Xmx{conf['spark.driver.memory']}",
         *module_options(java.version),
         *_logging(spark_home, env or {}),
@@ -139,6 +149,23 @@ def command(
         *(part for name, value in plain.items() for part in ("--conf", f"{name}={value}")),
         *(shlex.split(submit) or ["pyspark-shell"]),
     ]
+
+
+def class_path(spark_home: Path, conf: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
+    """Return where Java looks for classes and their files, in Spark's order.
+
+    A ``conf`` of Spark's that has nothing for Java is left out: Java archives no classes behind a
+    folder with files (`archive`), and every full Spark has such a folder.
+    """
+    folder = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf")
+    parts = [
+        *conf.get("spark.driver.extraClassPath", "").split(":"),
+        "" if _is_only_for_scripts(folder) else str(folder),
+        str(spark_home / "jars" / "*"),
+        env.get("HADOOP_CONF_DIR", ""),
+        env.get("YARN_CONF_DIR", ""),
+    ]
+    return [part for part in parts if part]
 
 
 def module_options(version: int) -> list[str]:
@@ -231,15 +258,18 @@ def connection_file() -> Path:
     return Path(tempfile.mkdtemp(prefix="gearpy-spark-")) / "connection"
 
 
-def _class_path(spark_home: Path, conf: Mapping[str, str], env: Mapping[str, str]) -> str:
-    parts = [
-        conf.get("spark.driver.extraClassPath", ""),
-        env.get("SPARK_CONF_DIR") or str(spark_home / "conf"),
-        str(spark_home / "jars" / "*"),
-        env.get("HADOOP_CONF_DIR", ""),
-        env.get("YARN_CONF_DIR", ""),
-    ]
-    return ":".join(part for part in parts if part)
+def defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings in the user's ``spark-defaults.conf``."""
+    file = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf") / "spark-defaults.conf"
+    return defaults_of(file.read_text("utf-8")) if file.is_file() else {}
+
+
+def _is_only_for_scripts(folder: Path) -> bool:
+    """Whether there are files in a folder of settings, and none that Java would look for."""
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return bool(names) and all(
+        name.endswith(".template") or name in _NOT_FOR_JAVA for name in names
+    )
 
 
 def _logging(spark_home: Path, env: Mapping[str, str]) -> list[str]:

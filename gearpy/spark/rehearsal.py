@@ -1,8 +1,10 @@
 """A program that uses what most programs use of Spark, for `archive` to see which classes that is.
 
-``python -m gearpy.spark.rehearsal OPTION…``: the options are for Java.
+``python -m gearpy.spark.rehearsal CLASSPATH OPTION…``: more places for classes, or nothing, and
+options for Java. What goes wrong, and how the JVM ended, is on standard error.
 """
 
+import logging
 import shlex
 import sys
 import tempfile
@@ -19,12 +21,15 @@ from gearpy.spark.sessions import session, stop
 __all__ = ["main", "rehearse"]
 
 
-def main(options: Sequence[str]) -> None:
-    """Run a JVM with the options, use it, and wait for its end."""
+def main(class_path: str, options: Sequence[str]) -> None:
+    """Run a JVM with more classes and options, use it, and wait for its end."""
     spark = session(
         "gearpy rehearsal",
         master="local[2]",
-        conf={"spark.driver.extraJavaOptions": shlex.join(options)},
+        conf={
+            "spark.driver.extraClassPath": class_path,
+            "spark.driver.extraJavaOptions": shlex.join(options),
+        },
     )
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -35,6 +40,7 @@ def main(options: Sequence[str]) -> None:
 
 def rehearse(spark: SparkSession, folder: Path) -> None:
     """Aggregate, join, write and read Parquet, and run a streaming query."""
+    spark.range(1).count()
     rows = pa.table({"key": ["a", "b", "a"], "value": [1, 2, 3]})
     pq.write_table(rows, folder / "rows.parquet")
     read = spark.read.parquet(str(folder / "rows.parquet"))
@@ -57,4 +63,6 @@ def _count(batch: DataFrame, _: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    logging.basicConfig()
+    logging.getLogger("gearpy.spark.jvm").setLevel(logging.DEBUG)
+    main(sys.argv[1], sys.argv[2:])

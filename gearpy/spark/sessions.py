@@ -3,9 +3,8 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
@@ -16,11 +15,10 @@ from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark import archive as archives
 from gearpy.spark import jvm
 from gearpy.spark.driver import DRIVER, be_quiet, is_open, server_answers, spark_home
-from gearpy.spark.java import find_java
+from gearpy.spark.java import Java, find_java
 from gearpy.spark.settings import (
     MEMORY,
     conflicts,
-    defaults_of,
     remote_settings,
     session_settings,
 )
@@ -71,7 +69,8 @@ def session(
         fast_files: Spare a child process per file. Right while checkpoints and data are on local
             disks, with one writer each, and the state store is not RocksDB; see the guide.
         archive: Start from an archive of loaded classes in the user's cache, in half of the time;
-            the first call makes it, which takes half a minute.
+            the first call makes it, which takes half a minute. Where that cannot be, Spark starts
+            without, and a warning says why.
 
     Raises:
         ConfigError: There is no Java that runs Spark, the session that exists has other settings
@@ -95,7 +94,7 @@ def session(
             return _adapted(found, _explicit(wanted, master, memory))
         if DRIVER.is_given:
             return _built({"spark.app.name": app, **wanted})
-        defaults = _defaults()
+        defaults = jvm.defaults(spark_home(), os.environ)
         settings = session_settings(
             app,
             master=master or defaults.get("spark.master", "local[*]"),
@@ -212,25 +211,32 @@ def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def _defaults() -> dict[str, str]:
-    """Return the settings in the user's ``spark-defaults.conf``."""
-    folder = os.environ.get("SPARK_CONF_DIR")
-    file = (Path(folder) if folder else spark_home() / "conf") / "spark-defaults.conf"
-    return defaults_of(file.read_text("utf-8")) if file.is_file() else {}
-
-
 def _started(settings: Mapping[str, str], *, archive: bool) -> SparkSession:
     java = find_java()
+    found = archives.ready(java, settings) if archive else None
+    try:
+        _start_jvm(java, settings, archives.replaying(java, found) if found is not None else ())
+    except ConfigError:
+        if found is None:
+            raise
+        # Java 17 crashes on a file that is damaged. If it is something else, this fails as well.
+        _start_jvm(java, settings, ())
+        archives.discard(found)
+    if found is not None:
+        archives.warn_if_unused()
+    return _built(settings)
+
+
+def _start_jvm(java: Java, settings: Mapping[str, str], options: Sequence[str]) -> None:
     arguments = jvm.command(
         java,
         spark_home=spark_home(),
         conf=settings,
-        options=archives.options(java, make=True) if archive else (),
+        options=options,
         submit=os.environ.get("PYSPARK_SUBMIT_ARGS", ""),
         env=os.environ,
     )
     DRIVER.start(arguments, master=settings["spark.master"])
-    return _built(settings)
 
 
 def _built(settings: Mapping[str, str]) -> SparkSession:

@@ -126,6 +126,26 @@ def test_folders_with_settings_are_on_the_class_path() -> None:
     assert a_command(env=env)[2] == "/conf:/spark/jars/*:/hadoop:/yarn"
 
 
+@pytest.mark.parametrize(
+    ("names", "is_there"),
+    [
+        ((), True),
+        (("spark-defaults.conf.template", "spark-defaults.conf", "workers"), False),
+        (("spark-defaults.conf", "hive-site.xml"), True),
+    ],
+)
+def test_a_folder_of_settings_that_java_does_not_read_is_left_out(
+    tmp_path: Path, names: tuple[str, ...], *, is_there: bool
+) -> None:
+    """It would keep Java from making an archive of classes, and each full Spark has one."""
+    for name in names:
+        (tmp_path / name).touch()
+
+    path = a_command(env={"SPARK_CONF_DIR": str(tmp_path)})[2]
+
+    assert path == (f"{tmp_path}:/spark/jars/*" if is_there else "/spark/jars/*")
+
+
 def test_logging_is_quiet_unless_the_user_has_a_file(tmp_path: Path) -> None:
     """Whoever configures logging wants to see it."""
     env = {"SPARK_CONF_DIR": str(tmp_path)}
