@@ -9,6 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gearpy.cluster.tuning import ProcessTuning
+
+# Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Reproducible by default, so that a red run stays red; `HYPOTHESIS_PROFILE=explore` looks further.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
@@ -17,7 +23,7 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 #: Tests that start processes and look at the clock: one after the other, beside all others.
-_PROCESSES = frozenset({"cli", "docs", "examples", "system"})
+_PROCESSES = frozenset({"cli", "examples", "system"})
 _HERE = Path(__file__).parent
 
 
@@ -29,6 +35,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # A JVM takes seconds to start and much memory: tests with Spark share one process and one.
         group = "spark" if folder == "spark" else str(file)
         item.add_marker(pytest.mark.xdist_group("processes" if folder in _PROCESSES else group))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_full_collections() -> Iterator[None]:
+    """Let clusters in this process leave the heap alone; those in processes do as ever.
+
+    A full collection of all that pytest holds takes a quarter of a second, and each `gp.run` would
+    do two.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProcessTuning, "freeze", lambda _: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

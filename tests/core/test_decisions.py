@@ -32,7 +32,7 @@ from tests.core.manager_bench import A, B, Bench, kinds, only
 
 #: Runs of the model: seeds with faults, with a budget that may not do, without faults, and with
 #: faults and damaged files.
-FAULTY, TIGHT, CALM, DAMAGED = range(300), range(1000, 1150), range(2000, 2030), range(3000, 3200)
+FAULTY, TIGHT, CALM, DAMAGED = range(150), range(1000, 1075), range(2000, 2030), range(3000, 3100)
 
 
 def test_every_decision_is_a_command() -> None:

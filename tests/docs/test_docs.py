@@ -7,9 +7,10 @@ import io
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,12 @@ WITH_EXAMPLES: Final = [
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 
+#: Started and warm sooner, slower once warm: pages are over before that.
+SPARK_DEFAULTS: Final = """
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.sql.shuffle.partitions 2
+"""
+
 #: Where the folder of a page's commands is for its readers.
 HOME: Final = "/home/ada"
 _FENCED: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -53,16 +60,34 @@ class Block(NamedTuple):
     text: str
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give all pages one folder, so that they share a JVM: its working directory never changes.
+
+    The settings of that JVM are in a file, as pages ask for a session without any.
+    """
+    settings = tmp_path_factory.mktemp("conf")
+    (settings / "spark-defaults.conf").write_text(SPARK_DEFAULTS, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(settings))
+        gearpy.spark.stop()  # One that another test of this process has left is elsewhere.
+        yield tmp_path_factory.mktemp("home")
+        gearpy.spark.stop()
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give every page a folder, and no configuration from outside."""
+def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every page an empty folder, and no configuration from outside."""
     for name in [name for name in os.environ if name.startswith("GEARPY_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.chdir(tmp_path)
-    if "pyspark" in sys.modules:  # A Spark of another page has that page's folder.
-        gearpy.spark.stop()
-    return tmp_path
+    monkeypatch.chdir(home)
+    for left in home.iterdir():
+        if left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
+    return home
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -240,7 +240,7 @@ def test_word_count_survives_crashes(parallelism: int) -> None:
 
 def test_plain_sink_has_everything_at_least_once() -> None:
     """What it has twice came after the newest complete epoch."""
-    for seed in range(40):
+    for seed in range(20):
         rng = Random(seed)
         sources = [some_words(rng, 40) for _ in range(2)]
         results: list[Any] = []
@@ -253,7 +253,7 @@ def test_plain_sink_has_everything_at_least_once() -> None:
 def test_files_have_each_line_once(tmp_path: Path) -> None:
     """From files to files, over a running fold and its state."""
     resumed = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = Random(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -301,7 +301,7 @@ def test_bad_records_are_left_out_and_come_when_they_are_good() -> None:
     A record in quarantine is told of at least once: who keeps it may get it twice.
     """
     resumed = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = Random(seed)
         words = [rng.choice(WORDS) for _ in range(60)]
         sink = Cut()

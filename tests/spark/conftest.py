@@ -9,7 +9,7 @@ import gearpy.spark
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session. Tests leave it as it was; those that break a JVM start their own."""
     gearpy.spark.stop()  # One that another test of this process has left.
     session = gearpy.spark.session(
@@ -18,6 +18,8 @@ def spark() -> Iterator[SparkSession]:
         conf={
             # Started and warm sooner, slower once warm: tests are over before that.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Else tables of tests would be in a folder where pytest was started.
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )
     yield session

@@ -12,7 +12,7 @@ def test_no_record_is_lost_whatever_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One master, three workers, four executors, half a minute of stream, some fifteen faults."""
-    report = run_chaos(tmp_path, seed=3, faults=17, seconds=30)
+    report = run_chaos(tmp_path, seed=3, faults=17, seconds=30, rate=1000)
 
     with capsys.disabled():
         sys.stdout.write("\n".join(["", *report.lines(), ""]))

@@ -38,7 +38,7 @@ def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path,
             "numbered", embed(app.build()), executors=EXECUTORS, config=settings
         )
         until(lambda: faults.are_over or running.summary().status == "failed")
-        end = Signs(tmp_path, tmp_path).end_after(RATE)
+        end = numbered.end_after(tmp_path, RATE)
         numbered.set_end(tmp_path, end)
         summary = running.wait(60)
 
@@ -65,7 +65,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         detail = cluster.detail(app_id)
-        numbered.set_end(results, end := signs.end_after(RATE))
+        numbered.set_end(results, end := numbered.end_after(results, RATE))
         eventually(lambda: cluster.client.application(app_id).status == "succeeded")
 
     verdict = numbered.check(results, end)

@@ -11,7 +11,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.bench import numbered, stream_language
-from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
+from gearpy.bench.exactly_once import EPOCHS_OFTEN
 from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
@@ -46,7 +46,7 @@ def test_windows_joins_and_columns_are_exact_whatever_fails(
             "language", embed(app.build()), executors=EXECUTORS, config=settings
         )
         until(lambda: faults.are_over or running.summary().status == "failed")
-        end = Signs(tmp_path, tmp_path, stream_language.newest_number).end_after(RATE)
+        end = numbered.end_after(tmp_path, RATE)
         numbered.set_end(tmp_path, end)
         summary = running.wait(120)
 
