@@ -1,12 +1,15 @@
 """A process that writes epochs into tables, to be killed at any moment.
 
-Its coordinator is a file, which is replaced when an epoch is complete.
+Its coordinator is a file, which is replaced when an epoch is complete. As in gearpy, of two starts
+only the later one completes epochs.
 """
 
+import fcntl
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gearpy.connectors.delta_table import delta_table
 from gearpy.connectors.hive_folder import hive_folder
@@ -17,13 +20,16 @@ ROWS = 20  # Of an epoch.
 EPOCHS = 60
 
 
+#: What the coordinator knows: the newest epoch, what was prepared for it, the latest start.
+_Known: TypeAlias = dict[str, Any]
+
+
 def main(folder: Path) -> None:
     """Go on until all epochs are shown in both tables."""
     file = folder / "complete.json"
-    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    epoch, incarnation = known.get("epoch", 0), known.get("incarnation", 0) + 1
+    known = _changed(file, lambda known: {**known, "incarnation": known.get("incarnation", 0) + 1})
+    epoch, incarnation = known.get("epoch", 0), known["incarnation"]
     prepared = [{int(n): each for n, each in every.items()} for every in known.get("prepared", [])]
-    _replace(file, known | {"incarnation": incarnation})
     sinks = (
         delta_table(folder / "delta", partition_by="p"),
         hive_folder(folder / "hive", partition_by="p"),
@@ -41,7 +47,10 @@ def main(folder: Path) -> None:
             assert isinstance(writer, TransactionalWriter)
             writer.write_batch(Batch(rows, [0] * ROWS))
             told.append({epoch: writer.prepare(epoch)})
-        _replace(file, {"epoch": epoch, "incarnation": incarnation, "prepared": told})
+        complete = {"epoch": epoch, "incarnation": incarnation, "prepared": told}
+        if not _is_completed(file, complete):
+            _say("given up")
+            return
         for writer, mine in zip(writers, told, strict=True):
             assert isinstance(writer, TransactionalWriter)
             writer.commit(epoch, mine[epoch])
@@ -53,10 +62,24 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _replace(file: Path, content: dict[str, Any]) -> None:
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(content))
-    new.replace(file)
+def _is_completed(file: Path, epoch: _Known) -> bool:
+    """Complete an epoch, unless a later start has come since."""
+
+    def completed(known: _Known) -> _Known:
+        return epoch if known["incarnation"] == epoch["incarnation"] else known
+
+    return _changed(file, completed) is epoch
+
+
+def _changed(file: Path, change: Callable[[_Known], _Known]) -> _Known:
+    """Change what the coordinator knows, alone; return it as it is then."""
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = change(json.loads(file.read_text()) if file.exists() else {})
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(known))
+        new.replace(file)
+    return known
 
 
 if __name__ == "__main__":
