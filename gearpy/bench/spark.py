@@ -9,7 +9,7 @@ import queue
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,8 @@ _KEYS: Final = 1000
 _WINDOW_MS: Final = 10_000
 _MANY: Final = 500
 _WARM_UP: Final = 12
+#: A JVM compiles for longer what adds up many rows; a stream goes on for days.
+_WARM_UP_LARGE: Final = 60
 _TIMEOUT_S: Final = 120.0
 _MS: Final = 1000
 
@@ -224,13 +226,15 @@ def _append_to(folder: Path) -> _Action:
 
 
 @contextmanager
-def _running(way: Way, spark: Any, folder: Path, handed: _Handed) -> Iterator[_Task]:
+def _running(
+    way: Way, spark: Any, folder: Path, handed: _Handed, **options: Any
+) -> Iterator[_Task]:
     """Yield what windows are written with, so that they get to Spark."""
     folder.mkdir(parents=True)
     if way == "sink":
         from gearpy.spark.sink import SparkSink  # noqa: PLC0415 - needs Spark
 
-        task = _Task(SparkSink(handed.take, folder / "log", spark=lambda: spark))
+        task = _Task(SparkSink(handed.take, folder / "log", spark=lambda: spark, **options))
         try:
             yield task
         finally:
@@ -255,24 +259,39 @@ def measure_handoff(spark: Any, way: Way, folder: Path, *, runs: int) -> Iterato
     small = Figure(f"{name}: {_SMALLEST} rows, fetched", "ms", (*took,), 150.0)
     yield small
     yield Figure(f"{name}: the same, p95", "ms", (percentile(took, 0.95),))
-    took = _latencies(spark, way, folder / "large", _aggregate, rows=_MIDDLE, windows=runs * 5)
+    took = _latencies(
+        spark,
+        way,
+        folder / "large",
+        _aggregate,
+        rows=_MIDDLE,
+        windows=runs * 5,
+        warm_up=_WARM_UP_LARGE,
+    )
     rates = [_MIDDLE / ms * _MS / 1e6 for ms in took]
     yield Figure(f"{name}: {_MIDDLE:,} rows, added up", "M rows/s", (*rates,), 1.2, False)
 
 
 def _latencies(
-    spark: Any, way: Way, folder: Path, action: _Action, *, rows: int, windows: int
+    spark: Any,
+    way: Way,
+    folder: Path,
+    action: _Action,
+    *,
+    rows: int,
+    windows: int,
+    warm_up: int = _WARM_UP,
 ) -> list[float]:
-    """Return the ms of each window, one after the other."""
+    """Return the ms of each window, one after the other, once some have warmed the JVM up."""
     handed = _Handed(action)
     took = []
     with _running(way, spark, folder, handed) as task:
-        for number in range(1, _WARM_UP + windows + 1):
+        for number in range(1, warm_up + windows + 1):
             task.prepare(_columns(number, rows))
             began_s = time.perf_counter()
             task.commit()
             took.append((handed.wait(rows) - began_s) * _MS)
-    return took[_WARM_UP:]
+    return took[warm_up:]
 
 
 def measure_many(spark: Any, folder: Path, *, runs: int) -> Iterator[Figure]:
@@ -281,12 +300,19 @@ def measure_many(spark: Any, folder: Path, *, runs: int) -> Iterator[Figure]:
     They are appended to a table by one job. In one epoch, or each in an epoch of its own: then
     they are as many files.
     """
-    for name, epochs in (("one epoch", 1), ("an epoch each", _MANY)):
-        took = [_many(spark, folder / f"many-{epochs}-{run}", epochs=epochs) for run in range(runs)]
+    for name, epochs, options in (
+        ("one epoch", 1, {}),
+        ("an epoch each", _MANY, {}),
+        ('an epoch each, body="auto"', _MANY, {"body": "auto"}),
+    ):
+        took = [
+            _many(spark, folder / f"{epochs}-{run}-{len(options)}", options, epochs=epochs)
+            for run in range(runs)
+        ]
         yield Figure(f"to_spark: {_MANY} windows of {_SMALL}, {name}", "ms each", (*took,), 2.0)
 
 
-def _many(spark: Any, folder: Path, *, epochs: int) -> float:
+def _many(spark: Any, folder: Path, options: Mapping[str, Any], *, epochs: int) -> float:
     """Return the ms for a window: the first call is held up until all are in the log."""
     opened: queue.Queue[None] = queue.Queue()
     append = _append_to(folder / "table")
@@ -299,7 +325,7 @@ def _many(spark: Any, folder: Path, *, epochs: int) -> float:
         append(df)
 
     handed = _Handed(action)
-    with _running("sink", spark, folder, handed) as task:
+    with _running("sink", spark, folder, handed, **options) as task:
         task.write(_rows(0, _SMALL))
         batches = [_rows(number, _SMALL) for number in range(1, _MANY + 1)]
         each = _MANY // epochs

@@ -33,6 +33,7 @@ ARROW: Final[Body] = "arrow"
 
 _KEY: Final = b"gearpy"
 _GROUP_ROWS: Final = 1 << 20
+_THREADS_ROWS_MIN: Final = 10_000
 _ERRORS: Final = (pa.ArrowException, ValueError, KeyError, TypeError, EOFError)
 
 
@@ -169,7 +170,8 @@ def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, Segme
             reader = pa_ipc.open_file(file)
             return reader.read_all().replace_schema_metadata(None), _info(reader.schema.metadata)
         parquet = pq.ParquetFile(file)
-        table = parquet.read(use_threads=True)
+        # To wake other threads takes longer than to read a few rows.
+        table = parquet.read(use_threads=parquet.metadata.num_rows >= _THREADS_ROWS_MIN)
         return table.replace_schema_metadata(None), _info(parquet.metadata.metadata)
     except OSError:
         raise
