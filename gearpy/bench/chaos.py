@@ -16,6 +16,7 @@ from typing import Final
 
 from gearpy.bench.faults import ANY_KIND, Faults, chosen
 from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.core.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 
@@ -208,7 +209,7 @@ class _Chaos:
         return "unknown"
 
     def _is_over(self) -> bool:
-        return self._status() in {"succeeded", "failed", "terminated"}
+        return self._status() in TERMINAL
 
     def _wait_end(self, timeout_s: float) -> None:
         until_s = time.monotonic() + timeout_s

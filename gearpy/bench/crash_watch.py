@@ -14,6 +14,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from gearpy.bench import numbered
 from gearpy.bench.faults import Faults
 from gearpy.bench.process_cluster import ProcessCluster
+from gearpy.core.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 
@@ -27,7 +28,6 @@ LOOK_S: Final = 0.05
 _POLL_S: Final = 0.001
 _LONG_POLL_S: Final = 0.005
 _LONG_S: Final = 5.0  # What takes longer than this is not over in a moment.
-_ENDED: Final = frozenset({"succeeded", "failed", "terminated"})
 
 
 class Struck(NamedTuple, Generic[KindT, PhaseT]):
@@ -185,7 +185,7 @@ class CrashWatch(Generic[KindT, PhaseT]):
         self.report.end = end = numbered.end_after(self.results, records)
         numbered.set_end(self.results, end)
         until_s = time.monotonic() + within_s
-        while self._status() not in _ENDED and time.monotonic() < until_s:
+        while self._status() not in TERMINAL and time.monotonic() < until_s:
             self.pause(LOOK_S)
         self.report.epochs = self._signs.newest_shown()
         if numbered.was_told_too_late(self.results):

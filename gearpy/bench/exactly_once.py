@@ -140,7 +140,6 @@ class Signs:
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
         self._checkpoints = checkpoints
-        self._results = results
         self._records = results / "records"
 
     def stored(self) -> int:

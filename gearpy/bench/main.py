@@ -45,6 +45,8 @@ __all__ = ["main"]
 
 #: Where the environment with other stream processors is, unless it is said.
 _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
+#: What `spark` measures.
+_SPARK_KINDS: Final = frozenset({"log", "handoff", "many", "start"})
 #: Runs with hundreds of windows that wait for Spark, at most.
 _RUNS_MANY: Final = 5
 
@@ -279,8 +281,8 @@ def spark(
     ] = "all",
 ) -> None:
     """Windows on their way to Spark: rates of the log, the hand-off, and the start of a session."""
-    kinds = {"log", "handoff", "many", "start"} if only == "all" else {*only.split(",")}
-    if unknown := kinds - {"log", "handoff", "many", "start"}:
+    kinds = _SPARK_KINDS if only == "all" else {*only.split(",")}
+    if unknown := kinds - _SPARK_KINDS:
         raise typer.BadParameter(f"--only: no such kind: {', '.join(sorted(unknown))}")
     typer.echo(f"{'':58} {'median':>12} {'':8} {'from least to most':>26} {'aim':>18} {'ratio':>6}")
     with TemporaryDirectory(prefix="gearpy-spark-") as name:

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
 from gearpy.connectors.folder_files import Folder, OsFolder, Part
-from gearpy.connectors.part_folder import PREFIX, PartFolder, PreparedPart, Share, target_folder
+from gearpy.connectors.part_folder import (
+    PREFIX,
+    PartFolder,
+    PreparedPart,
+    Share,
+    prefix_mistakes,
+    target_folder,
+)
 from gearpy.errors import ConfigError
 from gearpy.task.api import Batch, Sink, TransactionalWriter
 
@@ -84,11 +91,8 @@ class FolderSink(Sink):
         overwrite: bool,
         columnar: bool = False,
     ) -> None:
-        if not (prefix.isascii() and prefix.isidentifier()) or prefix.startswith("_"):
-            raise ConfigError(
-                f"{name}: prefix {prefix!r} cannot begin names of files: take letters, digits and "
-                "underscores, a letter first"
-            )
+        if mistakes := prefix_mistakes(name, prefix):
+            raise ConfigError(*mistakes)
         self._name = name
         self._path = Path(path).expanduser()
         self._make_format = make_format

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, TypedDict
 from gearpy.connectors.folder_files import Folder, Part, PartNames, run_in_names
 from gearpy.errors import ConfigError, GearpyError
 
-__all__ = ["PREFIX", "PartFolder", "PreparedPart", "Share", "target_folder"]
+__all__ = ["PREFIX", "PartFolder", "PreparedPart", "Share", "prefix_mistakes", "target_folder"]
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +35,22 @@ class Share:
     tasks: int = 1
     prefix: str = PREFIX
     overwrite: bool = False  #: Whether files of earlier runs are removed.
+
+
+def prefix_mistakes(name: str, prefix: str) -> list[str]:
+    """Return why names of files cannot begin so; empty if they can.
+
+    Args:
+        name: of the sink, for people.
+        prefix: as users give it.
+    """
+    if prefix.isascii() and prefix.isidentifier() and not prefix.startswith("_"):
+        return []
+    mistake = (
+        f"{name}: prefix {prefix!r} cannot begin names of files: take letters, digits and "
+        "underscores, a letter first"
+    )
+    return [mistake]
 
 
 def target_folder(name: str, path: Path) -> Path:

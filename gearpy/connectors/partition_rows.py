@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.connectors.column_parts import checked_schema
+from gearpy.connectors.part_folder import prefix_mistakes
 from gearpy.connectors.partition_files import BegunFile, PartitionFiles, WrittenFile
 from gearpy.connectors.stamps import each
 from gearpy.connectors.table_partitions import PartitionField, Partitioning, Piece
@@ -57,12 +58,7 @@ class TableOptions:
             mistakes.append(
                 f"{self.operator}: partitions_max is {self.partitions_max}, must be at least 1"
             )
-        prefix = self.prefix
-        if not (prefix.isascii() and prefix.isidentifier()) or prefix.startswith("_"):
-            mistakes.append(
-                f"{self.operator}: prefix {prefix!r} cannot begin names of files: take letters, "
-                "digits and underscores, a letter first"
-            )
+        mistakes += prefix_mistakes(self.operator, self.prefix)
         if mistakes:
             raise ConfigError(*mistakes)
 

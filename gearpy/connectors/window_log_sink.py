@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.connectors.column_parts import checked_schema
 from gearpy.connectors.folder_files import run_in_names
+from gearpy.connectors.part_folder import target_folder
 from gearpy.core.times import Duration, duration_ms
 from gearpy.core.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
 from gearpy.errors import ConfigError, OperatorError
@@ -193,11 +194,7 @@ class WindowLogSink(Sink):
         """
         store = store_at(self.options.place, self.options.storage_options)
         if isinstance(store, LocalStore):
-            path = Path(store.place)
-            if not path.parent.is_dir():
-                raise ConfigError(f"{_NAME}: folder {path.parent} does not exist: make it first")
-            if path.exists() and not path.is_dir():
-                raise ConfigError(f"{_NAME}: {path} is a file: give a folder")
+            target_folder(_NAME, Path(store.place))
         return WindowLogWriter(self.options, WindowLog(store), task=task_index)
 
 
