@@ -21,8 +21,11 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
-    from gearpy.cluster.local import LocalCluster, run
+    from gearpy.cluster.embedded.run import run
+    from gearpy.cluster.local import LocalCluster
     from gearpy.config.load import load as load_config
     from gearpy.config.schema import Config
     from gearpy.connectors.console import console, stdout
@@ -33,11 +36,11 @@ if TYPE_CHECKING:
     from gearpy.connectors.folder_sinks import jsonl_folder
     from gearpy.connectors.generator import generate
     from gearpy.connectors.hive_folder import hive_folder
-    from gearpy.connectors.memory import collection, memory
+    from gearpy.connectors.memory import collection, to_list
     from gearpy.connectors.parquet import parquet_folder
     from gearpy.connectors.stdin import stdin
     from gearpy.connectors.table_folders import arrow_folder, csv_folder
-    from gearpy.connectors.tables import generate_tables, table
+    from gearpy.connectors.tables import generate_tables, rows
     from gearpy.connectors.tcp import tcp_lines
     from gearpy.connectors.window_log_sink import window_log_folder
     from gearpy.connectors.window_log_source import window_log
@@ -113,7 +116,7 @@ if TYPE_CHECKING:
     from gearpy.task.persistent import PersistentTask, ValueSerializer
     from gearpy.task.sides import Side
     from gearpy.task.window_result import WindowResult
-    from gearpy.wire.records import register_record
+    from gearpy.wire.records import register_record, register_serializer
 
 __all__ = [
     "FINISHED",
@@ -208,18 +211,19 @@ __all__ = [
     "jsonl_file",
     "jsonl_folder",
     "load_config",
-    "memory",
     "parquet",
     "parquet_folder",
     "register_record",
+    "register_serializer",
+    "rows",
     "run",
     "session",
     "sliding",
     "stdin",
     "stdout",
-    "table",
     "tcp_lines",
     "text_file",
+    "to_list",
     "tumbling",
     "window_log",
     "window_log_folder",
@@ -228,7 +232,8 @@ __all__ = [
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
-    "gearpy.cluster.local": ("LocalCluster", "run"),
+    "gearpy.cluster.embedded.run": ("run",),
+    "gearpy.cluster.local": ("LocalCluster",),
     "gearpy.config.schema": ("Config",),
     "gearpy.connectors.console": ("console", "stdout"),
     "gearpy.connectors.datasets": ("arrow", "csv", "jsonl", "parquet"),
@@ -238,11 +243,11 @@ _HOMES = {
     "gearpy.connectors.folder_sinks": ("jsonl_folder",),
     "gearpy.connectors.generator": ("generate",),
     "gearpy.connectors.hive_folder": ("hive_folder",),
-    "gearpy.connectors.memory": ("collection", "memory"),
+    "gearpy.connectors.memory": ("collection", "to_list"),
     "gearpy.connectors.parquet": ("parquet_folder",),
     "gearpy.connectors.stdin": ("stdin",),
     "gearpy.connectors.table_folders": ("arrow_folder", "csv_folder"),
-    "gearpy.connectors.tables": ("generate_tables", "table"),
+    "gearpy.connectors.tables": ("generate_tables", "rows"),
     "gearpy.connectors.tcp": ("tcp_lines",),
     "gearpy.connectors.window_log_sink": ("window_log_folder",),
     "gearpy.connectors.window_log_source": ("window_log",),
@@ -317,25 +322,39 @@ _HOMES = {
     "gearpy.task.persistent": ("PersistentTask", "ValueSerializer"),
     "gearpy.task.sides": ("Side",),
     "gearpy.task.window_result": ("WindowResult",),
-    "gearpy.wire.records": ("register_record",),
+    "gearpy.wire.records": ("register_record", "register_serializer"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 #: Public names that are called otherwise where they live.
 _RENAMED = {"load_config": ("gearpy.config.load", "load")}
+#: Earlier public names: programs that have them still run.
+_EARLIER = {
+    "memory": ("gearpy.connectors.memory", "to_list"),
+    "table": ("gearpy.connectors.tables", "rows"),
+}
 #: Public names of modules.
 _MODULES = {"agg": "gearpy.core.aggregates"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        home, own = _RENAMED[name]
+    if name in _RENAMED or name in _EARLIER:
+        home, own = (_RENAMED | _EARLIER)[name]
         return getattr(import_module(home), own)
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'gearpy' has no attribute {name!r}")
+        raise AttributeError(f"module 'gearpy' has no attribute {name!r}{_advice(name)}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value
+
+
+def _advice(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
+    nearest = get_close_matches(name, __all__, n=1)
+    return f": did you mean {nearest[0]}?" if nearest else ""
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,9 @@
 
     GearpyError                     the base; catch this to catch all of ours
     ├── ConfigError                 wrong use, found when built or submitted; lists all mistakes
-    │   └── GraphError              the graph cannot run: cycle, duplicate edge, unknown processor
+    │   ├── GraphError              the graph cannot run: cycle, duplicate edge, unknown processor
+    │   ├── NoSuchStep              a stream has no such method; an AttributeError, too
+    │   └── CannotTravel            a value cannot be sent to another process, nor stored
     ├── SubmitRefused               the master said no, as the name is taken; nothing was started
     ├── ApplicationFailed           the application ended without success; carries its cause
     ├── OperatorError               user code raised; names operator, line, record, event time
@@ -12,6 +14,7 @@
     │   └── NodeGivenUp             this process was frozen or cut off, and others count it as lost
     ├── MessageLost                 counts or sequence numbers of a link do not match
     ├── LogBroken                   a log could not be written; the last records may be in it
+    ├── LogAbsent                   a coordinator log is gone, as if its folder were not mounted
     ├── LogDamaged                  a log was changed by something else; names the place
     ├── LogSuperseded               a later launch has opened the coordinator log; we may not append
     ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
@@ -31,15 +34,18 @@ __all__ = [
     "ApplicationFailed",
     "AskTimeout",
     "AuthenticationFailed",
+    "CannotTravel",
     "ConfigError",
     "ConnectionLost",
     "GearpyError",
     "GraphError",
+    "LogAbsent",
     "LogBroken",
     "LogDamaged",
     "LogSuperseded",
     "MailboxFull",
     "MessageLost",
+    "NoSuchStep",
     "NodeGivenUp",
     "OperatorError",
     "ProtocolError",
@@ -47,6 +53,7 @@ __all__ = [
     "SubmitRefused",
     "WindowLogDamaged",
     "WindowLogGap",
+    "placed",
 ]
 
 
@@ -69,6 +76,25 @@ class GraphError(ConfigError):
     """The graph cannot run: a cycle, a duplicate edge, an unknown processor."""
 
 
+class NoSuchStep(ConfigError, AttributeError):
+    """A stream has no method of this name, at least not here. Says what to write instead.
+
+    `hasattr` and `getattr` with a default take it for what they expect.
+    """
+
+
+class CannotTravel(ConfigError):
+    """A value cannot be sent to another process, nor stored. Trying again would not help.
+
+    ``reason`` says what it is and what to do; ``where`` is the place in what was to be sent.
+    """
+
+    def __init__(self, reason: str, where: str = "a value") -> None:
+        super().__init__(f"{where} cannot be sent to another process or stored: {reason}")
+        self.reason = reason
+        self.where = where
+
+
 class SubmitRefused(GearpyError):
     """The master refused an application; nothing was started."""
 
@@ -86,7 +112,8 @@ class OperatorError(GearpyError):
     """User code raised. The fields are what an error card shows.
 
     ``source`` is ``file:line`` in the user's code, or empty where there is none (a builtin).
-    ``event_time_ms`` is None where no single record is to blame.
+    ``event_time_ms`` is None where no single record is to blame. ``is_final``: it would raise
+    again, so that no restart would help.
     """
 
     def __init__(
@@ -99,6 +126,7 @@ class OperatorError(GearpyError):
         record: str = "",
         event_time_ms: int | None = None,
         traceback: str = "",
+        is_final: bool = False,
     ) -> None:
         super().__init__(f"operator {operator!r}: {cause}")
         self.operator = operator
@@ -108,6 +136,16 @@ class OperatorError(GearpyError):
         self.record = record
         self.event_time_ms = event_time_ms
         self.traceback = traceback
+        self.is_final = is_final
+        if source:  # A traceback shows notes; it ends where the application was run.
+            self.add_note(placed(source, source_line))
+        if record:
+            self.add_note(f"  record  {record}")
+
+
+def placed(source: str, line: str) -> str:
+    """Return a place in user code as the note that people see below an error."""
+    return f"  at      {source}\n            {line}".rstrip()
 
 
 class ProtocolError(GearpyError):
@@ -137,17 +175,48 @@ class LogBroken(GearpyError):
     """A log could not be written. What was appended last may or may not be there."""
 
 
-class LogDamaged(GearpyError):
-    """A file of a log is not as the log left it. Nothing of it was loaded."""
+class LogAbsent(GearpyError):
+    """A coordinator log is not where it was written, or is there as it was long ago.
 
-    def __init__(self, *, file: str, offset: int, reason: str) -> None:
+    That is what a folder looks like that is not mounted.
+    """
+
+    def __init__(self, *, log: str, launch: int, found: int, place: str = "") -> None:
+        there = f"only one of launch {found} is there" if found else "nothing is there"
+        folder = f"checkpoint folder {place}" if place else "checkpoint folder"
         super().__init__(
-            f"{file} is damaged at byte {offset}: {reason}; restore its folder from a copy, or "
-            "move it away to begin without it"
+            f"coordinator log {log} was written by launch {launch}, and {there}: is the {folder} "
+            "mounted, and the same as before? Mount it or bring its files back, then go on with "
+            "'gear app restart'; to begin from the beginning, submit the application anew"
         )
+        self.log = log
+        self.launch = launch
+        self.found = found
+
+    def at(self, place: str) -> "LogAbsent":
+        """Return the same with the folder or URL in which the log should be."""
+        return LogAbsent(log=self.log, launch=self.launch, found=self.found, place=place)
+
+
+class LogDamaged(GearpyError):
+    """A file of a log is not as the log left it. Nothing of it was loaded.
+
+    ``fix`` says what a person can do.
+    """
+
+    def __init__(
+        self,
+        *,
+        file: str,
+        offset: int,
+        reason: str,
+        fix: str = "restore its folder from a copy, or move it away to begin without it",
+    ) -> None:
+        super().__init__(f"{file} is damaged at byte {offset}: {reason}; {fix}")
         self.file = file
         self.offset = offset
         self.reason = reason
+        self.fix = fix
 
 
 class LogSuperseded(GearpyError):

@@ -63,3 +63,6 @@ def _log_as_it_was() -> Iterator[None]:
     logging.disable(disabled)
     for name in [name for name in sys.modules if name.startswith("gearpy_app")]:
         del sys.modules[name]
+    for name, module in [*sys.modules.items()]:  # Programs that stood in a test's own folder.
+        if "/pytest-of-" in (getattr(module, "__file__", None) or ""):
+            del sys.modules[name]

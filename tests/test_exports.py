@@ -108,18 +108,19 @@ PUBLIC: Final = [
     "jsonl_file",
     "jsonl_folder",
     "load_config",
-    "memory",
     "parquet",
     "parquet_folder",
     "register_record",
+    "register_serializer",
+    "rows",
     "run",
     "session",
     "sliding",
     "stdin",
     "stdout",
-    "table",
     "tcp_lines",
     "text_file",
+    "to_list",
     "tumbling",
     "window_log",
     "window_log_folder",
@@ -148,9 +149,18 @@ def test_a_public_name_resolves_and_explains_itself(name: str) -> None:
     assert isinstance(value, int) if name in NUMBERS else (value.__doc__ or "").strip()
 
 
+def test_earlier_names_still_work() -> None:
+    """A program that was written with them runs; new ones are proposed the new names."""
+    assert gearpy.memory is gearpy.to_list
+    assert gearpy.table is gearpy.rows
+    windows = gearpy.tumbling("1m")
+    assert windows.allowing("5s") == windows.allowed_lateness("5s")
+    assert not {"memory", "table"} & {*gearpy.__all__, *dir(gearpy)}
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """Loading names late does not hide a misspelt one."""
-    with pytest.raises(AttributeError, match="no attribute 'tumblign'"):
+    with pytest.raises(AttributeError, match="no attribute 'tumblign': did you mean tumbling"):
         _ = gearpy.tumblign
 
 

@@ -17,8 +17,8 @@ ROOT: Final = Path(__file__).parents[1]
 LIBRARY: Final = ROOT / "gearpy"
 TESTS: Final = ROOT / "tests"
 
-MODULE_LINES_MAX: Final = 600
-FUNCTION_LINES_MAX: Final = 45
+MODULE_LINES_MAX: Final = 800
+FUNCTION_LINES_MAX: Final = 60
 
 #: Packages whose tests mirror them file by file.
 MIRRORED: Final = ("core", "wire")
@@ -72,7 +72,7 @@ def test_core_and_wire_tests_have_a_module() -> None:
 
 
 def test_modules_are_short() -> None:
-    """A module is read in one sitting; aim at 400 lines."""
+    """Only what is plainly too long fails; where a module is split, an idea decides."""
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _everything()}
 
     too_long = [
@@ -85,7 +85,7 @@ def test_modules_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """A function is seen whole; aim at 5 lines of code, 20 is usual."""
+    """Only what is plainly too long fails; 5 lines of code are usual."""
     too_long = [
         f"{_name(path)}:{function.lineno}: {function.name} has {lines} lines of code, "
         f"at most {FUNCTION_LINES_MAX}"

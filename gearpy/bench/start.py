@@ -7,7 +7,7 @@ from typing import Any
 from gearpy.bench.measure import rss_mb
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
-from gearpy.connectors.memory import collection, memory
+from gearpy.connectors.memory import collection, to_list
 from gearpy.dsl.application import StreamApp
 from gearpy.messages.cluster import ApplicationSummary
 
@@ -40,5 +40,5 @@ def _wide_application() -> StreamApp:
     app = StreamApp("wide")
     numbers = app.read(collection(range(100_000)))
     counted = numbers.key_by(lambda number: number % 5000, parallelism=_KEYED_TASKS).count()
-    counted.write(memory(results))
+    counted.write(to_list(results))
     return app

@@ -133,7 +133,7 @@ def _add_rows(
     rested.map(_named).write(sink(folder / "rested"))
     rows = rested.key_by(_key).map_with_state(_number, initial=0)
     rows.write(sink(folder / "records"))
-    sessions = gp.session(_GAP_MS).retracting().allowing(_LATENESS_MS)
+    sessions = gp.session(_GAP_MS).retracting().allowed_lateness(_LATENESS_MS)
     early = gp.after_watermark(early=gp.every(count=_EARLY), late=gp.every(count=2))
     bursts = rows.key_by(lambda row: _burst_of(row["n"])).window(sessions.triggering(early))
     bursts.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "sessions"))

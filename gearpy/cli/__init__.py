@@ -18,8 +18,8 @@
 - `checkpoint`, `checkpoint_edit`: what is stored of applications, and changes of it;
   `checkpoint_commands` has the arguments of ``gear checkpoint``.
 - `coordinator_log`: prints the log and appends to it; `log_commands` has the arguments of
-  ``gear log``; `stored` finds applications without a cluster.
-- `windows`: what is in window logs; `windows_commands` has the arguments of ``gear windows``.
+  ``gear coordinator-log``; `stored` finds applications without a cluster.
+- `windows`: what is in window logs; `windows_commands` has the arguments of ``gear window-log``.
 - `local`: a whole cluster in this process; `master`, `worker`: its daemons, whose arguments are in
   `daemon_commands`.
 - `output`: errors, tables and JSON, as people and programs read them; `text`: numbers and times.

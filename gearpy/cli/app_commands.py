@@ -11,7 +11,9 @@ from gearpy.cli.options import AppRef, AsJson, Conf, Master, Set, Verbose
 __all__ = ["app_commands", "kill"]
 
 #: `main` adds ``submit``.
-app_commands = typer.Typer(help="Applications on a cluster.", no_args_is_help=True)
+app_commands = typer.Typer(
+    help="Submit, list, describe and stop applications on a cluster.", no_args_is_help=True
+)
 
 
 @app_commands.command("list", epilog=HELP)
@@ -69,19 +71,31 @@ def kill(
 def restart(
     ref: AppRef,
     *,
+    from_beginning: Annotated[
+        bool,
+        typer.Option(
+            "--from-beginning",
+            help="As it was submitted, without what it has stored since.",
+        ),
+    ] = False,
     conf: Conf = None,
     set_: Set = None,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop an application if it runs, and start the same from the beginning, under a new ID."""
+    """Stop an application if it runs, and start it again, under a new ID.
+
+    It goes on from its newest epoch, with the configuration that its coordinator log has. One that
+    has succeeded begins from the beginning.
+    """
     with asking(conf, set_, master, as_json=as_json) as client:
         from gearpy.cli.lifecycle import restart_application
 
-        restart_application(client, ref, as_json=as_json)
+        restart_application(client, ref, from_beginning=from_beginning, as_json=as_json)
 
 
-@app_commands.command(epilog=HELP)
+@app_commands.command("replay", epilog=HELP, hidden=True)  # Its earlier name.
+@app_commands.command("restart-tasks", epilog=HELP)
 def replay(
     ref: AppRef,
     *,

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Final
 
 from gearpy.config.schema import Config
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 from gearpy.transport.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
@@ -82,7 +83,7 @@ def _certificates() -> ModuleType:
             raise
         raise ConfigError(
             "certificates are made with the library cryptography, which is not installed: "
-            "pip install 'gearpy[tls]'; where certificates are only used, it is not needed"
+            f"{pip_install('tls')}; where certificates are only used, it is not needed"
         ) from None
     return certificates
 

@@ -27,7 +27,7 @@ _Apply: TypeAlias = Annotated[
 
 @checkpoint_commands.command("list", epilog=HELP)
 def list_(
-    app_id: StoredAppId,
+    app: StoredAppId,
     *,
     checkpoints: Checkpoints = None,
     cluster: Cluster = None,
@@ -41,15 +41,13 @@ def list_(
         from gearpy.cli.settings import configure
         from gearpy.cli.stored import find_stored
 
-        stored = find_stored(
-            configure(conf, set_), app_id, checkpoints=checkpoints, cluster=cluster
-        )
+        stored = find_stored(configure(conf, set_), app, checkpoints=checkpoints, cluster=cluster)
         list_epochs(stored, as_json=as_json)
 
 
 @checkpoint_commands.command(epilog=HELP)
 def show(
-    app_id: StoredAppId,
+    app: StoredAppId,
     epoch: _Epoch = None,
     *,
     checkpoints: Checkpoints = None,
@@ -64,15 +62,13 @@ def show(
         from gearpy.cli.settings import configure
         from gearpy.cli.stored import find_stored
 
-        stored = find_stored(
-            configure(conf, set_), app_id, checkpoints=checkpoints, cluster=cluster
-        )
+        stored = find_stored(configure(conf, set_), app, checkpoints=checkpoints, cluster=cluster)
         show_epoch(stored, epoch, as_json=as_json)
 
 
 @checkpoint_commands.command(epilog=HELP)
 def verify(
-    app_id: StoredAppId,
+    app: StoredAppId,
     epoch: Annotated[
         int | None,
         typer.Argument(metavar="[EPOCH]", min=1, help="Default: all.", show_default=False),
@@ -90,9 +86,7 @@ def verify(
         from gearpy.cli.settings import configure
         from gearpy.cli.stored import find_stored
 
-        stored = find_stored(
-            configure(conf, set_), app_id, checkpoints=checkpoints, cluster=cluster
-        )
+        stored = find_stored(configure(conf, set_), app, checkpoints=checkpoints, cluster=cluster)
         is_whole = verify_epochs(stored, epoch, as_json=as_json)
     if not is_whole:
         raise typer.Exit(FAILED)
@@ -100,7 +94,7 @@ def verify(
 
 @checkpoint_commands.command(epilog=HELP)
 def diff(
-    app_id: StoredAppId,
+    app: StoredAppId,
     old: Annotated[int, typer.Argument(metavar="EPOCH", min=1, show_default=False)],
     new: Annotated[int, typer.Argument(metavar="EPOCH", min=1, show_default=False)],
     *,
@@ -116,15 +110,13 @@ def diff(
         from gearpy.cli.settings import configure
         from gearpy.cli.stored import find_stored
 
-        stored = find_stored(
-            configure(conf, set_), app_id, checkpoints=checkpoints, cluster=cluster
-        )
+        stored = find_stored(configure(conf, set_), app, checkpoints=checkpoints, cluster=cluster)
         compare_epochs(stored, old, new, as_json=as_json)
 
 
 @checkpoint_commands.command("set", epilog=HELP)
 def set_offsets(
-    app_id: StoredAppId,
+    app: StoredAppId,
     task: Annotated[
         str | None,
         typer.Argument(metavar="[TASK]", help="Such as 0.1; see 'show'.", show_default=False),
@@ -173,7 +165,7 @@ def set_offsets(
         from gearpy.cli.stored import find_stored
 
         config = configure(conf, set_, master=master)
-        stored = find_stored(config, app_id, checkpoints=checkpoints, cluster=cluster)
+        stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
         set_sources(
             config,
             stored,
@@ -188,9 +180,9 @@ def set_offsets(
 
 @checkpoint_commands.command(epilog=HELP)
 def clean(
-    app_id: Annotated[
-        int | None,
-        typer.Argument(metavar="[ID]", min=0, help="Default: all stopped.", show_default=False),
+    app: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Default: all stopped.", show_default=False),
     ] = None,
     *,
     apply: _Apply = False,
@@ -208,16 +200,16 @@ def clean(
         from gearpy.cli.stored import find_stored
 
         config = configure(conf, set_, master=master)
-        if app_id is None:
+        if app is None:
             found = stored_applications(checkpoints or config.checkpoint.folder)
         else:
-            found = [find_stored(config, app_id, checkpoints=checkpoints, cluster=cluster)]
+            found = [find_stored(config, app, checkpoints=checkpoints, cluster=cluster)]
         clean_stored(config, found, apply=apply, as_json=as_json)
 
 
 @checkpoint_commands.command(epilog=HELP)
 def drop(
-    app_id: StoredAppId,
+    app: StoredAppId,
     *,
     apply: _Apply = False,
     checkpoints: Checkpoints = None,
@@ -234,5 +226,33 @@ def drop(
         from gearpy.cli.stored import find_stored
 
         config = configure(conf, set_, master=master)
-        stored = find_stored(config, app_id, checkpoints=checkpoints, cluster=cluster)
+        stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
         drop_stored(config, stored, apply=apply, as_json=as_json)
+
+
+@checkpoint_commands.command(epilog=HELP)
+def repair(
+    app: StoredAppId,
+    *,
+    apply: _Apply = False,
+    checkpoints: Checkpoints = None,
+    cluster: Cluster = None,
+    conf: Conf = None,
+    set_: Set = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Name the losses of a damaged coordinator log, and write it anew without them.
+
+    Exit code 1 if it is damaged and stays so.
+    """
+    with guarded(as_json=as_json):
+        from gearpy.cli.checkpoint_edit import repair_stored
+        from gearpy.cli.settings import configure
+        from gearpy.cli.stored import find_stored
+
+        config = configure(conf, set_, master=master)
+        stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
+        is_whole = repair_stored(config, stored, apply=apply, as_json=as_json)
+    if not is_whole:
+        raise typer.Exit(FAILED)

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from gearpy.cli import text
 from gearpy.cli.checkpoint import place_text, store_errors
-from gearpy.cli.output import print_hints, print_json, table
+from gearpy.cli.output import print_hints, print_json, print_lines, table
 from gearpy.cli.stored import OR_FORCE, STOP_FIRST, StoredApplication, refuse_while_running
 from gearpy.cluster.checkpoint_changes import (
+    SOURCE,
     Orphan,
     PlannedPlace,
     check_unused,
@@ -23,10 +24,12 @@ from gearpy.cluster.checkpoint_changes import (
 )
 from gearpy.cluster.checkpoint_tool import StoredEpochs, open_store, plain_place
 from gearpy.config.schema import Config
+from gearpy.core.coordinator_log import EpochManifests
+from gearpy.core.coordinator_repair import SalvagedLog
 from gearpy.errors import ConfigError
-from gearpy.storage.coordinator_log import read_log
+from gearpy.storage.coordinator_log import read_log, repair_log, salvage
 
-__all__ = ["clean_stored", "drop_stored", "set_sources", "stored_applications"]
+__all__ = ["clean_stored", "drop_stored", "repair_stored", "set_sources", "stored_applications"]
 
 _SHOWN_CHARS_MAX: Final = 100
 
@@ -263,6 +266,91 @@ def drop_stored(config: Config, stored: StoredApplication, *, apply: bool, as_js
         return
     done = "removed" if apply else "would be removed; --apply removes them"
     print(f"{stored.prefix}: {text.plural(files, 'file')} {done}")
+
+
+# -- repair ----------------------------------------------------------------------------------
+
+
+def repair_stored(config: Config, stored: StoredApplication, *, apply: bool, as_json: bool) -> bool:
+    """Write the coordinator log of an application anew without what is damaged; print what is lost.
+
+    All files of the log are kept as they were, aside.
+
+    Returns:
+        Whether the log is whole now.
+
+    Raises:
+        ConfigError: the application runs, or nothing would be left that it could go on from.
+        GearpyError: another version of gearpy has written the log, or the store cannot be used.
+    """
+    found, aside = salvage(stored.checkpoints, stored.prefix), ""
+    if apply and found.damage:
+        _refuse_hopeless(stored, found)
+        now_ms, messages = _now_ms(), found.state.messages()
+        refuse_while_running(config, stored, messages, now_ms=now_ms, advice=STOP_FIRST)
+        aside = repair_log(
+            stored.checkpoints,
+            stored.prefix,
+            found,
+            source=SOURCE,
+            wall_ms=lambda: now_ms,
+            segments_max=config.checkpoint.log_segments_max,
+        )
+    if as_json:
+        print_json({**_of(stored), "applied": bool(aside), **_repair_values(found), "aside": aside})
+    else:
+        print_lines(_repair_lines(stored, found, aside))
+    return not found.damage or bool(aside)
+
+
+def _refuse_hopeless(stored: StoredApplication, found: SalvagedLog) -> None:
+    for region in found.hopeless_regions:
+        raise ConfigError(
+            f"nothing of region {region} of {stored.prefix} would be left to go on from: bring the "
+            "files of its coordinator log back from a copy, or submit the application anew, to "
+            "begin from the beginning"
+        )
+
+
+def _repair_values(found: SalvagedLog) -> dict[str, Any]:
+    return {
+        "damage": [str(each) for each in found.damage],
+        "lost_epochs": list(found.lost_epochs),
+        "lost_messages": found.lost_messages,
+        "epochs": {str(region): epochs for region, epochs in _epochs_left(found).items()},
+    }
+
+
+def _epochs_left(found: SalvagedLog) -> dict[int, list[int]]:
+    view = EpochManifests(found.state)
+    return {region: [e.epoch for e in view.manifests(region)] for region in view.regions()}
+
+
+def _repair_lines(stored: StoredApplication, found: SalvagedLog, aside: str) -> Iterator[str]:
+    if not found.damage:
+        yield f"the coordinator log of {stored.prefix} is whole"
+        return
+    for damage in found.damage:
+        yield f"error: {damage.file}: byte {damage.offset}: {damage.reason}"
+    number = found.lost_messages
+    messages = "an unknown number of messages" if number is None else text.plural(number, "message")
+    yield f"lost: {messages}{_lost_epochs(found)}"
+    yield "places set by hand and configuration that were in them must be set again"
+    for region, epochs in _epochs_left(found).items():
+        yield f"region {region} would go back to epoch {max(epochs)}"
+    for region in found.hopeless_regions:
+        yield f"region {region} has nothing left to go on from"
+    if aside:
+        yield f"the log was written anew; its files are kept as they were below {aside}"
+    elif not found.hopeless_regions:
+        yield "--apply writes the log anew without them, and keeps its files as they are aside"
+
+
+def _lost_epochs(found: SalvagedLog) -> str:
+    if not found.lost_epochs:
+        return ", but no epoch that counts"
+    by_region = (each.partition("/")[::2] for each in found.lost_epochs)
+    return ", with them " + ", ".join(f"epoch {e} of region {region}" for region, e in by_region)
 
 
 # --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Finds the master among the configured addresses."""
+"""Finds the master, and stays with its cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,10 @@ from typing import Any
 
 from gearpy.cluster.client import ClusterClient
 from gearpy.cluster.limits import transport_limits
+from gearpy.cluster.masters import the_only
 from gearpy.config.schema import Config
 from gearpy.errors import ConnectionLost
+from gearpy.messages.cluster import ClusterSummary, GetCluster
 from gearpy.transport.control_client import ControlClient
 from gearpy.transport.credentials import Credentials
 
@@ -16,38 +18,49 @@ __all__ = ["connected"]
 
 @contextmanager
 def connected(config: Config) -> Iterator[ClusterClient]:
-    """Give a client of the first master that answers.
+    """Give a client of the master.
 
     Raises:
-        ConnectionLost: none does.
+        ConfigError: several masters are named.
     """
-    masters = _Masters(config)
+    master = _Master(config)
     try:
-        yield ClusterClient(masters.ask)
+        yield ClusterClient(master.ask)
     finally:
-        masters.close()
+        master.close()
 
 
-class _Masters:
-    """Asks the masters in the order of the configuration, and stays with the one that answers."""
+class _Master:
+    """Asks a master; one of another cluster, which has taken its place meanwhile, is refused.
+
+    Applications have numbers: those of another cluster have the same ones.
+    """
 
     def __init__(self, config: Config) -> None:
-        shown, limits = Credentials.of_cluster(config), transport_limits(config)
-        self._clients = [ControlClient(each, shown, limits) for each in config.cluster.masters]
+        address = the_only(config.cluster.masters)
+        self._client = ControlClient(
+            address, Credentials.of_cluster(config), transport_limits(config)
+        )
         self._timeout_s = config.masterclient.timeout_s
+        self._cluster_id = ""
 
     def ask(self, message: Any) -> Any:
-        while True:
-            try:
-                answer = self._clients[0].ask(message, self._timeout_s)
-            except ConnectionLost:
-                if len(self._clients) == 1:
-                    raise
-                self._clients.pop(0).close()
-            else:
-                del self._clients[1:]
-                return answer
+        if not self._client.is_connected:
+            self._check_cluster()
+        return self._client.ask(message, self._timeout_s)
 
     def close(self) -> None:
-        for client in self._clients:
-            client.close()
+        self._client.close()
+
+    def _check_cluster(self) -> None:
+        found = self._client.ask(GetCluster(), self._timeout_s)
+        if not isinstance(found, ClusterSummary):
+            return  # Whoever that is, it answers the question itself no better.
+        if self._cluster_id not in {"", found.cluster_id}:
+            self.close()
+            raise ConnectionLost(
+                f"the master at {self._client.address} is of cluster {found.cluster_id} now, and "
+                f"this command began with cluster {self._cluster_id}: see which master.folder it "
+                "was started over"
+            )
+        self._cluster_id = found.cluster_id

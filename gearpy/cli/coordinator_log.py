@@ -12,6 +12,7 @@ from typing import Any, Final
 from gearpy.cli import text
 from gearpy.cli.output import print_hints, print_json, table
 from gearpy.cli.stored import OR_FORCE, StoredApplication, find_stored, refuse_while_running
+from gearpy.cluster.app_config import check_setting
 from gearpy.config.schema import Config
 from gearpy.core.coordinator_codec import check_draft
 from gearpy.core.coordinator_log import (
@@ -28,22 +29,24 @@ from gearpy.core.coordinator_log import (
     DagVersions,
     EpochManifests,
     MessageDraft,
+    Values,
 )
 from gearpy.errors import ConfigError, LogDamaged, ProtocolError
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
 from gearpy.wire.payload import decode_value
+from gearpy.wire.records import NO_CLASSES
 
 __all__ = ["SOURCE", "append_message", "print_log"]
 
 #: Stands for bytes, which JSON lacks.
 _BYTES: Final = "base64"
 #: Says of a message that this command has appended it.
-SOURCE: Final = "gear log"
+SOURCE: Final = "gear coordinator-log"
 
 
 def print_log(
     config: Config,
-    app_id: int,
+    app: str,
     *,
     checkpoints: str | None,
     cluster: str | None,
@@ -60,7 +63,7 @@ def print_log(
         ConfigError: there is no such application.
         GearpyError: the log is damaged, or the store cannot be used.
     """
-    stored = find_stored(config, app_id, checkpoints=checkpoints, cluster=cluster)
+    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
     damage: LogDamaged | None = None
     try:
         messages = read_log(stored.checkpoints, stored.prefix).history
@@ -81,7 +84,7 @@ def print_log(
 
 def append_message(
     config: Config,
-    app_id: int,
+    app: str,
     draft: tuple[str, str, str],
     *,
     checkpoints: str | None,
@@ -97,13 +100,15 @@ def append_message(
         GearpyError: the log is damaged, or the store cannot be used.
     """
     made = _draft(*draft)
-    stored = find_stored(config, app_id, checkpoints=checkpoints, cluster=cluster)
+    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
     now_ms = time.time_ns() // 1_000_000
     if not dry_run:
         _append(config, stored, made, now_ms=now_ms, force=force)
     if as_json:
         shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
-        print_json({"app_id": app_id, "prefix": stored.prefix, "appended": not dry_run, **shown})
+        print_json(
+            {"app_id": stored.app_id, "prefix": stored.prefix, "appended": not dry_run, **shown}
+        )
         return
     done = "would be deleted" if dry_run else "deleted"
     if made.values is not None:
@@ -199,7 +204,7 @@ def _offset(encoded: bytes) -> str:
     if not encoded:
         return "finished"
     try:
-        return repr(decode_value(encoded))
+        return repr(decode_value(encoded, NO_CLASSES))
     except ProtocolError:
         return encoded.hex()
 
@@ -264,10 +269,23 @@ def _draft(type_: str, key: str, values: str) -> MessageDraft:
     return draft
 
 
+def _check_config(key: str, values: Values) -> None:
+    text_of = values.get("value")
+    if values.keys() != {"value"} or not isinstance(text_of, str):
+        shown = json.dumps(_jsonable(text_of if isinstance(text_of, int) else "TEXT"))
+        raise ConfigError(
+            f"set-config {key} takes its value as a text and nothing else: write for example "
+            f"""'{{"value": "{shown.strip('"')}"}}', or null to go back to the default"""
+        )
+    check_setting(key, text_of)
+
+
 def _check_known(draft: MessageDraft) -> None:
     """Refuse a message of a known type that the next launch would not understand."""
     if draft.values is None:
         return
+    if draft.type == SET_CONFIG:
+        _check_config(draft.key, draft.values)
     message = CoordinatorMessage(type=draft.type, key=draft.key, values=draft.values)
     state = CoordinatorState([message])
     readers = {

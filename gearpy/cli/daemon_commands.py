@@ -42,7 +42,7 @@ def master(
     masters: Annotated[
         str | None,
         typer.Option(
-            "--masters", metavar="HOST:PORT,...", help="All masters; default: cluster.masters."
+            "--masters", metavar="HOST:PORT", help="As others find it; default: cluster.masters."
         ),
     ] = None,
     folder: Annotated[
@@ -56,7 +56,7 @@ def master(
     as_json: AsJson = False,
     verbose: _Verbose = False,
 ) -> None:
-    """Run a master of a cluster, until Ctrl-C or SIGTERM; a second one ends it at once.
+    """Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
     It says on standard output when it is ready, and all else in its log file.
     """
@@ -80,8 +80,8 @@ def worker(
         str | None,
         typer.Option(
             "--master",
-            metavar="HOST:PORT,...",
-            help="Where the masters are; default: cluster.masters.",
+            metavar="HOST:PORT",
+            help="Where the master is; default: cluster.masters.",
         ),
     ] = None,
     host: _Host = None,
@@ -96,7 +96,7 @@ def worker(
     as_json: AsJson = False,
     verbose: _Verbose = False,
 ) -> None:
-    """Run a worker, until Ctrl-C or SIGTERM; a second one ends it at once.
+    """Run a worker, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
     It offers slots and starts a process for each executor in them. When it is told to end, what
     it runs is asked to stop first. It waits for a master that is not there yet.

@@ -26,7 +26,6 @@ __all__ = ["describe_application"]
 _EXECUTOR: Final = ("#id", "#launch", "status", "#worker", "#pid", "#slots", "#tasks", "address")
 _PROCESSOR: Final = (
     "#id",
-    "name",
     "#tasks",
     "clock",
     "#in",
@@ -34,6 +33,7 @@ _PROCESSOR: Final = (
     "#late",
     "#skipped",
     "#quar.",
+    "name",
 )
 _CONSUMER: Final = ("sink", "consumer", "#batch", "#rows", "#rows/s", "#waiting", "since")
 _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
@@ -109,6 +109,7 @@ def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
         "epoch": str(progress.epoch) if progress.epoch else none_stored,
         "restarts": str(progress.restarts),
         "stall": progress.stall,
+        "waits for": progress.waits_for,
     }
 
 
@@ -155,7 +156,6 @@ def _executor_row(executor: ExecutorSummary) -> list[str]:
 def _processor_row(processor: ProcessorSummary) -> list[str]:
     return [
         str(processor.processor_id),
-        processor.name,
         str(processor.parallelism),
         text.watermark(processor.clock_ms),
         text.count(processor.records_in),
@@ -163,6 +163,7 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
         text.count(processor.late_records),
         text.count(processor.skipped_records),
         text.count(processor.quarantined_records),
+        processor.name,  # Last, as the names of all steps of a chain may be long.
     ]
 
 

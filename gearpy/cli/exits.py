@@ -1,5 +1,6 @@
 """How a command ends, as the shell sees it."""
 
+import signal
 from typing import Final
 
 from gearpy.errors import (
@@ -18,8 +19,10 @@ __all__ = [
     "NO_CLUSTER",
     "NO_READER",
     "SUCCESS",
+    "TERMINATED",
     "WRONG_USE",
     "exit_code_of",
+    "exit_code_of_signal",
 ]
 
 SUCCESS: Final = 0
@@ -28,6 +31,7 @@ WRONG_USE: Final = 2
 NO_CLUSTER: Final = 3
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it.
 NO_READER: Final = 141  # 128 + SIGPIPE.
+TERMINATED: Final = 143  # 128 + SIGTERM.
 
 #: Shown below the help of the program.
 HELP: Final = (
@@ -36,8 +40,20 @@ HELP: Final = (
     f"{WRONG_USE} wrong use (file, configuration, graph, or refused); "
     f"{NO_CLUSTER} no cluster, or it cannot be talked to; "
     f"{INTERRUPTED} interrupted; "
-    f"{NO_READER} nobody reads the output any more."
+    f"{NO_READER} nobody reads the output any more; "
+    f"{TERMINATED} terminated before it could end well."
 )
+
+
+def exit_code_of_signal(number: int, *, drained: bool = False) -> int:
+    """Return the exit code of a command that a signal has ended.
+
+    Who sends SIGTERM has asked for a good end; that is a success. Ctrl-C ends the script around
+    the command, too, whatever came of it.
+    """
+    if number == signal.SIGTERM:
+        return SUCCESS if drained else TERMINATED
+    return INTERRUPTED
 
 
 def exit_code_of(error: GearpyError) -> int:

@@ -9,8 +9,8 @@ from typing import TextIO
 
 import typer
 
-from gearpy.cli.exits import INTERRUPTED, NO_READER, exit_code_of
-from gearpy.cli.signals import stoppable
+from gearpy.cli.exits import INTERRUPTED, NO_READER, exit_code_of, exit_code_of_signal
+from gearpy.cli.signals import Stopped, stoppable
 from gearpy.errors import GearpyError, OperatorError
 
 __all__ = ["guarded"]
@@ -29,6 +29,8 @@ def guarded(*, as_json: bool = False, verbose: bool = False) -> Iterator[None]:
     except BrokenPipeError:
         _give_up_output()
         raise typer.Exit(NO_READER) from None
+    except Stopped as stopped:
+        raise typer.Exit(exit_code_of_signal(stopped.number)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except GearpyError as error:

@@ -77,7 +77,8 @@ def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
 
 def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
     progress = summary.progress
-    note = summary.cause.cause if summary.cause else progress.stall
+    waits = f"waits for {progress.waits_for}" if progress.waits_for else ""
+    note = summary.cause.cause if summary.cause else progress.stall or waits
     return [
         str(summary.app_id),
         summary.name,

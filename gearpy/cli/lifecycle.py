@@ -24,14 +24,16 @@ def kill_application(client: ClusterClient, ref: str, *, as_json: bool) -> None:
         print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
 
 
-def restart_application(client: ClusterClient, ref: str, *, as_json: bool) -> None:
-    """Stop an application if it runs, and start the same once more.
+def restart_application(
+    client: ClusterClient, ref: str, *, from_beginning: bool, as_json: bool
+) -> None:
+    """Stop an application if it runs, and start the same once more, from where it was.
 
     Raises:
         GearpyError: there is no such application, or it cannot be started.
     """
     app_id = client.find(ref)
-    running = client.restart(app_id)
+    running = client.restart(app_id, from_beginning=from_beginning)
     if as_json:
         print_json({"app_id": running.app_id, "name": running.name, "restarted": app_id})
     else:

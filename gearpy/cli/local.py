@@ -7,8 +7,8 @@ from gearpy.cli import text
 from gearpy.cli.log import log_to_stderr
 from gearpy.cli.output import print_json
 from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.masters import the_only
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError
 
 __all__ = ["run_cluster"]
 
@@ -28,9 +28,7 @@ def run_cluster(
         ConfigError: it cannot listen at its address.
     """
     log_to_stderr(verbose=verbose, warnings=True)
-    if len(config.cluster.masters) != 1:
-        listed = ", ".join(config.cluster.masters)
-        raise ConfigError(f"cluster.masters is {listed}: a local cluster has one master")
+    the_only(config.cluster.masters)
     try:
         with LocalCluster(
             config, workers=workers, slots=slots, listen=True, executors=executors

@@ -4,6 +4,7 @@ import logging
 import sys
 from typing import Final
 
+from gearpy.cli.text import printable
 from gearpy.cluster.logs import log_to
 from gearpy.config.schema import Config
 
@@ -12,15 +13,31 @@ __all__ = ["log_to_console", "log_to_stderr"]
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+class _Warnings(logging.Handler):
+    """Writes warnings as the command line writes errors; to the standard error of the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(printable(f"warning: {record.getMessage()}"), file=sys.stderr)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Leave out what progress tells: which server a source waits for."""
+        return record.name != "gearpy.connectors.tcp"
+
+
+_WARNINGS: Final = _Warnings(logging.WARNING)
+
+
 def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
-    """Show all of it (``verbose``), or warnings, or nothing.
+    """Show all of it (``verbose``), or warnings, or only those of sources and sinks.
 
     What ends a command is shown as its error, so that a command that runs one thing only
-    needs no log to tell it. Users' own loggers are theirs to set up.
+    needs no log to tell it; what a source leaves out, or a sink removes, is told nowhere else.
+    Users' own loggers are theirs to set up.
     """
     logger = logging.getLogger("gearpy")
     if not verbose and not warnings:
         logger.addHandler(logging.NullHandler())
+        logging.getLogger("gearpy.connectors").addHandler(_WARNINGS)
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(_FORMAT))

@@ -1,4 +1,4 @@
-"""``gear log ...``: its commands with their arguments and help."""
+"""``gear coordinator-log ...``: its commands with their arguments and help."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ __all__ = ["log_commands"]
 
 
 class _ShowGroup(TyperGroup):
-    """``gear log 3`` is ``gear log show 3``."""
+    """``gear coordinator-log 3`` is ``gear coordinator-log show 3``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_help = bool(args) and args[0] in ctx.help_option_names
@@ -24,7 +24,7 @@ class _ShowGroup(TyperGroup):
 
 log_commands = typer.Typer(
     help="The coordinator log of an application: what its app masters store for each other. "
-    "'gear log ID' shows it.",
+    "'gear coordinator-log ID' shows it.",
     no_args_is_help=True,
     cls=_ShowGroup,
 )
@@ -32,7 +32,7 @@ log_commands = typer.Typer(
 
 @log_commands.command(epilog=HELP)
 def show(
-    app_id: StoredAppId,
+    app: StoredAppId,
     *,
     types: Annotated[
         list[str] | None,
@@ -75,7 +75,7 @@ def show(
 
         print_log(
             configure(conf, set_),
-            app_id,
+            app,
             checkpoints=checkpoints,
             cluster=cluster,
             types=types or (),
@@ -87,7 +87,7 @@ def show(
 
 @log_commands.command(epilog=HELP)
 def append(
-    app_id: StoredAppId,
+    app: StoredAppId,
     type_: Annotated[
         str, typer.Argument(metavar="TYPE", help="Such as set-config.", show_default=False)
     ],
@@ -125,7 +125,7 @@ def append(
 
         append_message(
             configure(conf, set_, master=master),
-            app_id,
+            app,
             (type_, key, values),
             checkpoints=checkpoints,
             cluster=cluster,

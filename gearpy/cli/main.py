@@ -1,9 +1,13 @@
 """Every command with its arguments and its help; what they do is in the other modules."""
 
-from typing import Annotated, Literal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
+from gearpy import __version__
 from gearpy.cli.app_commands import app_commands, kill
 from gearpy.cli.asking import asking
 from gearpy.cli.certs_commands import certs_commands
@@ -31,25 +35,54 @@ from gearpy.cli.quarantine_commands import quarantine_commands
 from gearpy.cli.signals import end_at_signals
 from gearpy.cli.verify_commands import add_verify
 from gearpy.cli.windows_commands import windows_commands
+from gearpy.distribution import other_project
 
-__all__ = ["app", "main"]
+__all__ = ["THEMES", "app", "main"]
+
+#: The commands by what they are about, in the order of ``gear --help``.
+THEMES: Final[Mapping[str, Sequence[str]]] = {
+    "Programs": ("run", "plan", "verify"),
+    "Applications on a cluster": ("app", "info", "why", "kill", "quarantine"),
+    "Clusters": ("local", "master", "worker", "certs", "config"),
+    "What is stored": ("checkpoint", "window-log", "coordinator-log", "log", "windows"),
+}
+
+
+class _Themed(TyperGroup):
+    """Lists the commands by theme, those that a newcomer needs first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands in the order of the themes."""
+        return [name for names in THEMES.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find a command, and tell it the panel of the help that it stands in."""
+        command = super().get_command(ctx, cmd_name)
+        for theme, names in THEMES.items():
+            if isinstance(command, TyperCommand | TyperGroup) and cmd_name in names:
+                command.rich_help_panel = theme
+        return command
+
 
 app = typer.Typer(
+    cls=_Themed,
     help="gearpy: an actor-based streaming runtime.",
     epilog=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_config_commands = typer.Typer(help="The configuration.", no_args_is_help=True)
+_config_commands = typer.Typer(help="Show the configuration, or check it.", no_args_is_help=True)
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
 _worker_commands = typer.Typer(help="Start a worker, or list those of a cluster.")
 app.add_typer(app_commands, name="app")
 app.add_typer(_worker_commands, name="worker")
 app.add_typer(quarantine_commands, name="quarantine")
 app.add_typer(checkpoint_commands, name="checkpoint")
-app.add_typer(log_commands, name="log")
-app.add_typer(windows_commands, name="windows")
+app.add_typer(log_commands, name="coordinator-log")
+app.add_typer(log_commands, name="log", hidden=True)  # Short for those who use it often.
+app.add_typer(windows_commands, name="window-log")
+app.add_typer(windows_commands, name="windows", hidden=True)  # Its earlier name.
 app.add_typer(_config_commands, name="config")
 add_daemons(app, _worker_commands)
 app.add_typer(certs_commands, name="certs")
@@ -58,19 +91,15 @@ app.add_typer(certs_commands, name="certs")
 def main() -> None:
     """Run the command line of this process."""
     end_at_signals()
+    if warning := other_project():
+        print(f"warning: {warning}", file=sys.stderr)
     app(prog_name="gear")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
     if not wanted:
         return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        number = version("gearpy")
-    except PackageNotFoundError:
-        number = "(not installed)"
-    typer.echo(f"gearpy {number}")
+    typer.echo(f"gearpy {__version__}")
     raise typer.Exit
 
 
@@ -93,6 +122,16 @@ def run(
     args: AppArgs = None,
     *,
     executors: Executors = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="NAME",
+            help="Go on where the run of this name has ended, however it did, or begin it; a name, "
+            "or the path of a folder for the run.",
+            show_default=False,
+        ),
+    ] = None,
     conf: Conf = None,
     set_: Set = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
@@ -105,16 +144,20 @@ def run(
     """Run an application in this process until its input ends.
 
     What it prints goes to standard output. Progress, summary and errors go to standard error.
+    Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
+    at once.
     """
     with guarded(as_json=as_json, verbose=verbose):
         from gearpy.cli.run import run_application
         from gearpy.cli.settings import configure
+        from gearpy.cluster.embedded.run import EMBEDDED
 
         run_application(
             target,
             args or (),
-            config=configure(conf, set_),
+            config=configure(conf, set_, defaults=EMBEDDED),
             executors=executors,
+            resume=resume,
             as_json=as_json,
             quiet=quiet,
             verbose=verbose,

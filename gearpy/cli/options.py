@@ -27,8 +27,8 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="FILE[:ATTR]",
-        help="Python file, and the application (or function that makes one) in it; without "
-        "ATTR it is 'app', 'main', or the only one.",
+        help="Python file or module, and the application (or function that makes one) in it; "
+        "without ATTR it is 'app', 'main', or the only one.",
         show_default=False,
     ),
 ]
@@ -105,17 +105,17 @@ Master: TypeAlias = Annotated[
     typer.Option(
         "--master",
         metavar="HOST:PORT",
+        envvar="GEARPY_MASTER",
         help="Where the cluster is; default: cluster.masters.",
         show_default=False,
     ),
 ]
 StoredAppId: TypeAlias = Annotated[
-    int,
+    str,
     typer.Argument(
         metavar="ID",
-        min=0,
-        help="Number of the application. It is looked for in the checkpoint store, without a "
-        "cluster.",
+        help="Number of the application, or its name: then it is the newest of that name. It is "
+        "looked for in the checkpoint store, without a cluster.",
         show_default=False,
     ),
 ]

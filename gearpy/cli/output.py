@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gearpy.cli import text
+from gearpy.distribution import program
 from gearpy.errors import (
     AuthenticationFailed,
     ConfigError,
@@ -90,6 +91,9 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
         yield from (f"  - {mistake}" for mistake in error.mistakes)
     else:
         yield f"error: {error}"
+    if not isinstance(error, OperatorError):  # Its card has said it.
+        for note in getattr(error, "__notes__", ()):
+            yield from note.splitlines()
     yield from (f"fix: {fix}" for fix in _fixes(error))
 
 
@@ -110,7 +114,8 @@ def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Ite
 
 def json_of_error(error: GearpyError) -> dict[str, Any]:
     """Return an error as plain values: its class, its text, and its fields."""
-    return {"error": type(error).__name__, "message": str(error), **vars(error)}
+    fields = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+    return {"error": type(error).__name__, "message": str(error), **fields}
 
 
 def print_json(value: Any) -> None:
@@ -127,7 +132,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         made.add_column(name.lstrip("#"), justify="right" if is_number else "left")
     for row in rows:
         made.add_row(*(Text(text.printable(cell)) for cell in row))
-    Console(width=wide).print(made)
+    console = Console(width=wide)
+    with console.capture() as capture:
+        console.print(made)
+    # Cells are padded to the width of their column; at the end of a line nobody wants that.
+    sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
 
 
 def errors_console() -> Console:
@@ -146,4 +155,4 @@ def _fixes(error: GearpyError) -> Iterator[str]:
             "--set transport.secret-file=FILE"
         )
     elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
-        yield "start a cluster with bin/local, or name another with --master host:port"
+        yield f"start a cluster with {program('local')}, or name another with --master host:port"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gearpy.cli import text
-from gearpy.cli.plan_text import form_of
+from gearpy.cli.plan_text import form_of, order_text
 from gearpy.dsl.describe import PhysicalPlan, PlannedEdge, PlannedProcessor
 
 __all__ = ["dot", "edge_label", "mermaid", "processor_lines"]
@@ -43,6 +43,8 @@ def processor_lines(processor: PlannedProcessor) -> Iterator[str]:
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"{text.printable(step.name)}: {form_of(step)}"
+        if step.order:
+            yield f"  {order_text(step)}"
         if step.keeps:
             yield f"  keeps {step.keeps}"
 

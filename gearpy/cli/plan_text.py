@@ -10,7 +10,7 @@ from gearpy.core.dag import StepSpec
 from gearpy.core.state_moves import StateMove, lost
 from gearpy.dsl.describe import PhysicalPlan, PlannedPath, PlannedProcessor
 
-__all__ = ["difference_lines", "form_of", "plan_lines"]
+__all__ = ["difference_lines", "form_of", "order_text", "plan_lines"]
 
 _COLUMNS: Final = 100
 _NAME_COLUMNS: Final = 44
@@ -41,11 +41,20 @@ def _processor_lines(plan: PhysicalPlan, processor: PlannedProcessor) -> Iterato
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"    {step.name:<{_NAME_COLUMNS}}  {form_of(step)}"
+        if step.order:
+            yield f"        {order_text(step)}"
         if step.keeps:
             yield from _wrapped(f"        keeps {step.keeps}", "              ")
             yield f"        as {step.id}"
     for edge in plan.edges_of(processor.number):
         yield f"    -> [{edge.target}] {edge.spread}, as {edge.form}"
+
+
+def order_text(step: StepSpec) -> str:
+    """Return in which order a step sees its records."""
+    if step.order == "event time":
+        return "in order of event time"
+    return f"as they come: results may differ from run to run, by {step.order}"
 
 
 def form_of(step: StepSpec) -> str:

@@ -135,6 +135,8 @@ def facts(progress: ApplicationProgress, rate: float) -> list[str]:
     found += left_out(progress)
     if progress.stall:
         found.append(progress.stall)
+    if progress.waits_for:
+        found.append(f"waits for {progress.waits_for}")
     return found
 
 

@@ -1,26 +1,14 @@
 """From options to a configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
+from gearpy.cluster.app_config import NOT_OF_APPLICATIONS
 from gearpy.config.load import as_overrides, load
 from gearpy.config.schema import Config, values_of
 from gearpy.errors import ConfigError
 
 __all__ = ["application_overrides", "check", "configure", "show"]
-
-#: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
-_NOT_OF_APPLICATIONS: Final = (
-    "artifact.",
-    "cluster.",
-    "hostname",
-    "log.",
-    "master.",
-    "masterclient.",
-    "transport.",
-    "worker.",
-)
 
 
 def configure(
@@ -28,8 +16,11 @@ def configure(
     assignments: Sequence[str] | None = None,
     *,
     master: str | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> Config:
     """Return what ``--conf``, the environment, ``--set`` and ``--master`` say together.
+
+    ``defaults`` count where none of them says anything.
 
     Raises:
         ConfigError: with all mistakes in any of them.
@@ -38,7 +29,7 @@ def configure(
     if master is not None:
         overrides["cluster.masters"] = master
     try:
-        config = load(list(files or ()), overrides=overrides)
+        config = load(list(files or ()), overrides=overrides, defaults=defaults or {})
     except ConfigError as error:
         raise ConfigError(*mistakes, *error.mistakes) from None
     if mistakes:
@@ -51,7 +42,7 @@ def application_overrides(config: Config) -> dict[str, str]:
     return {
         key: value
         for key, value in as_overrides(config).items()
-        if not key.startswith(_NOT_OF_APPLICATIONS)
+        if not key.startswith(NOT_OF_APPLICATIONS)
     }
 
 

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: the first stops cleanly, the second at once."""
+"""Ctrl-C and SIGTERM: the first stops cleanly, the second at once.
+
+While an application runs in this process `gearpy.cluster.embedded.signals` takes them.
+"""
 
 import os
 import signal
@@ -8,9 +11,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from gearpy.cli.exits import INTERRUPTED
+from gearpy.cli.exits import exit_code_of_signal
 
-__all__ = ["end_at_signals", "stoppable"]
+__all__ = ["Stopped", "end_at_signals", "stoppable"]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -21,12 +24,20 @@ def end_at_signals() -> None:
     For the time before and after `stoppable`, while modules are loaded, or threads are waited for.
     """
     for number in filter(_is_ours, _SIGNALS):
-        signal.signal(number, lambda _number, _frame: os._exit(INTERRUPTED))
+        signal.signal(number, lambda number, _frame: os._exit(exit_code_of_signal(number)))
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal has come, with this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` in the main thread at the first signal; end at the second.
+    """Raise `Stopped` in the main thread at the first signal; end at the second.
 
     A signal that the parent process chose to ignore stays ignored.
     """
@@ -45,11 +56,11 @@ class _Handler:
     def __init__(self) -> None:
         self._came = False
 
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self._came:
-            os._exit(INTERRUPTED)
+            os._exit(exit_code_of_signal(number))
         self._came = True
-        raise KeyboardInterrupt
+        raise Stopped(number)
 
 
 def _is_ours(number: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from gearpy.cli import text
 from gearpy.cli.connect import connected
-from gearpy.cluster.checkpoint_paths import find_prefix
+from gearpy.cluster.checkpoint_paths import find_application
 from gearpy.cluster.checkpoint_tool import open_store
 from gearpy.config.schema import Config
 from gearpy.core.coordinator_log import CoordinatorMessage
@@ -37,13 +37,13 @@ class StoredApplication(NamedTuple):
 
 
 def find_stored(
-    config: Config, app_id: int, *, checkpoints: str | None, cluster: str | None
+    config: Config, app: str, *, checkpoints: str | None, cluster: str | None
 ) -> StoredApplication:
     """Return an application.
 
     Args:
         config: says where the store is.
-        app_id: of the application.
+        app: its number, or its name.
         checkpoints: the store, if it is another one.
         cluster: its id, if several have an application of this number.
 
@@ -53,10 +53,10 @@ def find_stored(
     place = checkpoints or config.checkpoint.folder
     store = open_store(place)
     try:
-        prefix = find_prefix(store, AppId(app_id), cluster=cluster)
+        prefix = find_application(store, app, cluster=cluster)
     except OSError as error:
         raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
-    return StoredApplication(AppId(app_id), store, prefix)
+    return StoredApplication(AppId(int(prefix.rpartition("app")[2])), store, prefix)
 
 
 def refuse_while_running(

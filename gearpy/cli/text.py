@@ -21,6 +21,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS
 _HOUR_MS: Final = 60 * _MINUTE_MS
+_DAY_MS: Final = 24 * _HOUR_MS
 
 
 def count(number: float) -> str:
@@ -34,12 +35,14 @@ def plural(number: int, noun: str) -> str:
 
 
 def duration(span_ms: int) -> str:
-    """Return a time span as short as it can be: ``1.2 s``, ``3 m 05 s``, ``2 h 03 m``."""
+    """Return a time span in two units: ``1.2 s``, ``3 m 05 s``, ``2 h 03 m``, ``324 d 00 h``."""
     if span_ms < _MINUTE_MS:
         return f"{span_ms / _SECOND_MS:.1f} s"
     if span_ms < _HOUR_MS:
         return f"{span_ms // _MINUTE_MS} m {span_ms % _MINUTE_MS // _SECOND_MS:02} s"
-    return f"{span_ms // _HOUR_MS} h {span_ms % _HOUR_MS // _MINUTE_MS:02} m"
+    if span_ms < _DAY_MS:
+        return f"{span_ms // _HOUR_MS} h {span_ms % _HOUR_MS // _MINUTE_MS:02} m"
+    return f"{span_ms // _DAY_MS} d {span_ms % _DAY_MS // _HOUR_MS:02} h"
 
 
 def time(time_ms: int) -> str:

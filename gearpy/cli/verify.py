@@ -13,7 +13,7 @@ from gearpy.cli import text
 from gearpy.cli.exits import FAILED
 from gearpy.cli.output import print_json, print_lines, table
 from gearpy.cli.program import load_program
-from gearpy.cluster.local import run
+from gearpy.cluster.embedded.run import run
 from gearpy.config.schema import Config
 from gearpy.connectors.file_sources import RowFiles
 from gearpy.connectors.files import FileSource

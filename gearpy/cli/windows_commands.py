@@ -1,4 +1,4 @@
-"""``gear windows ...``: its commands with their arguments and help."""
+"""``gear window-log ...``: its commands with their arguments and help."""
 
 from typing import Annotated, TypeAlias
 

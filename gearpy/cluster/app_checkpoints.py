@@ -2,30 +2,36 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from gearpy.cluster.app_config import inherited, of_submission
+from gearpy.cluster.checkpoint_changes import drop_expired
 from gearpy.cluster.state_migration import check_moves, migrate
+from gearpy.core.checkpoint_names import DROP_STATE, RESTART
 from gearpy.core.coordinator_log import (
     EPOCH,
+    ApplicationView,
     ChangelogPartitionManager,
     CheckpointManager,
     ConfigView,
+    CoordinatorState,
     DagVersion,
     DagVersions,
     EpochManifests,
+    MessageDraft,
 )
 from gearpy.core.dag import Dag
 from gearpy.core.epochs import Manifest
 from gearpy.core.state_moves import layout_of
-from gearpy.errors import ConfigError, LogBroken
+from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.coordinator_log import CoordinatorLog, read_log
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
 
-__all__ = ["AppCheckpoints", "FoundEpochs", "prefix_of"]
+__all__ = ["AppCheckpoints", "FoundEpochs", "dag_version", "is_same_program", "prefix_of"]
 
 _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
@@ -38,10 +44,14 @@ def prefix_of(launch: LaunchExecutor) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEpochs:
-    """What a launch of an app master goes on from; nothing at the very first."""
+    """What a launch of an app master goes on from; no epochs at the very first.
+
+    ``config`` is what the application sets of the configuration, for this launch.
+    """
 
     manifests: tuple[Manifest, ...] = ()
     overrides: tuple[TaskOffsets, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 class AppCheckpoints:
@@ -55,7 +65,6 @@ class AppCheckpoints:
         prefix: below which name everything of the application is.
         launch: of the app master.
         segments_max: of the log.
-        has_changelog: each task has a partition of the changelog.
         wall_ms: ms since the epoch.
     """
 
@@ -66,30 +75,40 @@ class AppCheckpoints:
         prefix: str,
         launch: int,
         segments_max: int,
-        has_changelog: bool,
         wall_ms: Callable[[], int],
     ) -> None:
         self.prefix = prefix
         self._checkpoints = checkpoints
         self._launch = launch
         self._segments_max = segments_max
-        self._has_changelog = has_changelog
         self._wall_ms = wall_ms
         self._partitions: dict[TaskId, int] = {}
         self._log: CoordinatorLog | None = None
         self._retired: list[tuple[int, int]] = []  # Regions and epochs that the log still has.
         self._surplus: list[SnapshotFile] = []  # To be deleted when it has them no more.
 
-    def open(self, dag: Dag, config: Mapping[str, str], *, resume_from: str) -> FoundEpochs:
-        """Open the log, note graph and configuration, return the epochs that are there.
+    def open(
+        self,
+        dag: Dag,
+        config: Mapping[str, str],
+        *,
+        name: str = "",
+        resume_from: str = "",
+        known_launch: int = 0,
+    ) -> FoundEpochs:
+        """Open the log, note what runs, return the epochs and the configuration that are there.
 
         Args:
             dag: what will run.
-            config: what was set for the application.
-            resume_from: ``prefix@epoch`` of another application whose epoch is the first one of
-                this one, if it has none of its own; without a number, the newest.
+            config: what was set when the application was submitted; it counts for the first launch,
+                later ones go by the log.
+            name: of the application.
+            resume_from: text of a `ResumePoint`: an epoch of another application that is the first
+                one of this one, if it has none of its own.
+            known_launch: the newest launch that is known to have opened the log; 0: none is.
 
         Raises:
+            LogAbsent: a launch has opened it, and it is not there.
             LogSuperseded: a later launch has opened it.
             LogDamaged: a file of the log is not as it was stored.
             LogBroken: the store cannot be used.
@@ -102,18 +121,54 @@ class AppCheckpoints:
             source=_SOURCE,
             wall_ms=self._wall_ms,
             segments_max=self._segments_max,
+            known_launch=known_launch,
         )
-        version = DagVersion(
-            dag.version, dag.structural_hash(), tuple(dag.description), layout_of(dag)
+        version = dag_version(dag)
+        resumes = bool(resume_from) and not EpochManifests(log.state).regions()
+        other = self._other(resume_from) if resumes else CoordinatorState()
+        log.append(
+            [
+                *ApplicationView(log.state).write(name),
+                *_config_of_submission(log.state, config, other, resume_from, known_launch),
+                *DagVersions(log.state).write(version),
+            ]
         )
-        log.append([*ConfigView(log.state).write(config), *DagVersions(log.state).write(version)])
-        if resume_from and not EpochManifests(log.state).regions():
-            self._adopt(log, resume_from, version, dag)
-        if self._has_changelog:
-            partitions = ChangelogPartitionManager(log.state)
-            log.append(partitions.assign(dag.tasks()))
-            self._partitions = partitions.read()
+        if resumes:
+            self._adopt(log, other, resume_from, version, dag)
         return self._found(log, dag)
+
+    def give_partitions(self, dag: Dag) -> None:
+        """Give each task a partition of the changelog.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        partitions = ChangelogPartitionManager(self._opened.state)
+        self._opened.append(partitions.assign(dag.tasks()))
+        self._partitions = partitions.read()
+
+    def _other(self, resume_from: str) -> CoordinatorState:
+        """Return the state in the log of another application, and close that log to its app master.
+
+        Its app master may not have heard yet that it is over. An epoch that it completed from now
+        on would be shown, and come again.
+        """
+        prefix = resume_from.partition("@")[0]
+        launch = newest_launch(self._checkpoints, prefix)
+        if not launch:
+            return CoordinatorState()
+        try:
+            return CoordinatorLog(
+                self._checkpoints,
+                prefix,
+                launch=launch,
+                source=_SOURCE,
+                wall_ms=self._wall_ms,
+                segments_max=self._segments_max,
+            ).state
+        except LogSuperseded as error:
+            raise LogBroken(f"{error}: another one goes on from it at the same time") from error
 
     def with_partitions(self, launch: LaunchTasks) -> LaunchTasks:
         """Return what executors are told, with the partition of each task in the changelog."""
@@ -180,6 +235,25 @@ class AppCheckpoints:
         except OSError as error:
             _log.warning("checkpoints of %s stay: %s", self.prefix, error)
 
+    def end(self) -> None:
+        """Note that the application has succeeded: what it has stored is removed some time.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        try:
+            self._opened.append(ApplicationView(self._opened.state).end())
+        except LogBroken as error:
+            _log.warning("checkpoints of %s stay until they are dropped: %s", self.prefix, error)
+
+    def drop_expired(self, keep_ms: int) -> None:
+        """Remove what applications of this cluster have left that succeeded so long ago."""
+        try:
+            for prefix in drop_expired(self._checkpoints, self.prefix, keep_ms, self._wall_ms()):
+                _log.info("checkpoints of %s are removed: it succeeded long ago", prefix)
+        except (OSError, GearpyError) as error:
+            _log.warning("old checkpoints stay: %s", error)
+
     def stored_ms(self, region: int, epoch: int) -> int:
         """Return when an epoch was added, as wall time; 0 if it is not there."""
         found = self._opened.state.find(EPOCH, f"{region}/{epoch}")
@@ -194,13 +268,26 @@ class AppCheckpoints:
         assert self._log is not None, "open() comes first"
         return self._log
 
-    def _adopt(self, log: CoordinatorLog, resume_from: str, version: DagVersion, dag: Dag) -> None:
-        point, plus, _ = resume_from.partition("+")
+    def _adopt(
+        self,
+        log: CoordinatorLog,
+        other: CoordinatorState,
+        resume_from: str,
+        version: DagVersion,
+        dag: Dag,
+    ) -> None:
+        point = resume_from.partition("+")[0]
         prefix, _, epoch = point.partition("@")
-        other = read_log(self._checkpoints, prefix).state
         known = DagVersions(other).read()
         view = EpochManifests(other)
         adopted = [_chosen(view.manifests(region), epoch, point) for region in view.regions()]
+        if not adopted and resume_from.endswith(RESTART) and known:
+            return  # It was stopped before its first epoch.
+        if not known:
+            raise ConfigError(
+                f"there is nothing of {prefix} in checkpoint store {self._checkpoints.place} to go "
+                "on from: is the folder mounted, and the same as before?"
+            )
         if not adopted:
             raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
         overrides = {
@@ -209,14 +296,16 @@ class AppCheckpoints:
             )
             for manifest in adopted
         }
-        if known and not _is_same(known[-1], version):
+        if known and not is_same_program(known[-1], version):
             if known[-1].layout is None:
                 raise ConfigError(
                     f"checkpoint {point} is of another program: its graph was "
                     f"{'; '.join(known[-1].description)}; "
                     f"now it is {'; '.join(version.description)}"
                 )
-            check_moves(known[-1].layout, layout_of(dag), drops_state=bool(plus))
+            check_moves(
+                known[-1].layout, layout_of(dag), drops_state=resume_from.endswith(DROP_STATE)
+            )
             moved = migrate(
                 self._checkpoints,
                 adopted,
@@ -246,10 +335,41 @@ class AppCheckpoints:
         overrides = [
             each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
         ]
-        return FoundEpochs(manifests=tuple(manifests), overrides=tuple(overrides))
+        return FoundEpochs(
+            manifests=tuple(manifests),
+            overrides=tuple(overrides),
+            config=ConfigView(log.state).read(),
+        )
 
 
-def _is_same(old: DagVersion, new: DagVersion) -> bool:
+def _config_of_submission(
+    state: CoordinatorState,
+    config: Mapping[str, str],
+    other: CoordinatorState,
+    resume_from: str,
+    known_launch: int,
+) -> list[MessageDraft]:
+    """Return the messages that put the configuration of a first launch into the log.
+
+    ``other`` is the log that it goes on from. What was submitted counts more than what is there,
+    but not when an application is started again: what was changed in its log would be undone.
+    """
+    if DagVersions(state).read():
+        if known_launch:
+            return []
+        # A run that is resumed.
+        return ConfigView(state).write(inherited(config, ConfigView(state).read()))
+    if resume_from.endswith(RESTART) and DagVersions(other).read():
+        config = of_submission(config)
+    return ConfigView(state).write(inherited(config, ConfigView(other).read()))
+
+
+def dag_version(dag: Dag) -> DagVersion:
+    """Describe a graph for the coordinator log."""
+    return DagVersion(dag.version, dag.structural_hash(), tuple(dag.description), layout_of(dag))
+
+
+def is_same_program(old: DagVersion, new: DagVersion) -> bool:
     """Tell whether tasks find what they kept where it is."""
     if old.structural_hash != new.structural_hash:
         return False

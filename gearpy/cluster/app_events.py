@@ -7,6 +7,7 @@ from gearpy.core.task_manager import Command, TaskManager
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
+    ExecutorFailed,
     LinkBroken,
     ReportClocks,
     SnapshotsDamaged,
@@ -27,12 +28,14 @@ __all__ = ["ManagerEvent", "decide"]
 _StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
 )
-_OfTasks: TypeAlias = ReportClocks | TaskFailed | EpochStored | EpochCommitted | LinkBroken
+_OfTasks: TypeAlias = (
+    ReportClocks | TaskFailed | ExecutorFailed | EpochStored | EpochCommitted | LinkBroken
+)
 _OfSlots: TypeAlias = ResourceAllocated | ExecutorLaunchRejected | ExecutorExited
 ManagerEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
 
 
-def decide(  # noqa: PLR0911 - an arm for each message
+def decide(  # noqa: C901, PLR0911 - an arm for each message
     manager: TaskManager, message: ManagerEvent, now_ms: int
 ) -> Iterable[Command]:
     """Feed a message to the manager; return what it says to do."""
@@ -42,9 +45,12 @@ def decide(  # noqa: PLR0911 - an arm for each message
         return _decide_slots(manager, message, now_ms)
     match message:
         case ReportClocks():
+            manager.on_long_turns(message.executor_id, message.long_turns)
             return manager.on_clocks(message.clocks, now_ms)
         case TaskFailed():
             return manager.on_task_failed(message, now_ms)
+        case ExecutorFailed():
+            return manager.on_executor_failed(message, now_ms)
         case EpochStored():
             return manager.on_epoch_stored(message, now_ms)
         case EpochCommitted():

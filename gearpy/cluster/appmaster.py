@@ -2,17 +2,19 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Exited, Failed
-from gearpy.cluster.app_checkpoints import AppCheckpoints, prefix_of
+from gearpy.cluster.app_checkpoints import AppCheckpoints, FoundEpochs, prefix_of
 from gearpy.cluster.app_events import ManagerEvent, decide
 from gearpy.cluster.app_quarantine import AppQuarantine
-from gearpy.cluster.describe import detail_of, path_lines
+from gearpy.cluster.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.post import Post
+from gearpy.core.checkpoint_names import OPENED_KEY
+from gearpy.core.dag import Dag
 from gearpy.core.epochs import Manifest
 from gearpy.core.progress import progress_of
 from gearpy.core.task_manager import (
@@ -23,6 +25,7 @@ from gearpy.core.task_manager import (
     EpochAborted,
     EpochsRetired,
     FellBack,
+    HeldUp,
     Launch,
     RecoveryLimits,
     Release,
@@ -33,7 +36,7 @@ from gearpy.core.task_manager import (
     Survived,
     TaskManager,
 )
-from gearpy.errors import GearpyError, LogBroken, LogSuperseded
+from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (
     InjectRecord,
@@ -43,6 +46,8 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.client import (
     DescribeApplication,
+    DrainAccepted,
+    DrainApplication,
     QuarantinedList,
     ReplayAccepted,
     ReplayNow,
@@ -90,6 +95,8 @@ class AppMasterSettings:
     quarantine_max: int
     log_segments_max: int
     has_changelog: bool
+    drain_timeout_ms: int
+    keep_succeeded_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,8 @@ class _Tick:
     pass
 
 
-_Question: TypeAlias = DescribeApplication | ReplayNow | ReplayQuarantined
+_Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined
+_Question: TypeAlias = DescribeApplication | _Request
 _Event: TypeAlias = ManagerEvent | RegisterExecutor | ValueStored
 _Message: TypeAlias = (
     _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
@@ -116,7 +124,7 @@ class AppMasterActor(Actor[_Message]):
     def __init__(
         self,
         launch: LaunchExecutor,
-        settings: AppMasterSettings,
+        settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
         *,
         load: Callable[[], StreamApplication],
         post: Post,
@@ -125,7 +133,8 @@ class AppMasterActor(Actor[_Message]):
         release: Callable[[], None],
     ) -> None:
         self._launch = launch
-        self._settings = settings
+        self._settings_of = settings_of
+        self._settings = settings = settings_of(launch.config)
         self._load = load
         self._post = post
         self._checkpoints = AppCheckpoints(
@@ -133,7 +142,6 @@ class AppMasterActor(Actor[_Message]):
             prefix=prefix_of(launch),
             launch=launch.launch,
             segments_max=settings.log_segments_max,
-            has_changelog=settings.has_changelog,
             wall_ms=self._wall_ms,
         )
         self._rng = rng
@@ -153,6 +161,8 @@ class AppMasterActor(Actor[_Message]):
         self._is_registered = False
         self._asked_master_ms = 0
         self._lost_master_ms = 0
+        self._has_run = False  # The application was active before.
+        self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
         self._unopened: AppMasterRegistered | None = None  # The log could not be opened.
         self._unopened_since_ms = self._open_again_ms = 0
 
@@ -172,6 +182,7 @@ class AppMasterActor(Actor[_Message]):
         self._post.tell(
             self._master,
             RegisterAppMaster(
+                cluster_id=self._launch.cluster_id,
                 app_id=self._app_id,
                 app_master=self.context.self_ref.path,
                 launch=self._launch.launch,
@@ -206,9 +217,7 @@ class AppMasterActor(Actor[_Message]):
             return
         try:
             application = self._load()
-            found = self._checkpoints.open(
-                application.dag, self._launch.config, resume_from=self._launch.resume_from
-            )
+            self._found = self._open(application.dag, message.values)
         except LogSuperseded as error:
             self._on_superseded(error)
             return
@@ -218,16 +227,56 @@ class AppMasterActor(Actor[_Message]):
         except GearpyError as error:
             self._end("failed", card_of(error))
             return
+        self._unopened, self._has_run = None, message.has_run
         self._dag = application.dag
         self._guarantees = path_lines(application)
+        launch = b"%d" % self._launch.launch
+        if message.values.get(OPENED_KEY) == launch:
+            self._start()
+        else:
+            self._put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
+
+    def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
+        """Open the log; what it says of the configuration counts from here on.
+
+        Raises:
+            GearpyError: the log cannot be opened, or its configuration is wrong.
+        """
+        found = self._checkpoints.open(
+            dag,
+            self._launch.config,
+            name=self._launch.name,
+            resume_from=self._launch.resume_from,
+            known_launch=int(values.get(OPENED_KEY, b"0")),
+        )
+        try:
+            self._settings = self._settings_of(found.config)
+        except ConfigError as error:
+            advice = (
+                "change it with 'gear coordinator-log append ID set-config', or delete it there"
+            )
+            raise ConfigError(
+                *(f"coordinator log: {each}; {advice}" for each in error.mistakes)
+            ) from error
+        if self._settings.has_changelog:
+            self._checkpoints.give_partitions(dag)
+        return found
+
+    def _start(self) -> None:
+        """Have the application run, now that the master knows of its log."""
+        found, self._found = self._found, None
+        if found is None:
+            return
         now_ms = self.context.now_ms()
+        self._launch = replace(self._launch, config=dict(found.config))
         self._manager = TaskManager(
-            application.dag,
+            self._dag,
             executors=self._launch.executors,
             limits=self._settings.limits,
             launch=self._launch.launch,
             rng=self._rng,
             now_ms=now_ms,
+            has_run=self._has_run,
             manifests=found.manifests,
             overrides=found.overrides,
             owns=self._checkpoints.owns,
@@ -278,8 +327,8 @@ class AppMasterActor(Actor[_Message]):
             return self._detail()
         elif self._manager is None:
             return self._before_begin(message)
-        elif isinstance(message, ReplayNow | ReplayQuarantined):
-            return self._replay(self._manager, message)
+        elif isinstance(message, _Request):
+            return self._serve(self._manager, message)
         elif isinstance(message, QuarantineStored):
             self._quarantine.on_stored(message.number)
         elif isinstance(message, RecordQuarantined):
@@ -288,11 +337,18 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._decide(self._manager, message))
         return None
 
+    def _serve(self, manager: TaskManager, message: _Request) -> object:
+        if isinstance(message, DrainApplication):
+            return self._drain(manager)
+        return self._replay(manager, message)
+
     def _before_begin(self, message: _Message) -> object:
         if isinstance(message, ResourceAllocated):
             for each in message.allocations:
                 self._do([Release(worker_id=each.worker_id, slots=each.slots)])
-        if isinstance(message, ReplayNow | ReplayQuarantined):
+        if isinstance(message, ValueStored) and message.key == OPENED_KEY:
+            self._start()
+        if isinstance(message, _Request):
             return Refused(reason=f"application {self._app_id} has not begun yet")
         return None
 
@@ -367,6 +423,7 @@ class AppMasterActor(Actor[_Message]):
                         launch=self._launch.launch,
                         slots=command.slots,
                         executors=command.executors,
+                        sizes=command.sizes,
                     )
                 )
             case Release():
@@ -382,8 +439,8 @@ class AppMasterActor(Actor[_Message]):
                 self._launch_executor(command)
             case Stop():
                 self._stop_executor(command)
-            case Activated():
-                self._status = "active"
+            case Activated() | HeldUp():
+                self._status = "active" if isinstance(command, Activated) else "pending"
                 self._tell_status()
             case StoreManifest():
                 self._store(command.manifest)
@@ -491,6 +548,8 @@ class AppMasterActor(Actor[_Message]):
 
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
         if status == "succeeded":
+            if self._settings.keep_succeeded_ms:
+                self._checkpoints.end()
             self._store_outcome()
             return
         if cause is not None:
@@ -501,19 +560,20 @@ class AppMasterActor(Actor[_Message]):
 
     def _store_outcome(self) -> None:
         self._has_succeeded = True
-        self._tell_master(
-            PutValue(
-                app_id=self._app_id,
-                launch=self._launch.launch,
-                key=_OUTCOME_KEY,
-                value=b"succeeded",
-            )
-        )
+        self._put(_OUTCOME_KEY, b"succeeded")
 
     def _on_outcome_stored(self) -> None:
-        self._checkpoints.drop_all()
+        if keep_ms := self._settings.keep_succeeded_ms:
+            self._checkpoints.drop_expired(keep_ms)
+        else:
+            self._checkpoints.drop_all()
         self._status = "succeeded"
         self._tell_status()
+
+    def _drain(self, manager: TaskManager) -> DrainAccepted:
+        now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
+        self._do(manager.drain(now_ms, timeout_ms=timeout_ms))
+        return DrainAccepted(app_id=self._app_id)
 
     # -- quarantine ------------------------------------------------------------------------
 
@@ -549,6 +609,7 @@ class AppMasterActor(Actor[_Message]):
             self._app_id,
             self._manager,
             self._failures,
+            now_ms=self.context.now_ms(),
             guarantees=self._guarantees,
             fallbacks=self._fallbacks,
             stored_ms=self._checkpoints.stored_ms,
@@ -559,6 +620,10 @@ class AppMasterActor(Actor[_Message]):
         stall = manager.clock.check_stall(self.context.now_ms())
         if stall is None:
             return ""
+        if long_turns := long_turns_of(manager):
+            turn = long_turns[0]
+            at = f", at {turn.source}" if turn.source else ""
+            return f"{turn.step} (task {turn.task}) in one call for {turn.lasts_ms // 1000} s{at}"
         chain = " <- ".join(
             f"{link.name} (task {link.task_id}): {link.waits_for}"
             for link in reversed(manager.clock.why())
@@ -574,6 +639,7 @@ class AppMasterActor(Actor[_Message]):
                 progress_of(self._dag, manager.reports, stall=self._stall(manager)),
                 restarts=manager.restarts,
                 epoch=manager.epoch,
+                drained=manager.is_drained,
             )
         self._tell_master(
             ApplicationStatusChanged(
@@ -583,6 +649,12 @@ class AppMasterActor(Actor[_Message]):
                 progress=progress,
                 cause=self._cause,
             )
+        )
+
+    def _put(self, key: str, value: bytes) -> None:
+        """Have the master store a value; answered by `ValueStored`."""
+        self._tell_master(
+            PutValue(app_id=self._app_id, launch=self._launch.launch, key=key, value=value)
         )
 
     def _tell_master(self, message: Any) -> None:

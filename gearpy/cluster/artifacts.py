@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -15,7 +16,7 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.cluster import Artifact
 from gearpy.task.application import Buildable, StreamApplication
-from gearpy.task.failure import operator_error
+from gearpy.task.failure import note_place, operator_error
 
 __all__ = ["ApplicationLoader", "application_of", "embed", "forget", "load", "split_target"]
 
@@ -39,7 +40,7 @@ def forget(artifact: Artifact) -> None:
 
 
 def split_target(target: str) -> tuple[Path, str]:
-    """Split ``FILE[:attr]`` as the command line takes it."""
+    """Split ``FILE[:attr]``, or ``MODULE[:attr]``, as the command line takes it."""
     path, colon, attr = target.rpartition(":")
     if not colon or not path or "/" in attr or "\\" in attr:
         return Path(target), ""
@@ -161,7 +162,9 @@ def _load(
         module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
         where = f"{_shown(artifact)}:{name}"
-        return application_of(found, artifact.args, where=where), modules
+        application = application_of(found, artifact.args, where=where)
+        application.program = modules.package
+        return application, modules
     except BaseException:
         modules.close()
         raise
@@ -173,12 +176,18 @@ def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
         path = Path(artifact.location)
         if not path.is_file():
             raise ConfigError(f"no such file: {path}")
-        return path.resolve().parent
+        return _top_of(path.resolve(), artifact.module)
     if folder is None:
         raise ConfigError(f"artifact {artifact.location[:12]} was not fetched")
     if artifact.check_requirements:
         check_requirements(folder, artifact.module)
     return folder
+
+
+def _top_of(path: Path, module: str) -> Path:
+    """Return the folder that a program is imported from: of a file, or of the module that it is."""
+    above = module.count(".") + (bool(module) and path.name == "__init__.py")
+    return path.parents[above]
 
 
 def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
@@ -189,6 +198,7 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
         return modules.run_module(artifact.module) if artifact.module else modules.run_file(path)
     except (Exception, SystemExit) as error:
         if isinstance(error, GearpyError):
+            note_place(error)
             raise
         raise operator_error(f"import {artifact.module or path.name}", error) from error
 
@@ -196,7 +206,7 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
 def _shown(artifact: Artifact) -> str:
     """Return what was submitted, for people."""
     if artifact.kind != "stored":
-        return artifact.location
+        return artifact.module or artifact.location
     return f"{artifact.filename}:{artifact.module}" if artifact.module else artifact.filename
 
 
@@ -204,9 +214,12 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
     if artifact.attr:
         found = getattr(module, artifact.attr, None)
         if found is None:
+            known = [*_candidates(module), *_functions(module)]
+            nearest = get_close_matches(artifact.attr, known, n=1)
             raise ConfigError(
-                f"{_shown(artifact)} has no {artifact.attr!r}; "
-                f"it has {', '.join(_candidates(module)) or 'no application at all'}"
+                f"{_shown(artifact)} has no {artifact.attr!r}; it has "
+                f"{', '.join(known) or 'no application, and no function that could make one'}"
+                + (f"; did you mean {_shown(artifact)}:{nearest[0]}?" if nearest else "")
             )
         return artifact.attr, found
     for name in _ATTRS:
@@ -230,6 +243,15 @@ def _candidates(module: ModuleType) -> list[str]:
     return [name for name, value in vars(module).items() if _is_application(value)]
 
 
+def _functions(module: ModuleType) -> list[str]:
+    """Return the functions that a module has itself, any of which may make an application."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
+    ]
+
+
 def _is_application(value: Any) -> bool:
     return callable(getattr(value, "build", None)) and not isinstance(value, type)
 
@@ -240,7 +262,8 @@ def _called(where: str, function: Any, args: Sequence[str]) -> Any:
         raise ConfigError(f"{where} takes no arguments, got {' '.join(args)}")
     try:
         return function(list(args)) if takes_args else function()
-    except GearpyError:
+    except GearpyError as error:
+        note_place(error)
         raise
     except SystemExit as error:
         raise ConfigError(f"{where} refused its arguments (exit {error.code})") from error

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from gearpy.cluster.checkpoint_tool import StoredEpochs, Unreadable, decoded_place, plain_place
-from gearpy.core.coordinator_log import CheckpointManager, task_of
+from gearpy.core.coordinator_log import ApplicationView, CheckpointManager, task_of
 from gearpy.core.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
-from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
 from gearpy.wire.payload import encode_value
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Orphan",
     "PlannedPlace",
     "check_unused",
+    "drop_expired",
     "find_orphans",
     "needed_files",
     "plan_places",
@@ -192,13 +193,13 @@ class Orphan(NamedTuple):
     size_bytes: int
 
 
-def stored_prefixes(checkpoints: Checkpoints) -> dict[str, AppId]:
-    """Return below which names there is an application, of whatever cluster, and its number.
+def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, AppId]:
+    """Return below which names there is an application, of one cluster or any, and its number.
 
     Raises:
         OSError: the store cannot be read.
     """
-    found = (_PREFIX.match(name) for name in checkpoints.names(""))
+    found = (_PREFIX.match(name) for name in checkpoints.names(cluster))
     return {each[1]: AppId(int(each[2])) for each in found if each is not None}
 
 
@@ -253,6 +254,35 @@ def check_unused(checkpoints: Checkpoints, prefix: str) -> None:
                 f"{other} has gone on from {prefix} and needs {len(used)} files of it, such as "
                 f"{used[0]}: drop {other} first, or wait until it has stored everything anew"
             )
+
+
+def drop_expired(checkpoints: Checkpoints, own: str, keep_ms: int, now_ms: int) -> Iterator[str]:
+    """Remove applications that succeeded so long ago; yield below which names they were.
+
+    Those of the same cluster only: others may keep theirs longer. One that another application has
+    gone on from stays as long as that needs its files.
+
+    Args:
+        checkpoints: the store.
+        own: below which name the application is that asks.
+        keep_ms: how long one is kept.
+        now_ms: ms since the epoch.
+
+    Raises:
+        GearpyError: the log of an application cannot be read.
+        OSError: the store cannot be read.
+    """
+    cluster = own.rpartition("/")[0]
+    for prefix in stored_prefixes(checkpoints, cluster).keys() - {own}:
+        ended_ms = ApplicationView(read_log(checkpoints, prefix).state).succeeded_ms
+        if ended_ms is None or now_ms - ended_ms < keep_ms:
+            continue
+        try:
+            check_unused(checkpoints, prefix)
+        except ConfigError:
+            continue
+        checkpoints.drop_all(prefix)
+        yield prefix
 
 
 def _needed_by(checkpoints: Checkpoints, prefix: str) -> list[str]:

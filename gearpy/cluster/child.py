@@ -2,7 +2,7 @@
 
 Its worker starts it and tells it on standard input what to be; see `launch_spec`. It ends with
 its actor: with code 0 if that was asked to stop, else 1 and why as the last line of standard
-error. SIGTERM asks it to stop, a second one ends it at once.
+error. SIGTERM asks it to stop, a second signal ends it at once.
 """
 
 import faulthandler
@@ -108,7 +108,11 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
 
     if launch.executor_id == MASTER_EXECUTOR:
         return lambda: roles.app_master(
-            launch, config, post=endpoint.post, checkpoints=checkpoints, load=load
+            launch,
+            from_overrides(spec.own),
+            post=endpoint.post,
+            checkpoints=checkpoints,
+            load=load,
         )
     tuning = ProcessTuning(config)
     return lambda: roles.executor(

@@ -1,5 +1,6 @@
 """ChildProcess: one child with its process group, its outputs and its end."""
 
+import logging
 import os
 import selectors
 import signal
@@ -12,9 +13,12 @@ from pathlib import Path
 from typing import IO, Final
 
 from gearpy.cluster.child_exit import TAIL_BYTES, exit_cause, oom_kills
+from gearpy.cluster.leftovers import MARK, Mark, end_marked
 from gearpy.cluster.logs import LogFile, LogFormat, StreamLog
 
 __all__ = ["ChildProcess"]
+
+_log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 65_536
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
@@ -30,7 +34,8 @@ class ChildProcess:
 
     Its standard input stays open: the child ends when it is closed, which happens when this
     process is gone. Its outputs go into its log; what it has written is read also after its
-    death. Whatever it leaves behind in its group is killed with it.
+    death. Whatever it leaves behind is killed with it, also what has left its group as far as it
+    can be found; see `leftovers`.
 
     Runs on: any thread; has one of its own until the child is buried.
     """
@@ -63,6 +68,7 @@ class ChildProcess:
         self._buried = False
         self._timer: threading.Timer | None = None
         self._oom_kills = oom_kills()
+        self._mark = Mark.new()
         pipe = subprocess.PIPE
         self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
             command,
@@ -71,6 +77,7 @@ class ChildProcess:
             stderr=pipe,
             bufsize=0,
             cwd=folder,
+            env={**os.environ, MARK: str(self._mark)},
             umask=0o077,
             start_new_session=True,
         )
@@ -172,6 +179,10 @@ class ChildProcess:
     def _bury(self) -> int:
         """Kill what is left of the group, read what is left of the outputs, free the number."""
         self._kill()
+        if number := end_marked(self._mark, [stream for stream, _ in self._streams()]):
+            _log.warning(
+                "process %d has left %d behind in groups of their own, killed", self.pid, number
+            )
         for stream, take in self._streams():
             os.set_blocking(stream.fileno(), False)
             for _ in range(_LAST_READS):

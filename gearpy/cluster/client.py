@@ -16,6 +16,8 @@ from gearpy.errors import (
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import (
     DescribeApplication,
+    DrainAccepted,
+    DrainApplication,
     ListQuarantined,
     LogText,
     QuarantinedList,
@@ -51,6 +53,7 @@ __all__ = ["ClusterClient", "RunningApplication", "error_of"]
 
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 100
+_NAMES_SHOWN_MAX: Final = 10
 T = TypeVar("T")
 
 
@@ -83,19 +86,24 @@ class ClusterClient:
         name: str,
         artifact: Artifact,
         *,
-        executors: int = 1,
+        executors: int = 0,
         config: Mapping[str, str] | None = None,
         resume_from: str = "",
+        checkpoints: str = "",
+        launches: int = 0,
     ) -> "RunningApplication":
         """Start an application.
 
         Args:
             name: what no living application is called.
             artifact: the program.
-            executors: how many share its tasks.
+            executors: how many share its tasks; 0 for as few as there is room for.
             config: what it sets itself.
             resume_from: the checkpoint to begin with, as `resuming.resume_point` gives it; from
                 the beginning if not given.
+            checkpoints: below which name it stores what it goes on from; one of its own if not
+                given. A run that was stored there goes on.
+            launches: how often the app master of that run was launched.
 
         Raises:
             SubmitRefused: the name is taken or malformed, or what it resumes from still runs.
@@ -107,6 +115,8 @@ class ClusterClient:
             config=dict(config or {}),
             user=_user(),
             resume_from=resume_from,
+            checkpoints=checkpoints,
+            launches=launches,
         )
         submitted = self._expect(Submitted, message)
         return RunningApplication(self, submitted.app_id, name)
@@ -124,7 +134,9 @@ class ClusterClient:
         return self._expect(ApplicationSummary, GetApplication(app_id=app_id))
 
     def find(self, text: str) -> AppId:
-        """Return the id that ``text`` is, or that of the living application of this name.
+        """Return the id that ``text`` is, or that of the application of this name.
+
+        Of several with that name, the one that lives, or else the newest.
 
         Raises:
             SubmitRefused: there is none.
@@ -134,9 +146,9 @@ class ClusterClient:
         known = self.applications()
         named = [each for each in known if each.name == text]
         living = [each for each in named if each.status not in TERMINAL]
-        if living:
-            return living[-1].app_id
-        raise SubmitRefused(_no_such_name(text, named, known))
+        if named:
+            return (living or named)[-1].app_id
+        raise SubmitRefused(_no_such_name(text, known))
 
     def running(self, app_id: AppId) -> "RunningApplication":
         """Return an application that was submitted, maybe by another program.
@@ -170,13 +182,25 @@ class ClusterClient:
         """
         self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id))
 
-    def restart(self, app_id: AppId) -> "RunningApplication":
+    def drain(self, app_id: AppId) -> None:
+        """Stop the sources of an application; it ends when all that they have read is shown.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has no app master at present.
+        """
+        self._expect(DrainAccepted, DrainApplication(app_id=app_id))
+
+    def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
         """Stop an application if it runs, and start the same once more, under a new id.
+
+        It goes on from its newest epoch; unless it has succeeded, or ``from_beginning`` is set.
 
         Raises:
             SubmitRefused: there is none with this id, or it cannot be started.
         """
-        submitted = self._expect(Submitted, RestartApplication(app_id=app_id))
+        submitted = self._expect(
+            Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning)
+        )
         return self.running(submitted.app_id)
 
     def replay(self, app_id: AppId) -> int:
@@ -271,6 +295,10 @@ class RunningApplication:
         """Stop it."""
         self._client.shutdown(self.app_id)
 
+    def drain(self) -> None:
+        """Let it end well before its input does; see `ClusterClient.drain`."""
+        self._client.drain(self.app_id)
+
     def wait(
         self,
         timeout_s: float | None = None,
@@ -312,14 +340,9 @@ def error_of(summary: ApplicationSummary) -> GearpyError:
     )
 
 
-def _no_such_name(
-    name: str, ended: Sequence[ApplicationSummary], known: Sequence[ApplicationSummary]
-) -> str:
-    if ended:
-        last = ended[-1]
-        return f"{name} is {last.status}: name it by its number, {last.app_id}"
-    living = [f"{each.name} ({each.app_id})" for each in known if each.status not in TERMINAL]
-    return f"no living application is called {name!r}; living: {', '.join(living) or 'none'}"
+def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:
+    there = [f"{each.name} ({each.app_id})" for each in known[-_NAMES_SHOWN_MAX:]]
+    return f"no application is called {name!r}; there are: {', '.join(there) or 'none'}"
 
 
 def _user() -> str:

@@ -15,6 +15,7 @@ from gearpy.cluster.folders import Claim, private_folder
 from gearpy.cluster.log_reader import LogReader
 from gearpy.cluster.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master import MasterActor, MasterMailbox
+from gearpy.cluster.masters import the_only
 from gearpy.cluster.processes import ProcessLauncher, ProcessSettings
 from gearpy.cluster.worker import Drain, WorkerActor, WorkerSettings
 from gearpy.config.schema import Config
@@ -43,11 +44,13 @@ class MasterDaemon:
     Runs on: the main thread.
 
     Raises:
-        ConfigError: it cannot, or must not, listen there; another master has the folder.
+        ConfigError: it cannot, or must not, listen there; another master has the folder, or
+            several are named.
         LogDamaged: its log was changed by something else.
     """
 
     def __init__(self, config: Config, *, host: str, port: int) -> None:
+        the_only(config.cluster.masters)
         with ExitStack() as opened:
             endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
             opened.callback(endpoint.close)
@@ -118,7 +121,8 @@ class WorkerDaemon:
         on_waiting: is told once that there is no master yet.
 
     Raises:
-        ConfigError: it cannot, or must not, listen there; or a folder cannot be made.
+        ConfigError: it cannot, or must not, listen there; a folder cannot be made; or several
+            masters are named.
     """
 
     def __init__(
@@ -130,6 +134,7 @@ class WorkerDaemon:
         on_waiting: Callable[[str], None],
     ) -> None:
         self._config = config
+        the_only(config.cluster.masters)
         credentials, logs = Credentials.of_cluster(config), LogSettings.of(config)
         folder = private_folder(Path(config.worker.folder), "worker.folder")
         with ExitStack() as opened, _usable("worker.folder"):

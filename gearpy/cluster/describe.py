@@ -13,12 +13,13 @@ from gearpy.messages.cluster import (
     ClockHolderSummary,
     EpochsSummary,
     Failure,
+    LongTurnSummary,
     ProcessorSummary,
 )
 from gearpy.task.application import StreamApplication
 from gearpy.task.guarantees import guarantees_of
 
-__all__ = ["detail_of", "path_lines"]
+__all__ = ["detail_of", "long_turns_of", "path_lines"]
 
 _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
@@ -40,6 +41,7 @@ def detail_of(
     manager: TaskManager | None,
     failures: Sequence[Failure],
     *,
+    now_ms: int,
     guarantees: tuple[str, ...],
     fallbacks: Mapping[int, int],
     stored_ms: Callable[[int, int], int],
@@ -50,6 +52,7 @@ def detail_of(
         app_id: of the application.
         manager: knows how it is; None while it begins.
         failures: the latest, oldest first.
+        now_ms: monotonic ms.
         guarantees: see `path_lines`.
         fallbacks: how often each region has gone back behind its newest epoch.
         stored_ms: returns when an epoch of a region was stored.
@@ -64,9 +67,27 @@ def detail_of(
         restarts=manager.restarts,
         epoch=manager.epoch,
         why=tuple(map(_holder, manager.clock.why())),
+        lag_ms=manager.clock.lag_ms(now_ms),
+        long_turns=long_turns_of(manager),
         guarantees=guarantees,
         epochs=tuple(_epochs(manager.regions, fallbacks, stored_ms)),
         consumers=tuple(consumers_of(manager.dag, manager.reports)),
+    )
+
+
+def long_turns_of(manager: TaskManager) -> tuple[LongTurnSummary, ...]:
+    """Return the tasks that have been in one call for long, the longest first."""
+    turns = [turn for turns in manager.long_turns.values() for turn in turns]
+    turns.sort(key=lambda turn: (-turn.lasts_ms, turn.task_id))
+    return tuple(
+        LongTurnSummary(
+            task=str(turn.task_id),
+            step=turn.step,
+            lasts_ms=turn.lasts_ms,
+            source=turn.source,
+            source_line=turn.source_line,
+        )
+        for turn in turns
     )
 
 

@@ -10,6 +10,7 @@ from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId
 from gearpy.messages.client import (
     DescribeApplication,
+    DrainApplication,
     GetAddresses,
     GetArtifactPart,
     ListQuarantined,
@@ -117,7 +118,7 @@ class Desk:
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         match message:
-            case DescribeApplication() | ReplayNow():
+            case DescribeApplication() | DrainApplication() | ReplayNow():
                 return self._ask_app_master(message.app_id, message)
             case ListQuarantined():
                 return self._list_quarantined(message)

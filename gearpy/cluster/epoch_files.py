@@ -207,4 +207,5 @@ def epoch_stored(
             if each.offsets
         ),
         has_missed_cut=any(each.has_missed_cut for each in last.values()),
+        has_more=any(each.has_more for each in last.values()),
     )

@@ -29,10 +29,13 @@ from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,
     CommitEpoch,
+    ExecutorFailed,
     ExecutorMessage,
+    FailureKind,
     InjectRecord,
     LaunchTasks,
     LinkBroken,
+    LongTurn,
     RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
@@ -56,8 +59,9 @@ from gearpy.task.actor import (
     TaskActor,
     TaskMessage,
 )
-from gearpy.task.failure import card_of
+from gearpy.task.failure import card_of, kind_of
 from gearpy.task.snapshots import TaskResume, TaskSnapshot
+from gearpy.task.turns import TurnWatch
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 
@@ -82,6 +86,8 @@ class ExecutorSettings:
     checkpoints_prefix: str  #: Of the names of what it stores.
     chain_files_max: int
     clock_ms: Callable[[], int]
+    turn_timeout_ms: int = 0  #: A turn that lasts so long is a failure of all this; 0: none is.
+    is_process: bool = True  #: It has a process of its own, which can be killed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class _Failed:
     attempt: int
     task_id: TaskId
     error: ErrorCard
+    kind: FailureKind = "raised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +177,8 @@ class ExecutorActor(Actor[_Message]):
         self._post = post
         self._checkpoints = checkpoints
         self._board = ClockBoard()
+        self._long_turns: tuple[LongTurn, ...] = ()
+        self._turns = TurnWatch(self._board.turns, settings.turn_timeout_ms, self._name_of)
         self._writer: Ref[WriterMessage]
         self._transport: Transport | None = None
         self._groups: dict[int, TaskGroup] = {}  # By region.
@@ -233,6 +242,7 @@ class ExecutorActor(Actor[_Message]):
                 self._inject(message)
             case _ReportTick():
                 self._report_clocks()
+                self._check_turns()
             case _LinkLost():
                 self._on_link_lost(message)
             case _Quarantined():
@@ -430,6 +440,7 @@ class ExecutorActor(Actor[_Message]):
                         task_id=task,
                         session=group.sessions[task],
                         error=message.error,
+                        kind=message.kind,
                     )
                 )
             case _Stopped():
@@ -442,8 +453,30 @@ class ExecutorActor(Actor[_Message]):
 
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
-        if clocks:
-            self._tell(ReportClocks(executor_id=self._settings.executor_id, clocks=clocks))
+        had_long = bool(self._long_turns)
+        self._long_turns = self._turns.long_turns(self._settings.clock_ms())
+        if clocks or had_long or self._long_turns:
+            self._tell(
+                ReportClocks(
+                    executor_id=self._settings.executor_id,
+                    clocks=clocks,
+                    long_turns=self._long_turns,
+                )
+            )
+
+    def _check_turns(self) -> None:
+        """Give this executor up if a task does not come back: its thread cannot be stopped."""
+        error = self._turns.overdue(self._settings.clock_ms())
+        if error is not None:
+            settings = self._settings
+            self._tell(
+                ExecutorFailed(
+                    executor_id=settings.executor_id,
+                    launch=settings.launch,
+                    error=error,
+                    is_replaceable=settings.is_process,
+                )
+            )
 
     def _on_quarantined(self, message: _Quarantined) -> None:
         self._tell(
@@ -515,9 +548,9 @@ class ExecutorActor(Actor[_Message]):
         if epochs is None:
             return
         epochs.on_failed(message)
-        if message.operator_error is not None:  # It would fail again, whenever it is tried.
+        if (error := message.operator_error) is not None:  # It would, whenever it is tried.
             task = min(job.snapshots)
-            self._on_task(_Failed(job.attempt, task, card_of(message.operator_error)))
+            self._on_task(_Failed(job.attempt, task, card_of(error), kind_of(error)))
 
     # --------------------------------------------------------------------------------------
 
@@ -555,8 +588,8 @@ class _News:
     def on_task_started(self, task_id: TaskId) -> None:
         self._executor.tell(_Started(self._attempt, task_id))
 
-    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
-        self._executor.tell(_Failed(self._attempt, task_id, error))
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
+        self._executor.tell(_Failed(self._attempt, task_id, error, kind))
 
     def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
         self._executor.tell(_Stopped(self._attempt, task_id, error))

@@ -50,7 +50,7 @@ class GroupEpochs:
     def begin(self, message: BeginEpoch) -> None:
         """Let sources end an epoch; asked again, store what could not be stored before."""
         for ref in self._group.source_refs():
-            ref.tell(CutEpoch(message.epoch, message.cut_time_ms))
+            ref.tell(CutEpoch(message.epoch, message.cut_time_ms, message.is_last))
         self._is_failing = False
         self._store()
 

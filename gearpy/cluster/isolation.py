@@ -27,18 +27,19 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 
 from gearpy.errors import ConfigError
+from gearpy.wire.class_names import PROGRAM_PREFIX
+from gearpy.wire.records import DEFAULT_REGISTRY
 
 __all__ = ["GuestModules", "Modules", "OwnModules"]
-
-#: Begins the name of the package of a program; what compares names takes it off.
-_PREFIX: Final = "gearpy_app_"
 
 _numbers_lock: Final = Lock()
 _numbers: Final[set[int]] = set()
 
 
 class Modules(Protocol):
-    """The modules of one program."""
+    """The modules of one program; ``package`` holds them, empty if they have their own names."""
+
+    package: str
 
     def run_file(self, path: Path) -> ModuleType:
         """Import the file that was submitted; what is beside it can be imported by it."""
@@ -63,6 +64,8 @@ class OwnModules:
     Runs on: one thread at a time.
     """
 
+    package = ""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
         self._entry = str(self._folder)
@@ -75,7 +78,7 @@ class OwnModules:
         # A program called queue.py must not stand in for Python's own module.
         self._main = path.stem
         if path.stem in sys.modules or "." in path.stem:
-            self._main = _PREFIX + path.stem.replace(".", "_")
+            self._main = PROGRAM_PREFIX + path.stem.replace(".", "_")
         return _run(_spec_of_file(self._main, path))
 
     def run_module(self, name: str) -> ModuleType:
@@ -114,19 +117,19 @@ class GuestModules:
     def __init__(self, folder: Path) -> None:
         self._entry = str(folder.resolve())
         self._number: int | None = _take_number()
-        self._package = f"{_PREFIX}{self._number}"
+        self.package = f"{PROGRAM_PREFIX}{self._number}"
         self._is_own: dict[str, bool] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
-        package = ModuleType(self._package, "A program's own modules.")
+        package = ModuleType(self.package, "A program's own modules.")
         package.__path__ = [self._entry]
-        self._finder = _Finder(self._package, self._builtins)
+        self._finder = _Finder(self.package, self._builtins)
         importlib.invalidate_caches()
-        sys.modules[self._package] = package
+        sys.modules[self.package] = package
         sys.meta_path.insert(0, self._finder)
 
     def run_file(self, path: Path) -> ModuleType:
         """See `Modules`."""
-        name = f"{self._package}.{path.stem.replace('.', '_')}"
+        name = f"{self.package}.{path.stem.replace('.', '_')}"
         spec = _spec_of_file(name, path)
         spec.loader = _Loader(name, str(path), self._builtins)
         return _run(spec)
@@ -134,7 +137,7 @@ class GuestModules:
     def run_module(self, name: str) -> ModuleType:
         """See `Modules`."""
         _check_found(name, lambda each: _find_below(each, self._entry))
-        return _import_module(f"{self._package}.{name}")
+        return _import_module(f"{self.package}.{name}")
 
     def close(self) -> None:
         """See `Modules`."""
@@ -144,8 +147,9 @@ class GuestModules:
         with suppress(ValueError):
             sys.meta_path.remove(self._finder)
         for name in [*sys.modules]:
-            if name == self._package or name.startswith(f"{self._package}."):
+            if name == self.package or name.startswith(f"{self.package}."):
                 sys.modules.pop(name, None)
+        DEFAULT_REGISTRY.forget(self.package)
         _forget_paths(self._entry)
         with _numbers_lock:
             _numbers.discard(number)
@@ -162,17 +166,17 @@ class GuestModules:
         top = name.partition(".")[0]
         if level or not self._has(top):
             return builtins.__import__(name, globals, locals, fromlist or (), level)
-        full = f"{self._package}.{name}"
+        full = f"{self.package}.{name}"
         try:
             if fromlist:
                 return builtins.__import__(full, globals, locals, fromlist, 0)
             _import_module(full)
         except ModuleNotFoundError as error:
-            if error.name and error.name.startswith(f"{self._package}."):
-                name = error.name.removeprefix(f"{self._package}.")
+            if error.name and error.name.startswith(f"{self.package}."):
+                name = error.name.removeprefix(f"{self.package}.")
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name) from None
             raise
-        return sys.modules[f"{self._package}.{top}"]
+        return sys.modules[f"{self.package}.{top}"]
 
     def _has(self, top: str) -> bool:
         """Whether ``import top`` means a module of the program."""

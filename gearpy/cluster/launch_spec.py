@@ -20,13 +20,15 @@ _BYTES_MAX: Final = 8 << 20  # A launch message fits a control frame, which is s
 class LaunchSpec:
     """Everything that a process of an application needs to begin.
 
-    ``config`` is the worker's configuration with that of the application over it. ``token`` is
+    ``config`` is the worker's configuration with that of the application over it, ``own`` the
+    worker's alone: an app master finds in the coordinator log what goes over it. ``token`` is
     the line of a `wire.keys.LaunchToken`, a secret: it is why all this is neither in the
     arguments nor in the environment, where other users see it.
     """
 
     launch: LaunchExecutor
     config: dict[str, str]
+    own: dict[str, str]
     token: str = field(repr=False)
     worker_node: str  # For people who read the log.
     artifacts: str  # Folder of fetched artifacts, which all processes of the worker share.

@@ -4,7 +4,8 @@ On Linux the kernel itself then kills the whole process group: it is asked to se
 the pipe is closed (``F_SETSIG``). That reaches also a process that is stopped or whose code keeps
 the interpreter, and what it has started. The parent-death signal does not do: it comes when the
 *thread* ends that started the process, goes to the process alone, and so lets what the process
-has started live on. Elsewhere a thread watches the pipe.
+has started live on. Elsewhere a thread watches the pipe. What has left the group by then is ended
+by the next worker of the machine, see `leftovers`.
 """
 
 import fcntl

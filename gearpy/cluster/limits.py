@@ -38,6 +38,7 @@ def output_limits(config: Config) -> OutputLimits:
             window_records=streaming.max_pending_records,
             window_bytes=streaming.max_pending_bytes,
             ack_interval_records=streaming.ack_interval_records,
+            ack_interval_ms=streaming.ack_interval_ms,
             quiet_ack_ms=streaming.quiet_ack_ms,
             repeat_ack_ms=streaming.repeat_ack_ms,
         ),

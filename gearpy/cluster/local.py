@@ -1,20 +1,20 @@
 """LocalCluster: master and workers in one process, executors in it or as processes of their own."""
 
 import random
-import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias
+from functools import wraps
+from typing import Any, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar
 
 from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.cluster.artifacts import application_of, embed, forget
+from gearpy.cluster.artifacts import embed, forget
 from gearpy.cluster.client import ClusterClient, RunningApplication
 from gearpy.cluster.desk import Desk
 from gearpy.cluster.endpoint import Endpoint
 from gearpy.cluster.fetch import ArtifactCache
+from gearpy.cluster.folders import TemporaryFolder
 from gearpy.cluster.log_reader import LogReader
 from gearpy.cluster.logs import LogSettings
 from gearpy.cluster.master import MasterActor, MasterMailbox
@@ -24,37 +24,51 @@ from gearpy.cluster.threads import ThreadLauncher
 from gearpy.cluster.tuning import ProcessTuning
 from gearpy.cluster.worker import WorkerActor, WorkerSettings
 from gearpy.config.load import load
-from gearpy.config.schema import SETTINGS, Config
-from gearpy.errors import ConfigError
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.client import ReadLog
 from gearpy.messages.cluster import ApplicationSummary, Refused
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.log import MemoryLog
-from gearpy.task.application import Buildable
+from gearpy.task.application import Buildable, StreamApplication
 from gearpy.transport.api import split_address
 from gearpy.transport.credentials import Credentials
 from gearpy.wire.codec import decode_control, encode_control
 
-__all__ = ["LocalCluster", "run"]
+__all__ = ["LocalCluster", "ends_at_the_caller"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _STOP_S: Final = 10.0
-#: Slots of the one worker of `run`: an application alone on a cluster always fits.
-_EMBEDDED_SLOTS: Final = 1_000_000
-#: An application that was given as an object ends at its first failure, with the user at hand to
-#: see it; so it stores no epochs either.
-_EMBEDDED: Final = {
-    "application.total-retries": "0",
-    "checkpoint.interval-ms": str(SETTINGS["checkpoint.interval-ms"].high),
-}
+_STOP_AT_ONCE_S: Final = 0.5
 
 _Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
+
+
+def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
+    """Leave our own frames out of the traceback of what is not our bug.
+
+    A notebook shows each frame with its source, which hides the few lines that tell something.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (GearpyError, KeyboardInterrupt) as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return call
 
 
 class LocalCluster:
     """A master and workers as actors in this process, with all that they start.
 
-    Nothing of it outlives the process: what the master knows is in memory.
+    Nothing of it outlives the process: what the master knows is in memory. The next process
+    removes what one that was killed has left in the temporary folder.
 
     Args:
         config: the configuration of everything.
@@ -63,6 +77,7 @@ class LocalCluster:
         listen: answer clients at the first of ``cluster.masters``.
         executors: as threads of this process, or each as a process of its own.
         data: how executors that are threads reach each other: in memory, or by TCP.
+        checkpoints: where those keep their checkpoints; in memory if not given.
 
     Raises:
         ConfigError: it cannot listen at that address, or the secret file is not private.
@@ -77,7 +92,9 @@ class LocalCluster:
         listen: bool = False,
         executors: Literal["thread", "process"] = "thread",
         data: Literal["memory", "tcp"] = "memory",
+        checkpoints: Checkpoints | None = None,
     ) -> None:
+        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         self.config = config = config or load()
         self.address = config.cluster.masters[0]
         self._data = data
@@ -86,7 +103,7 @@ class LocalCluster:
             self._endpoint = self._listen(0 if not listen else None)
             self.address = self._endpoint.address
         self._tuning = ProcessTuning(config)
-        self._temporary = tempfile.TemporaryDirectory(prefix="gearpy-local-")
+        self._temporary = TemporaryFolder()
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
         self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
@@ -109,6 +126,7 @@ class LocalCluster:
         reply = self._desk.answer(decode_control(encode_control(message)))
         return decode_control(encode_control(reply))
 
+    @ends_at_the_caller
     def run(
         self,
         app: Buildable,
@@ -119,52 +137,73 @@ class LocalCluster:
     ) -> ApplicationSummary:
         """Run an application of this process to its end; see `RunningApplication.wait`.
 
-        Its first failure is its last, unless ``overrides`` set ``application.total-retries``.
-
         Raises:
             ConfigError: the application cannot run.
             OperatorError: user code raised.
             ApplicationFailed: it failed in another way.
+        """
+        with self.submitted(app, executors=executors, overrides=overrides) as running:
+            try:
+                return running.wait(on_progress=on_progress)
+            except KeyboardInterrupt:
+                running.shutdown()
+                raise
+
+    @contextmanager
+    def submitted(
+        self,
+        app: Buildable,
+        *,
+        executors: int = 1,
+        overrides: Mapping[str, str] | None = None,
+        checkpoints: str = "",
+        launches: int = 0,
+    ) -> Iterator[RunningApplication]:
+        """Start an application of this process; it can be found as long as the context lasts.
+
+        For the rest see `ClusterClient.submit`.
+
+        Raises:
+            ConfigError: the application cannot run.
         """
         built = app.build()
         if built.of_no_use:
             raise ConfigError(built.of_no_use)
         artifact = embed(built)
         try:
-            running = self.client.submit(
-                built.name, artifact, executors=executors, config={**_EMBEDDED, **(overrides or {})}
+            yield self.client.submit(
+                built.name,
+                artifact,
+                executors=executors,
+                config=overrides,
+                checkpoints=checkpoints,
+                launches=launches,
             )
-            return self._wait(running, on_progress)
         finally:
             forget(artifact)
 
-    def stop(self) -> None:
+    def note_pending(self, run: str, application: StreamApplication) -> None:
+        """Note what nobody needs of a run if this process is killed: `Sink.pending_folders`."""
+        sinks = [each.sink for each in application.processors.values() if each.sink is not None]
+        if folders := [folder for sink in sinks for folder in sink.pending_folders]:
+            self._temporary.note_pending(run, folders)
+
+    def stop(self, *, timeout_s: float = _STOP_S) -> None:
         """Stop everything; applications that run are cut short."""
         if self._endpoint is not None:
-            self._endpoint.close(_STOP_S)
+            self._endpoint.close(timeout_s)
         else:
-            self._system.shutdown(_STOP_S)
+            self._system.shutdown(timeout_s)
         for launcher in dict.fromkeys(self._launchers):
             launcher.close()
         self._tuning.restore()
-        self._temporary.cleanup()
+        self._temporary.remove()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _wait(
-        self,
-        running: RunningApplication,
-        on_progress: Callable[[ApplicationSummary], None] | None,
-    ) -> ApplicationSummary:
-        try:
-            return running.wait(on_progress=on_progress)
-        except KeyboardInterrupt:
-            running.shutdown()
-            raise
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.stop(timeout_s=_STOP_AT_ONCE_S if kind is KeyboardInterrupt else _STOP_S)
 
     def _listen(self, port: int | None) -> Endpoint:
         host, configured = split_address(self.address)
@@ -180,7 +219,7 @@ class LocalCluster:
         return MasterActor(self._post, log=MemoryLog(), config=self.config, rng=random.Random())
 
     def _artifact_desk(self) -> ArtifactDesk:
-        folder = Path(self._temporary.name) / "artifacts"
+        folder = self._temporary.path / "artifacts"
         return ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
 
     def _make_launchers(
@@ -202,7 +241,7 @@ class LocalCluster:
 
     def _threads(self) -> ThreadLauncher:
         cache = ArtifactCache(
-            Path(self._temporary.name) / "unpacked",
+            self._temporary.path / "unpacked",
             self._artifacts.answer,
             ArtifactLimits.of(self.config.artifact),
         )
@@ -211,13 +250,14 @@ class LocalCluster:
             self._post,
             self.config,
             self._tuning,
+            checkpoints=self._checkpoints,
             data=self._data,
             folder_of=cache.path_of,
         )
 
     def _process_launcher(self, number: int) -> ProcessLauncher:
         assert self._endpoint is not None, "processes need somewhere to connect to"
-        folder = Path(self._temporary.name)
+        folder = self._temporary.path
         # A cluster that is forgotten when it ends leaves no checkpoints either.
         checkpoint = replace(self.config.checkpoint, folder=str(folder / "checkpoints"))
         cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
@@ -235,30 +275,3 @@ class LocalCluster:
 
 def _no_logs(_: ReadLog) -> Refused:
     return Refused(reason="this cluster runs applications in its own process; they print there")
-
-
-def run(
-    app: Buildable | Callable[..., Buildable],
-    *,
-    executors: int = 1,
-    config: Config | None = None,
-    on_progress: Callable[[ApplicationSummary], None] | None = None,
-) -> ApplicationSummary:
-    """Run an application in this process until it ends.
-
-    Args:
-        app: an application, or a function that makes one (of a list of arguments: it gets
-            ``sys.argv[1:]``).
-        executors: how many executors share its tasks.
-        config: the configuration; what `load_config` gives if not given.
-        on_progress: called several times a second with how it is.
-
-    Raises:
-        ConfigError: the application cannot run.
-        OperatorError: user code raised.
-        ApplicationFailed: it failed in another way.
-    """
-    if not hasattr(app, "build"):
-        app = application_of(app, sys.argv[1:])
-    with LocalCluster(config, slots=_EMBEDDED_SLOTS) as cluster:
-        return cluster.run(app, executors=executors, on_progress=on_progress)

@@ -123,10 +123,18 @@ class MasterActor(Actor[MasterMailbox]):
         self._store = MasterStore(log, snapshot_records=config.master.snapshot_records, rng=rng)
         self._state = self._store.state
         self._slots = SlotLedger(grant_timeout_ms=config.executor.start_timeout_s * 1000)
-        self._scheduler = SlotScheduler(self._slots)
+        self._scheduler = SlotScheduler(
+            self._slots, reserve_ms=config.resource_allocation_timeout_s * 1000
+        )
         self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
         self._contacts = MasterContacts(post, lambda: self.context)
-        self._workers = MasterWorkers(self._store, self._app_masters, self._slots, self._contacts)
+        self._workers = MasterWorkers(
+            store=self._store,
+            app_masters=self._app_masters,
+            slots=self._slots,
+            contacts=self._contacts,
+            scheduler=self._scheduler,
+        )
         self._answers = MasterAnswers(
             self._state, self._app_masters, self._scheduler, self._workers.paths
         )
@@ -135,6 +143,9 @@ class MasterActor(Actor[MasterMailbox]):
     def on_start(self) -> None:
         """Go on with the applications that the log tells of."""
         _log.info("the id of the cluster is %s", self._state.cluster_id)
+        for each in self._state.summaries():
+            if each.status not in TERMINAL and self._has_run(each.app_id):
+                self._scheduler.expect(each.app_id)
         self._do(self._app_masters.on_start(self._now()))
 
     def receive(self, message: MasterMailbox) -> object:
@@ -184,7 +195,7 @@ class MasterActor(Actor[MasterMailbox]):
             case ShutdownApplication():
                 return self._shutdown(message.app_id)
             case RestartApplication():
-                return self._restart(message.app_id)
+                return self._restart(message)
             case ReplayQuarantined():
                 return self._mark_replayed(message)
             case _:
@@ -207,8 +218,10 @@ class MasterActor(Actor[MasterMailbox]):
         self._end(known, "terminated")
         return ShutdownAccepted(app_id=app_id)
 
-    def _restart(self, app_id: AppId) -> Submitted | Refused:
-        known, request = self._state.get(app_id), self._state.request_of(app_id)
+    def _restart(self, message: RestartApplication) -> Submitted | Refused:
+        app_id = message.app_id
+        known = self._state.get(app_id)
+        request = self._state.request_again(app_id, from_beginning=message.from_beginning)
         if known is None or request is None:
             return self._answers.unknown(app_id)
         if refusal := self._state.refusal_of(request, instead_of=app_id):
@@ -244,6 +257,7 @@ class MasterActor(Actor[MasterMailbox]):
                 grant.slots,
                 grant.worker_id,
             )
+        self._scheduler.on_tick(now.now_ms)
         self._do(self._app_masters.on_tick(now))
 
     def _on_worker_news(self, message: _WorkerNews) -> None:
@@ -252,34 +266,47 @@ class MasterActor(Actor[MasterMailbox]):
                 master, now = self._own_path(), self._now()
                 self._do(self._workers.register(message, master=master, now=now))
             case ResourceUpdate():
-                self._workers.on_update(message)
+                self._workers.on_update(message, self._now())
             case ExecutorLaunchRejected():
                 cause = f"it was not started: {message.reason}"
                 self._on_gone(message.app_id, message.launch, cause)
-            case ExecutorExited():
+            case ExecutorExited() if message.cluster_id in {"", self._state.cluster_id}:
                 self._on_gone(message.app_id, message.launch, message.cause)
+            case ExecutorExited():
+                pass  # It had one of our numbers in another cluster.
             case _:
                 assert_never(message)
         self._allocate()
 
     def _allocate(self) -> None:
+        granted: dict[AppId, list[Grant]] = {}
         for grant in self._scheduler.allocate(self.context.now_ms()):
-            if self._app_masters.phase(grant.app_id) == "waiting-for-slot":
+            if grant.is_for_app_master:
                 self._launch_app_master(grant)
-            elif not self._give(grant):
-                self._slots.give_back(grant)
-                self._scheduler.cancel(grant.app_id)  # It asks anew when it is back.
+            else:
+                granted.setdefault(grant.app_id, []).append(grant)
+        for app_id, grants in granted.items():
+            if not self._give(app_id, grants):
+                for grant in grants:
+                    self._slots.give_back(grant)
+                self._workers.reserve(grants, self._now())
+                self._scheduler.cancel(app_id)  # It asks anew when it is back.
         self._set_timer()
 
-    def _give(self, grant: Grant) -> bool:
-        path = self._app_masters.path(grant.app_id)
+    def _give(self, app_id: AppId, grants: Iterable[Grant]) -> bool:
+        """Tell an app master all that it was granted in one go."""
+        path = self._app_masters.path(app_id)
         if path is None:
             return False
-        worker = _at_address(self._workers.paths[grant.worker_id])
-        allocation = Allocation(worker_id=grant.worker_id, worker=worker, slots=grant.slots)
-        return self._contacts.tell(
-            path, ResourceAllocated(app_id=grant.app_id, allocations=(allocation,))
+        allocations = tuple(
+            Allocation(
+                worker_id=each.worker_id,
+                worker=_at_address(self._workers.paths[each.worker_id]),
+                slots=each.slots,
+            )
+            for each in grants
         )
+        return self._contacts.tell(path, ResourceAllocated(app_id=app_id, allocations=allocations))
 
     def _own_path(self) -> ActorPath:
         """Return what others know this master by."""
@@ -304,7 +331,8 @@ class MasterActor(Actor[MasterMailbox]):
             executors=request.executors,
             config=request.config,
             reply_to=self._own_path(),
-            checkpoints=prefix_of(self._state.cluster_id, app_id),
+            cluster_id=self._state.cluster_id,
+            checkpoints=request.checkpoints or prefix_of(self._state.cluster_id, app_id),
             resume_from=request.resume_from,
         )
         if not self._contacts.tell(self._workers.paths[worker_id], message):
@@ -330,17 +358,24 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _register_app_master(self, message: RegisterAppMaster) -> None:
         app_id, path = message.app_id, message.app_master
+        if message.cluster_id not in {"", self._state.cluster_id}:
+            _log.warning("an app master of cluster %s was refused", message.cluster_id)
+            return
         is_again = self._app_masters.path(app_id) is not None
         if not self._app_masters.on_registered(app_id, message.launch, path):
             self._send_away(app_id, message.launch)
             return
         if is_again:  # It was cut off: what it was granted meanwhile did not reach it.
-            self._slots.on_app_master_over(app_id)
+            self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
             self._allocate()
         self._set_timer()
         self._contacts.watch(path)
-        values = self._state.values(app_id)
-        answer = AppMasterRegistered(app_id=app_id, launch=message.launch, values=values)
+        answer = AppMasterRegistered(
+            app_id=app_id,
+            launch=message.launch,
+            has_run=self._has_run(app_id),
+            values=self._state.values(app_id),
+        )
         if not self._contacts.tell(path, answer):
             self._on_unreachable(app_id, "")
 
@@ -350,7 +385,9 @@ class MasterActor(Actor[MasterMailbox]):
             self._send_away(app_id, launch)
             return
         if isinstance(message, ReturnResource):
-            self._slots.give_back(Grant(app_id, launch, message.worker_id, message.slots))
+            grant = Grant(app_id, launch, message.worker_id, message.slots)
+            if self._slots.give_back(grant) and self._has_run(app_id):
+                self._workers.reserve([grant], self._now())  # It may ask for others in a moment.
         elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
             self._scheduler.cancel(app_id)
             self._request(app_id, launch, message)
@@ -359,9 +396,19 @@ class MasterActor(Actor[MasterMailbox]):
     def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
         self._scheduler.request(
             ResourceRequest(
-                app_id=app_id, launch=launch, slots=message.slots, executors=message.executors
+                app_id=app_id,
+                launch=launch,
+                slots=message.slots,
+                executors=message.executors,
+                sizes=message.sizes,
+                is_restart=self._has_run(app_id),
             )
         )
+
+    def _has_run(self, app_id: AppId) -> bool:
+        """Whether an application was active once: then it is not started, but started again."""
+        known = self._state.get(app_id)
+        return known is not None and known.started_ms > 0
 
     def _on_status(self, message: ApplicationStatusChanged) -> None:
         known = self._state.get(message.app_id)
@@ -370,7 +417,7 @@ class MasterActor(Actor[MasterMailbox]):
             self._send_away(message.app_id, message.launch)
         elif message.status in TERMINAL:
             self._end(replace(known, progress=progress), message.status, cause=message.cause)
-        elif message.status != known.status and message.status == "active":
+        elif message.status != known.status:
             command = ChangeStatus(
                 app_id=message.app_id,
                 status=message.status,
@@ -380,6 +427,8 @@ class MasterActor(Actor[MasterMailbox]):
             self._commit(command)
         else:
             self._state.on_progress(message.app_id, progress)
+        # What it lacks it has asked for before.
+        self._scheduler.on_heard(message.app_id)
 
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)
@@ -452,12 +501,12 @@ class MasterActor(Actor[MasterMailbox]):
         self._allocate()
 
     def _request_slot(self, action: RequestSlot) -> None:
-        newest = self._state.newest_launch(action.app_id)
         self._scheduler.request(
             ResourceRequest(
                 app_id=action.app_id,
-                launch=1 if newest is None else newest.number + 1,
+                launch=self._state.next_launch(action.app_id),
                 slots=_APP_MASTER_SLOTS,
+                is_restart=self._has_run(action.app_id),
                 is_for_app_master=True,
                 priority=Priority.HIGH,
                 avoid=action.avoid,
@@ -467,7 +516,8 @@ class MasterActor(Actor[MasterMailbox]):
     def _record_loss(self, action: RecordLoss) -> None:
         app_id, launch = action.app_id, action.launch
         _log.warning("app master of application %s is lost: %s", app_id, action.cause)
-        self._take_back(app_id)  # The next one asks anew.
+        self._scheduler.cancel(app_id)  # The next one asks anew.
+        self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
         known = self._state.get(app_id)
         self._commit(
             LoseAppMaster(
@@ -495,11 +545,6 @@ class MasterActor(Actor[MasterMailbox]):
             slots=_APP_MASTER_SLOTS,
         )
 
-    def _take_back(self, app_id: AppId) -> None:
-        """End what an app master asked for, and what it was granted and has not used."""
-        self._scheduler.cancel(app_id)
-        self._slots.on_app_master_over(app_id)
-
     # -- the end ---------------------------------------------------------------------------
 
     def _end(
@@ -519,7 +564,8 @@ class MasterActor(Actor[MasterMailbox]):
         newest = self._state.newest_launch(app_id)
         result = self._commit(*commands, *([and_then] if and_then else []))[-1]
         self._app_masters.on_ended(app_id)
-        self._take_back(app_id)
+        self._scheduler.on_application_over(app_id)
+        self._slots.on_app_master_over(app_id)
         if path is not None:
             self._contacts.unwatch(path)
         if newest is not None and not newest.is_lost:
@@ -554,7 +600,11 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _set_timer(self) -> None:
         """Have the next tick when something is due, and none before."""
-        dues = (self._app_masters.next_due_ms, self._slots.next_due_ms)
+        dues = (
+            self._app_masters.next_due_ms,
+            self._slots.next_due_ms,
+            self._scheduler.next_due_ms,
+        )
         due_ms = min((each for each in dues if each is not None), default=None)
         if self._timer is not None:
             if self._timer[0] == due_ms:

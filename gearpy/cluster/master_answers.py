@@ -8,6 +8,7 @@ from gearpy.core.app_masters import AppMasters
 from gearpy.core.master_state import MasterState
 from gearpy.core.registry import TERMINAL
 from gearpy.core.scheduling import SlotScheduler
+from gearpy.distribution import program
 from gearpy.ids import ActorPath, AppId, WorkerId, address_of
 from gearpy.messages.client import (
     GetAddresses,
@@ -82,14 +83,14 @@ class MasterAnswers:
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
 
     def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
-        """Add what the application waits for, which is nobody's fault that it could tell."""
+        """Add which slots the application waits for: nothing else can hold it then."""
         waits_for = None
-        if summary.status not in TERMINAL and not summary.progress.stall:
+        if summary.status not in TERMINAL:
             waits_for = self._scheduler.why_waiting(summary.app_id)
         if waits_for is None:
             return summary
         if not self._workers:
-            waits_for = "there is no worker: start one with bin/worker"
+            waits_for = f"there is no worker: start one with {program('worker')}"
         progress = replace(summary.progress, stall=f"waits for slots: {waits_for}")
         return replace(summary, progress=progress)
 

@@ -1,14 +1,16 @@
 """The workers of a master: where they are, what runs there, and what they are told to end."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gearpy.cluster.master_contacts import MasterContacts
 from gearpy.cluster.master_store import MasterStore
 from gearpy.core.app_masters import AppMasters, KeeperAction, Times
 from gearpy.core.master_commands import AddWorker
-from gearpy.core.slots import SlotLedger
+from gearpy.core.scheduling import SlotScheduler
+from gearpy.core.slots import Grant, RunningChange, SlotLedger
 from gearpy.ids import ActorPath, WorkerId
 from gearpy.messages.cluster import (
+    OtherCluster,
     RegisterWorker,
     ResourceUpdate,
     RunningExecutor,
@@ -29,15 +31,18 @@ class MasterWorkers:
 
     def __init__(
         self,
+        *,
         store: MasterStore,
         app_masters: AppMasters,
         slots: SlotLedger,
         contacts: MasterContacts,
+        scheduler: SlotScheduler,
     ) -> None:
         self._store = store
         self._app_masters = app_masters
         self._slots = slots
         self._contacts = contacts
+        self._scheduler = scheduler
         self._paths: dict[WorkerId, ActorPath] = {}
 
     @property
@@ -52,13 +57,22 @@ class MasterWorkers:
     def register(
         self, message: RegisterWorker, *, master: ActorPath, now: Times
     ) -> list[KeeperAction]:
-        """Take a worker, perhaps once more, and answer it before all else."""
+        """Take a worker, perhaps once more, and answer it before all else.
+
+        One of another cluster is not taken: what it runs has the numbers of this one's.
+        """
+        cluster_id = self._store.state.cluster_id
+        if message.cluster_id not in {"", cluster_id}:
+            self._contacts.tell(message.worker, OtherCluster(cluster_id=cluster_id))
+            return []
         known = self.at(message.worker)
         has_no_answer = bool(known) and message.worker_id is None  # But has registered before.
         worker_id = known[0] if has_no_answer else self._take(message)
-        self._slots.on_worker(worker_id, total=message.slots, running=message.running)
+        running = message.running
+        change = self._slots.on_worker(worker_id, total=message.slots, running=running)
+        self._account(change, now)
         self._contacts.watch(message.worker)
-        answer = WorkerRegistered(worker_id=worker_id, master=master)
+        answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
         if not self._contacts.tell(message.worker, answer):
             return self.on_lost(worker_id, now)
         return self._compare(message, worker_id, now) if message.worker_id is not None else []
@@ -66,15 +80,29 @@ class MasterWorkers:
     def on_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
-        self._slots.on_worker_lost(worker_id)
+        self.reserve(self._slots.on_worker_lost(worker_id), now)
         return self._app_masters.on_worker_lost(worker_id, now)
 
-    def on_update(self, message: ResourceUpdate) -> None:
+    def on_update(self, message: ResourceUpdate, now: Times) -> None:
         """Take what has changed on a worker; end what begins too late."""
         for each in message.refused:
-            self._slots.on_refused(message.worker_id, each)
-        for each in self._slots.on_running(message.worker_id, message.running):
-            self._end_unwanted(message.worker_id, each)
+            self.reserve(self._slots.on_refused(message.worker_id, each), now)
+        change = self._slots.on_running(message.worker_id, message.running)
+        self._account(change, now)
+        for begun in change.begun:
+            self._end_unwanted(message.worker_id, begun)
+
+    def _account(self, change: RunningChange, now: Times) -> None:
+        """Keep what was lost for who had it, and no longer what is there again."""
+        for each in change.unasked:
+            self._scheduler.on_regained(each)
+        self.reserve(change.ended, now)
+
+    def reserve(self, had: Iterable[Grant], now: Times) -> None:
+        """Keep slots for the applications that had them, unless those are over."""
+        for each in had:
+            if self._store.state.is_living(each.app_id):
+                self._scheduler.on_lost(each, now.now_ms)
 
     def stop_executor(
         self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool

@@ -5,15 +5,36 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gearpy.errors import AskTimeout, AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.errors import (
+    AskTimeout,
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    ProtocolError,
+)
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.control_client import ControlClient
 from gearpy.transport.credentials import Shown
 
-__all__ = ["Masters"]
+__all__ = ["Masters", "the_only"]
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 0.2
+
+
+def the_only(masters: Sequence[str]) -> str:
+    """Return the address of the master.
+
+    Raises:
+        ConfigError: several are named. What one of them knows the others do not.
+    """
+    if len(masters) == 1:
+        return masters[0]
+    raise ConfigError(
+        f"cluster.masters is {', '.join(masters)}: name one master. Several do not share what they "
+        "know, so that whoever changes from one to the other finds another cluster; a master that "
+        "is started again over its master.folder goes on where it was"
+    )
 
 
 class Masters:

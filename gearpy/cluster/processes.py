@@ -1,5 +1,6 @@
 """ProcessLauncher: executors and app masters as child processes of a worker."""
 
+import logging
 import sys
 import threading
 import time
@@ -8,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gearpy.cluster.app_config import keys_asked
 from gearpy.cluster.child_process import ChildProcess
 from gearpy.cluster.folders import WorkFolders, files_in
 from gearpy.cluster.launch_spec import LaunchSpec
+from gearpy.cluster.leftovers import end_of_dead_workers
 from gearpy.cluster.limits import wall_ms
 from gearpy.cluster.logs import LogSettings, application_log
 from gearpy.config.load import as_overrides, from_overrides
@@ -22,22 +25,10 @@ from gearpy.wire.keys import KeyRing, LaunchToken
 
 __all__ = ["CHILD_COMMAND", "ProcessLauncher", "ProcessSettings"]
 
+_log = logging.getLogger(__name__)
+
 #: -P: a file of the working folder must not stand in for a module.
 CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "gearpy.cluster.child")
-
-#: Keys by which the operator of a worker limits applications, which so cannot change them.
-_OF_WORKERS: Final = (
-    "hostname",
-    "cluster.",
-    "master.",
-    "worker.",
-    "log.",
-    "transport.",
-    "executor.open-files-max",
-    "executor.file-max-bytes",
-    "executor.memory-max-bytes",
-)
-
 
 #: What every application begins with.
 _FIRST: Final = (MASTER_EXECUTOR, 1)
@@ -82,6 +73,8 @@ class ProcessLauncher:
         self._lock = threading.Lock()  # Of `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)
+        if number := end_of_dead_workers():
+            _log.warning("a worker that was killed has left %d processes behind, killed", number)
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> ChildProcess:
         """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to.
@@ -140,10 +133,7 @@ class ProcessLauncher:
 
     def _spec(self, message: LaunchExecutor) -> LaunchSpec:
         settings = self._settings
-        asked = {
-            key: text for key, text in message.config.items() if not key.startswith(_OF_WORKERS)
-        }
-        config = {**self._own, **asked}
+        config = {**self._own, **keys_asked(message.config)}
         executor = from_overrides(config).executor
         token = LaunchToken.issued(
             settings.keys,
@@ -155,6 +145,7 @@ class ProcessLauncher:
         return LaunchSpec(
             launch=message,
             config=config,
+            own=self._own,
             token=token.as_line(),
             worker_node=settings.worker_node,
             artifacts=str(settings.artifacts),

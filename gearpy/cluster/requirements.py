@@ -15,13 +15,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from gearpy.distribution import DISTRIBUTION, OTHER
 from gearpy.errors import ConfigError
 
 __all__ = ["check_requirements", "missing"]
 
 _FILE: Final = "requirements.txt"
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_OURS: Final = "gearpy"  # Is here, also when it runs from its sources and has no version.
 
 
 class _Need(NamedTuple):
@@ -68,7 +68,7 @@ def missing(requirement: str) -> str:
     if parsed.marker is not None and not parsed.marker.evaluate({"extra": ""}):
         return ""
     found = _version(parsed.name)
-    if found is None:
+    if found is None or parsed.name.lower() == OTHER:
         return _absent(parsed.name)
     if not parsed.specifier.contains(found, prereleases=True):
         return f"version {found} is installed"
@@ -84,7 +84,9 @@ def _missing_name(requirement: str) -> str:
 
 
 def _absent(name: str) -> str:
-    return "" if name.lower() == _OURS else "it is not installed"
+    if name.lower() == OTHER:
+        return f"{OTHER} is another project: this one is called {DISTRIBUTION}"
+    return "" if name.lower() == DISTRIBUTION else "it is not installed"
 
 
 def _version(name: str) -> str | None:

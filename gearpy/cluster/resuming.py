@@ -1,8 +1,10 @@
 """From what a user calls a checkpoint to the one that an application begins with."""
 
+import re
 from dataclasses import replace
 from typing import Final
 
+from gearpy.cluster.checkpoint_paths import find_named
 from gearpy.cluster.checkpoint_tool import find_checkpoint, open_store
 from gearpy.cluster.state_migration import check_moves
 from gearpy.config.schema import Config
@@ -12,19 +14,21 @@ from gearpy.core.dag import Dag
 from gearpy.core.state_moves import StateMove, layout_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
+from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 
 __all__ = ["resume_moves", "resume_point"]
 
 _DIGITS_MAX: Final = 18  # Of the number of an application.
+_PREFIX: Final = re.compile(r"[^/]*/?app[0-9]+", re.ASCII)
 
 
 def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: bool = False) -> str:
     """Return what `ClusterClient.submit` takes as ``resume_from``.
 
     Args:
-        text: the number of an application of this cluster, or ``cluster/appN`` of any; each alone,
-            for its newest epoch, or with ``@`` and an epoch.
+        text: the number or name of an application of this cluster, or ``cluster/appN`` of any; each
+            alone, for its newest epoch, or with ``@`` and an epoch.
         config: says where checkpoints are.
         cluster_id: of this cluster.
         drops_state: what the program has no place for may be left behind.
@@ -40,7 +44,8 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
     except ConfigError as error:
         raise _refusal(text, *error.mistakes) from error
     try:
-        prefix, epoch = find_checkpoint(checkpoints, _full_name(text, cluster_id))
+        name = _full_name(text, checkpoints, cluster_id)
+        prefix, epoch = find_checkpoint(checkpoints, name)
     except ConfigError as error:
         raise _refusal(text, *(f"{place}: {each}" for each in error.mistakes)) from error
     except OSError as error:
@@ -75,9 +80,11 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
     return ConfigError(*(f"--from-checkpoint {text}: {each}" for each in mistakes))
 
 
-def _full_name(text: str, cluster_id: str) -> str:
-    """Return a name with the cluster in it: a number alone means an application of this one."""
-    name, at, epoch = text.partition("@")
+def _full_name(text: str, checkpoints: Checkpoints, cluster_id: str) -> str:
+    """Return a name with the cluster in it: a number or name means an application of this one."""
+    name, at, epoch = text.rpartition("@") if "@" in text else (text, "", "")
     if name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX:
         return f"{prefix_of(cluster_id, AppId(int(name)))}{at}{epoch}"
-    return text
+    if _PREFIX.fullmatch(name) or (epoch and not epoch.isdigit()):
+        return text
+    return f"{find_named(checkpoints, name, cluster=cluster_id)}{at}{epoch}"

@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.app_checkpoints import prefix_of
+from gearpy.cluster.app_config import application_config
 from gearpy.cluster.appmaster import AppMasterActor, AppMasterSettings
 from gearpy.cluster.executor import ExecutorActor, ExecutorSettings
 from gearpy.cluster.limits import (
@@ -27,6 +29,8 @@ from gearpy.task.application import StreamApplication
 from gearpy.task.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.coroutines import Coroutines, CoroutineThread
+from gearpy.wire.class_names import PROGRAM
+from gearpy.wire.records import use_serializer
 
 __all__ = [
     "app_master",
@@ -37,6 +41,9 @@ __all__ = [
     "recovery_limits",
     "runner_factory",
 ]
+
+
+_HOUR_MS: Final = 3_600_000
 
 
 def recovery_limits(config: Config) -> RecoveryLimits:
@@ -73,23 +80,31 @@ def app_master_settings(config: Config) -> AppMasterSettings:
         quarantine_max=config.application.quarantine_max_records,
         log_segments_max=config.checkpoint.log_segments_max,
         has_changelog=config.checkpoint.changelog == "on",
+        drain_timeout_ms=config.application.drain_timeout_s * 1000,
+        keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
     )
 
 
 def app_master(
     launch: LaunchExecutor,
-    config: Config,
+    own: Config,
     *,
     post: Post,
     checkpoints: Checkpoints,
     load: Callable[[], StreamApplication],
     release: Callable[[], None] = lambda: None,
 ) -> AppMasterActor:
-    """Return the actor of an app master; ``release`` is called at the end."""
+    """Return the actor of an app master; ``release`` is called at the end.
+
+    ``own`` is the worker's configuration, without what the application sets.
+
+    Raises:
+        ConfigError: the application was submitted with something wrong.
+    """
     return AppMasterActor(
         launch,
-        app_master_settings(config),
-        load=load,
+        lambda asked: app_master_settings(application_config(own, asked)),
+        load=lambda: _with_serializers(load(), application_config(own, launch.config)),
         post=post,
         checkpoints=checkpoints,
         rng=random.Random(),
@@ -108,20 +123,32 @@ def executor(
     dispatcher: SharedDispatcher,
     tuning: ProcessTuning,
     release: Callable[[], None] = lambda: None,
+    is_process: bool = True,
 ) -> ExecutorActor:
     """Return the actor of an executor; it closes its transport and dispatcher when it stops.
 
-    ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end.
+    ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end;
+    ``is_process`` tells that it has a process of its own.
     """
     return ExecutorActor(
-        executor_settings(launch, config, dispatcher),
-        runners=lambda: runner_factory(launch, config, load(), rng=random.Random()),
+        executor_settings(launch, config, dispatcher, is_process=is_process),
+        runners=lambda: runner_factory(
+            launch, config, _with_serializers(load(), config), rng=random.Random()
+        ),
         make_transport=make_transport,
         post=post,
         checkpoints=checkpoints,
         tuning=tuning,
         release=release,
     )
+
+
+def _with_serializers(application: StreamApplication, config: Config) -> StreamApplication:
+    """Let classes travel as the configuration says, which may name some of the program."""
+    PROGRAM.set(application.program)
+    for entry in config.serializers:
+        use_serializer(entry)
+    return application
 
 
 def new_dispatcher(launch: LaunchExecutor, config: Config) -> SharedDispatcher:
@@ -139,6 +166,7 @@ def executor_settings(
     dispatcher: SharedDispatcher,
     *,
     clock_ms: Callable[[], int] = monotonic_ms,
+    is_process: bool = True,
 ) -> ExecutorSettings:
     """Return who an executor is, and what it works with."""
     return ExecutorSettings(
@@ -154,6 +182,8 @@ def executor_settings(
         checkpoints_prefix=prefix_of(launch),
         chain_files_max=config.checkpoint.chain_files_max,
         clock_ms=clock_ms,
+        turn_timeout_ms=config.executor.turn_timeout_s * 1000,
+        is_process=is_process,
     )
 
 

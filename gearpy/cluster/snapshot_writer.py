@@ -119,7 +119,7 @@ class SnapshotWriter(Actor[WriterMessage]):
             return EpochFailed(
                 job=job,
                 reason=str(error),
-                operator_error=OperatorError(operator="epoch", cause=str(error)),
+                operator_error=OperatorError(operator="epoch", cause=str(error), is_final=True),
             )
         except (OSError, GearpyError) as error:
             return EpochFailed(job=job, reason=str(error))

@@ -1,7 +1,7 @@
 """ThreadLauncher: executors and app masters as actors of this process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -18,7 +18,7 @@ from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.cluster import Artifact, LaunchExecutor
-from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.application import StreamApplication
 from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.credentials import Credentials
@@ -47,13 +47,13 @@ class _LaunchedActor:
 class ThreadLauncher:
     """Starts executors as threads of this process; an `ExecutorLauncher`.
 
-    They share the program: it is loaded once. Snapshots stay in memory, as nothing that could
-    lose an executor leaves them behind.
+    They share the program: it is loaded once.
 
     Runs on: any thread.
 
     Args:
         system: where the actors live.
+        checkpoints: where snapshots are; those in memory end with this process, as all else does.
         data: how executors reach each other: in memory, or each by its own TCP listener.
         folder_of: returns where an uploaded artifact is unpacked; None for others.
     """
@@ -65,6 +65,7 @@ class ThreadLauncher:
         config: Config,
         tuning: ProcessTuning,
         *,
+        checkpoints: Checkpoints,
         data: Literal["memory", "tcp"] = "memory",
         folder_of: Callable[[Artifact], Path | None] = lambda _: None,
     ) -> None:
@@ -74,7 +75,7 @@ class ThreadLauncher:
         self._tuning = tuning
         self._data = data
         self._folder_of = folder_of
-        self._checkpoints = MemoryCheckpoints()
+        self._checkpoints = checkpoints
         self._loader = ApplicationLoader()
         self._hub = MemoryHub()
         self._transports: WeakSet[Transport] = WeakSet()
@@ -109,9 +110,12 @@ class ThreadLauncher:
 
         user = (launch.executor_id, launch.launch)
         if launch.executor_id == MASTER_EXECUTOR:
+            # Nobody can look at what is in memory: it goes with its application.
+            checkpoint = replace(self._config.checkpoint, keep_succeeded=0)
+            own = replace(self._config, checkpoint=checkpoint)
             return lambda: roles.app_master(
                 launch,
-                config,
+                own,
                 post=self._post,
                 checkpoints=self._checkpoints,
                 load=load,
@@ -129,6 +133,7 @@ class ThreadLauncher:
             dispatcher=dispatcher,
             tuning=self._tuning,
             release=lambda: self._loader.release(launch.app_id, user),
+            is_process=False,
         )
 
     def _transport(self, name: str, on_lost: LinkLost) -> Transport:

@@ -15,6 +15,7 @@ from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
+    OtherCluster,
     Refused,
     RegisterWorker,
     ResourceUpdate,
@@ -165,6 +166,8 @@ class WorkerActor(Actor[_Message]):
         self._watched: Ref[Any] | None = None
         self._search: _Search | None = None
         self._worker_id: WorkerId | None = None
+        self._cluster_id = ""  # Of the first master; it is stayed with while this process lives.
+        self._other_cluster = ""  # Of a master that was found meanwhile.
         self._running: dict[_Key, _Running] = {}
         self._unreported: deque[ExecutorExited] = deque(maxlen=_UNREPORTED_MAX)
         self._refused: deque[RunningExecutor] = deque(maxlen=_UNREPORTED_MAX)
@@ -182,6 +185,8 @@ class WorkerActor(Actor[_Message]):
         match message:
             case WorkerRegistered():
                 self._on_registered(message)
+            case OtherCluster():
+                self._on_other_cluster(message)
             case LaunchExecutor():
                 self._on_launch(message)
             case ShutdownExecutor():
@@ -246,6 +251,7 @@ class WorkerActor(Actor[_Message]):
             RegisterWorker(
                 worker=self.context.self_ref.path,
                 slots=self._slots,
+                cluster_id=self._cluster_id,
                 worker_id=self._worker_id,
                 running=self._what_runs(),
             ),
@@ -271,6 +277,8 @@ class WorkerActor(Actor[_Message]):
         ref = self._post.find(message.master)
         if search is None or ref is None:
             return  # A repeated answer, or from a master that is gone again.
+        self._cluster_id = self._cluster_id or message.cluster_id
+        self._other_cluster = ""
         search.timer.cancel()
         is_first, self._search = self._worker_id is None, None
         self._worker_id, self._master = message.worker_id, message.master
@@ -280,6 +288,19 @@ class WorkerActor(Actor[_Message]):
         self._watched = ref
         self.context.watch(ref)
         self._tell_that_it_is_ready(is_first=is_first)
+
+    def _on_other_cluster(self, message: OtherCluster) -> None:
+        """Keep what runs, and look on: the master may have been started over another folder."""
+        if self._search is not None and message.cluster_id != self._other_cluster:
+            self._other_cluster = message.cluster_id
+            _log.error("%s; what runs goes on", self._text_of_other())
+
+    def _text_of_other(self) -> str:
+        return (
+            f"the master at {self._places()} is of cluster {self._other_cluster}, this worker "
+            f"belongs to cluster {self._cluster_id}: start the master over its own master.folder, "
+            "or this worker anew if it shall change"
+        )
 
     def _tell_that_it_is_ready(self, *, is_first: bool) -> None:
         slots = f"{self._slots} slot{'' if self._slots == 1 else 's'}"
@@ -298,6 +319,8 @@ class WorkerActor(Actor[_Message]):
     def _give_up(self) -> None:
         seconds = self._settings.reconnect_timeout_ms // 1000
         text = f"no master at {self._places()} for {seconds} s: the worker ends"
+        if self._other_cluster:
+            text = f"{self._text_of_other()}; it ends after {seconds} s"
         _log.error("%s", text)
         self._failure = ConnectionLost(text)
         self._drain()
@@ -403,7 +426,11 @@ class WorkerActor(Actor[_Message]):
 
     def _report(self, launch: LaunchExecutor, cause: str) -> None:
         exited = ExecutorExited(
-            app_id=launch.app_id, executor_id=launch.executor_id, launch=launch.launch, cause=cause
+            app_id=launch.app_id,
+            executor_id=launch.executor_id,
+            launch=launch.launch,
+            cause=cause,
+            cluster_id=launch.cluster_id,
         )
         if launch.executor_id != MASTER_EXECUTOR:
             self._post.tell(launch.reply_to, exited)

@@ -60,8 +60,8 @@ class TransportConfig:
         "unauthenticated-connections-max",
         64,
         "connections",
-        "So many connections may be in the handshake at once; further ones are closed, so that "
-        "strangers cannot exhaust a listener.",
+        "So many connections may be in the handshake at once; when one more comes the oldest is "
+        "closed, so that strangers can neither exhaust a listener nor keep others out.",
         high=65_536,
     )
     write_buffer_bytes: int = setting(

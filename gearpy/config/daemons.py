@@ -128,6 +128,15 @@ class ExecutorConfig:
         "A process that was asked to stop is killed after so long.",
         high=_DAY_S,
     )
+    turn_timeout_s: int = setting(
+        "turn-timeout-seconds",
+        300,
+        "seconds",
+        "A task that has been in one call of user code for so long is stuck: its executor is "
+        "killed and replaced, and the error shows the step and the line. 0: never.",
+        low=0,
+        high=_DAY_S,
+    )
     open_files_max: int = setting(
         "open-files-max",
         65_536,
@@ -166,6 +175,23 @@ class CheckpointConfig:
         "Snapshots of tasks and the coordinator log: a folder, or a URL that fsspec knows, such as "
         "s3://bucket/path. All machines of a cluster must see the same. A ~ is the user's home.",
         form="a path",
+    )
+    runs_folder: str = setting(
+        "runs-folder",
+        "~/.gearpy/runs",
+        "folder",
+        "Where `gear run --resume NAME` keeps what a run goes on from, in a folder of that name. A "
+        "~ is the user's home.",
+        form="a path",
+    )
+    keep_succeeded: int = setting(
+        "keep-succeeded",
+        24,
+        "hours",
+        "What an application has stored stays so long after it succeeded, to look at or to go on "
+        "from; then the next application that succeeds removes it. 0: it goes at once.",
+        low=0,
+        high=24 * 366 * 10,
     )
     cut: Literal["position", "event-time"] = setting(
         "cut",

@@ -7,7 +7,7 @@ the environment, overrides (flags, or what a control message carries).
 - In the environment the same is ``GEARPY_STREAMING_BATCH_MAX_RECORDS=512``.
 - As an override it is ``streaming.batch-max-records`` with the text ``512``.
 
-A list is written in text with commas between its items.
+A list is written in text with commas between its items, or as in a file: ``["a:1", "b:1"]``.
 """
 
 import os
@@ -39,6 +39,7 @@ _ENV_PREFIX: Final = ROOT.upper() + "_"
 #: Variables with our prefix that are no keys, and what they are for.
 ENV_OTHER: Final[Mapping[str, str]] = {
     "GEARPY_CONFIG": "path of a configuration file that is read before all others",
+    "GEARPY_MASTER": "where commands find the cluster, as --master does: HOST:PORT",
 }
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -47,20 +48,25 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 def load(
     files: Sequence[Path] = (),
     *,
-    env: Mapping[str, str] = os.environ,
+    env: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] = _NOTHING,
+    defaults: Mapping[str, str] = _NOTHING,
 ) -> Config:
     """Return the configuration that defaults, files, environment and overrides make together.
 
     Args:
         files: TOML files; each must exist. Of two that set a key the later one wins.
-        env: the environment. Names that begin with ``GEARPY_`` must be known.
+        env: the environment; that of this process if not given. Names that begin with
+            ``GEARPY_`` must be known.
         overrides: dotted keys with their values as text, as in ``gear --set key=value``.
+        defaults: the same, for what nobody has set, in place of the defaults that all share.
 
     Raises:
         ConfigError: with one text for each mistake in any of them.
     """
+    env = os.environ if env is None else env
     found = _Found()
+    found.read_overrides(defaults)
     if "GEARPY_CONFIG" in env:
         files = [Path(env["GEARPY_CONFIG"]), *files]
     for path in files:
@@ -195,13 +201,25 @@ def _from_toml(default: Value, raw: Any) -> Value | None:
 def _from_text(default: Value, text: str) -> Value | None:
     """Return a text as the type of the default; None if it cannot be that."""
     if isinstance(default, tuple):
-        return tuple(item.strip() for item in text.split(","))
+        return _items_of(text)
     if isinstance(default, str):
         return text
     try:
         return int(text)
     except ValueError:
         return None
+
+
+def _items_of(text: str) -> tuple[str, ...]:
+    """Split a list: items with commas between them, or as TOML and JSON write it."""
+    if text.startswith("["):
+        try:
+            items = tomllib.loads(f"items = {text}")["items"]
+        except tomllib.TOMLDecodeError:
+            items = None
+        if isinstance(items, list) and all(isinstance(item, str) for item in items):
+            return tuple(items)
+    return tuple(item.strip() for item in text.split(","))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

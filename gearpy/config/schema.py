@@ -68,7 +68,7 @@ class ClusterConfig:
         "masters",
         ("127.0.0.1:3000",),
         "addresses",
-        "Control listeners of the masters; a worker or client needs to reach one of them.",
+        "Control listener of the master. Several are refused: they do not share what they know.",
         form="host:port",
     )
     reconnect_timeout_s: int = setting(
@@ -103,9 +103,11 @@ class ApplicationConfig:
 
     executors: int = setting(
         "executor-num",
-        1,
+        0,
         "executors",
-        "Executors of an application that does not say how many it wants.",
+        "Executors of an application that does not say how many it wants; 0: as few as there is "
+        "room for, which is one where a worker has room for all tasks.",
+        low=0,
         high=10_000,
     )
     retries: int = setting(
@@ -147,6 +149,14 @@ class ApplicationConfig:
         "A record that makes its operator raise so often ends the application: another restart "
         "would not help.",
         high=1_000_000,
+    )
+    drain_timeout_s: int = setting(
+        "drain-timeout-seconds",
+        60,
+        "seconds",
+        "An application that is drained stops its sources, and shows what they have read; if that "
+        "takes longer, it fails.",
+        high=_DAY_S,
     )
     on_error: Literal["fail", "skip", "quarantine"] = setting(
         "on-error",
@@ -195,6 +205,14 @@ class StreamingConfig:
         "Python values are estimates.",
         low=_KIB,
         high=_KIB * _MIB,
+    )
+    ack_interval_ms: int = setting(
+        "ack-interval-ms",
+        100,
+        "ms",
+        "On a link that is never quiet a sender asks at least this often, however few its records "
+        "are. The clock of a thin stream is so far behind its watermark.",
+        high=_DAY_MS,
     )
     quiet_ack_ms: int = setting(
         "quiet-ack-ms",
@@ -363,8 +381,18 @@ class Config:
         "resource-allocation-timeout-seconds",
         120,
         "seconds",
-        "An application that did not get its slots within this time fails; nothing waits for ever.",
+        "An application that did not get its slots within this time fails; one that has run before "
+        "waits. The slots of an executor that dies are kept for its application so long.",
         high=_DAY_S,
+    )
+    serializers: tuple[str, ...] = setting(
+        "serializers",
+        (),
+        "serializers",
+        "How instances of a class travel between processes and are stored: the class, and one with "
+        "the methods encode(value) and decode(data). What gearpy can send by itself needs none. "
+        "Gearpump: `gearpump.serializers`.",
+        form="module:Class=module:Serializer",
     )
     gc_threshold_objects: int = setting(
         "gc-threshold-objects",

@@ -29,6 +29,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a host name or address": re.compile(r"[^\s,]+"),
     "host:port": re.compile(r"[^\s,]+:\d{1,5}"),
     "a path": re.compile(r".*\S.*"),
+    "module:Class=module:Serializer": re.compile(r"[^\s,=:]+:[^\s,=:]+=[^\s,=:]+:[^\s,=:]+"),
 }
 
 
@@ -56,14 +57,18 @@ class Setting:
             return f"a whole number from {self.low} to {self.high} ({self.unit})"
         if self.choices:
             return " or ".join(repr(choice) for choice in self.choices)
-        return f"a list of {self.form}" if isinstance(self.default, tuple) else self.form
+        if isinstance(self.default, tuple):
+            return f"a list of {self.form}, with commas between them"
+        return self.form
 
     def allows(self, value: Value) -> bool:
         """Tell whether a value of the right type is within bounds."""
         if isinstance(value, int):
             return self.low <= value <= self.high
         texts = value if isinstance(value, tuple) else (value,)
-        return bool(texts) and all(map(self._allows_text, texts))
+        if not texts:
+            return not self.default
+        return all(map(self._allows_text, texts))
 
     def _allows_text(self, text: str) -> bool:
         return text in self.choices if self.choices else bool(_FORMS[self.form].fullmatch(text))

@@ -22,6 +22,7 @@ from gearpy.connectors.file_tables import (
     plain_schema,
 )
 from gearpy.connectors.locations import FoundFile, open_found
+from gearpy.core.column_values import check_cast
 from gearpy.errors import ConfigError
 
 __all__ = ["ArrowFormat", "GroupPlace", "GroupTables", "ParquetFileFormat"]
@@ -273,9 +274,11 @@ def _check_schema(
             )
         kind = found.field(field.name).type
         try:
+            if pa.types.is_integer(kind) and pa.types.is_timestamp(field.type):
+                check_cast(kind, field.type)  # Arrow would count them as microseconds.
             pa.nulls(0, kind).cast(field.type)
         except ARROW_ERRORS as error:
             raise ConfigError(
                 f"{operator}: column {field.name!r} of {file.name} is {kind}, which does not "
-                f"become {field.type}: give a schema that fits, or columns= without it"
+                f"become {field.type}: {error}: give a schema that fits, or columns= without it"
             ) from error

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.connectors.arrow_columns import as_row, batch_of, schema_of
 from gearpy.connectors.file_tables import ARROW_ERRORS, conformed, plain_schema
 from gearpy.connectors.stamps import each
+from gearpy.core.column_values import check_cast
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
 from gearpy.task.row_schema import row_schema_of
@@ -57,6 +58,8 @@ class ColumnsOf:
         if not set(batch.schema.names) <= set(self.schema.names):
             return None
         try:
+            for column, kind in zip(batch.schema.names, batch.schema.types, strict=True):
+                check_cast(kind, self.schema.field(column).type)
             fitting = conformed(batch, self.schema)
         except ARROW_ERRORS:
             return None

@@ -10,17 +10,19 @@ from gearpy.connectors.file_sources import ReadOptions, RowFiles
 from gearpy.connectors.file_tables import OnBad
 from gearpy.connectors.line_formats import CsvFormat, JsonLinesFormat
 from gearpy.core.times import Duration, EventTime
+from gearpy.messages.type_variables import Row
 from gearpy.task.api import Source
+from gearpy.task.row_schema import SchemaLike
 
 __all__ = ["Time", "arrow", "csv", "jsonl", "parquet"]
 
 #: Where the event time of a row is: the name of a column, or a function of the row as a dict.
-Time = str | Callable[[Any], EventTime]
+Time = str | Callable[[dict[str, Any]], EventTime]
 
 
 def csv(
     *patterns: str | Path,
-    schema: Any = None,
+    schema: SchemaLike[Row] | None = None,
     rows: bool = False,
     columns: Sequence[str] | None = None,
     time: Time | None = None,
@@ -36,7 +38,7 @@ def csv(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
-) -> Source:
+) -> Source[Row]:
     r"""Read CSV files as tables.
 
     What `parquet` says of places, event times, partitions and following holds here, too. Names that
@@ -51,7 +53,7 @@ def csv(
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
         rows: give dicts of texts, of whatever each line has in it, and no tables.
-        columns: names of those to read; all by default.
+        columns: names of those to read, where no class as schema says them; all by default.
         time: column of the event time, or a function of the row as a dict.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row of the same partition may be.
@@ -77,7 +79,7 @@ def csv(
         >>> _ = Path("fruit.csv").write_text("name,price\nfig,3\nplum,5\nfig,4\n")
         >>> app, results = gp.StreamApp("fruit"), []
         >>> fruit = app.read(gp.csv("fruit.csv")).key_by("name").window(gp.global_window())
-        >>> fruit.aggregate(total=gp.agg.sum("price")).write(gp.memory(results))
+        >>> fruit.aggregate(total=gp.agg.sum("price")).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> [(result.key, result.value["total"]) for result in results]
         [('fig', 7), ('plum', 5)]
@@ -103,7 +105,7 @@ def csv(
 
 def jsonl(
     *patterns: str | Path,
-    schema: Any = None,
+    schema: SchemaLike[Row] | None = None,
     rows: bool = False,
     columns: Sequence[str] | None = None,
     time: Time | None = None,
@@ -114,7 +116,7 @@ def jsonl(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
-) -> Source:
+) -> Source[Row]:
     r"""Read files with an object of JSON in each line, as tables.
 
     What `csv` says of schemas and bad rows, and `parquet` of everything else, holds here, too. A
@@ -125,7 +127,7 @@ def jsonl(
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
         rows: give what is in each line as Python has it, and no tables.
-        columns: names of those to read; all by default.
+        columns: names of those to read, where no class as schema says them; all by default.
         time: column of the event time, or a function of the row.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row of the same partition may be.
@@ -144,7 +146,7 @@ def jsonl(
         >>> _ = Path("clicks.jsonl").write_text('{"page": "/a", "at": 5}\n{"page": "/b", "at": 9}')
         >>> app, results = gp.StreamApp("clicks"), []
         >>> clicks = app.read(gp.jsonl("clicks.jsonl", time="at", columns=["page"]))
-        >>> clicks.write(gp.memory(results, messages=True))
+        >>> clicks.write(gp.to_list(results, messages=True))
         >>> _ = gp.run(app)
         >>> results
         [Message(value={'page': '/a'}, timestamp=5), Message(value={'page': '/b'}, timestamp=9)]
@@ -167,7 +169,7 @@ def jsonl(
 
 def parquet(
     *patterns: str | Path,
-    schema: Any = None,
+    schema: SchemaLike[Row] | None = None,
     columns: Sequence[str] | None = None,
     time: Time | None = None,
     time_unit: TimeUnit = "ms",
@@ -177,7 +179,7 @@ def parquet(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
-) -> Source:
+) -> Source[Row]:
     """Read Parquet files as tables; only the columns that are asked for are decoded.
 
     Patterns may have ``*``, ``?``, ``[...]``, and ``**`` for folders of any depth; a folder stands
@@ -199,15 +201,16 @@ def parquet(
     there may be none at first if there is a schema. A file has to be complete when it appears:
     write it under a name that begins with ``_`` or a dot, or ends with ``.tmp``, ``.part``,
     ``.partial`` or ``.pending``, or into another folder, then rename it. One that was changed
-    within ``settle`` is left for later, which helps with writers that do not. A file that is read
-    is not looked at again, if it has grown neither. In each of the 4 partitions, or as many as
+    within ``settle`` is left for later, which helps with writers that do not. A file is
+    read once: what is added to it later is not read, and a warning says so; for lines that are
+    added there is `files` with ``follow``. In each of the 4 partitions, or as many as
     ``partitions`` says, files that are there at a look are read by name; a new one by a smaller
     name comes after those.
 
     Args:
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
-        columns: names of those to read; all by default.
+        columns: names of those to read, where no class as schema says them; all by default.
         time: column of the event time, or a function of the row as a dict.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row of the same partition may be.
@@ -227,7 +230,7 @@ def parquet(
         >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.parquet_folder("numbers"))
         >>> _ = gp.run(app)
         >>> app = gp.StreamApp("read")
-        >>> app.read(gp.parquet("numbers/*.parquet")).write(gp.memory(results))
+        >>> app.read(gp.parquet("numbers/*.parquet")).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [{'n': 1}, {'n': 2}]
@@ -249,7 +252,7 @@ def parquet(
 
 def arrow(
     *patterns: str | Path,
-    schema: Any = None,
+    schema: SchemaLike[Row] | None = None,
     columns: Sequence[str] | None = None,
     time: Time | None = None,
     time_unit: TimeUnit = "ms",
@@ -259,7 +262,7 @@ def arrow(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
-) -> Source:
+) -> Source[Row]:
     """Read files of Arrow's IPC, which Feather is too, or streams of it in files, as tables.
 
     What `parquet` says holds here, too.
@@ -267,7 +270,7 @@ def arrow(
     Args:
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
-        columns: names of those to read; all by default.
+        columns: names of those to read, where no class as schema says them; all by default.
         time: column of the event time, or a function of the row as a dict.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row of the same partition may be.
@@ -286,7 +289,7 @@ def arrow(
         >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.arrow_folder("batches"))
         >>> _ = gp.run(app)
         >>> app = gp.StreamApp("read")
-        >>> app.read(gp.arrow("batches")).write(gp.memory(results))
+        >>> app.read(gp.arrow("batches")).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [{'n': 1}, {'n': 2}]

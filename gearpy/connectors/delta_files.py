@@ -5,7 +5,6 @@ A file is in its place from the beginning. Readers do not see it before the log 
 
 import io
 import json
-import os
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,10 +16,11 @@ import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 from deltalake._internal import DeltaFileSystemHandler
 from deltalake.fs import DeltaStorageHandler
 
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import create_file, sync_file, sync_folder
 
 __all__ = ["LocalFiles", "RemoteFiles", "TableFiles", "local_folder", "stats_of"]
 
+_BUFFER_BYTES: Final = 1 << 17
 _ONE_MS: Final = timedelta(milliseconds=1)
 
 
@@ -54,13 +54,12 @@ class LocalFiles:
         """See `TableFiles`."""
         file = self._folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        return file.open("xb")
+        return create_file(file, "xb", buffering=_BUFFER_BYTES)
 
     def finish(self, path: str, file: BinaryIO) -> int:
         """See `TableFiles`."""
         with file:
-            file.flush()
-            os.fsync(file.fileno())
+            sync_file(file)
             size = file.tell()
         parents = [self._folder / each for each in Path(path).parents]
         for each in reversed(parents):

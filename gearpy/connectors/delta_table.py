@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gearpy.connectors.partition_files import PARTITIONS_MAX
 from gearpy.connectors.partition_rows import TableOptions, table_schema
 from gearpy.connectors.table_partitions import PartitionBy, key_names, partition_fields
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 from gearpy.task.api import Sink
 
@@ -35,7 +36,7 @@ def delta_table(
     storage_options: Mapping[str, str] | None = None,
     keep_rewritten: bool = False,
 ) -> Sink:
-    """Write records into a Delta table: exactly once, whatever fails. Needs ``gearpy[delta]``.
+    """Write records into a Delta table: exactly once, whatever fails. Needs the extra ``delta``.
 
     Each task writes files at the end of an epoch and, when the epoch is complete, adds them to the
     table in one transaction, which also notes the epoch. Who has to repeat it finds the note.
@@ -83,7 +84,7 @@ def delta_table(
         [{'n': 1}, {'n': 2}]
     """
     if find_spec("deltalake") is None:
-        raise ConfigError(f"{_NAME}: deltalake is not installed: use pip install 'gearpy[delta]'")
+        raise ConfigError(f"{_NAME}: deltalake is not installed: {pip_install('delta')}")
     options = TableOptions(
         operator=_NAME,
         schema=table_schema(_NAME, schema),

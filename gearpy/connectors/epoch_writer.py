@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypedDict
 
 from gearpy.connectors.stamps import each
 from gearpy.errors import GearpyError
+from gearpy.messages.type_variables import T_contra
 from gearpy.task.api import Batch, TransactionalWriter
 
 __all__ = ["EpochOwner", "EpochRecords", "EpochWriter"]
@@ -37,7 +38,7 @@ class EpochRecords(TypedDict):
     timestamps: list[int]
 
 
-class EpochWriter(TransactionalWriter):
+class EpochWriter(TransactionalWriter[T_contra]):
     """Gives a store the records of one epoch at a time, when the epoch is complete.
 
     A subclass says how the store is written, in two methods. Both may be called again with the same
@@ -62,7 +63,8 @@ class EpochWriter(TransactionalWriter):
 
     atomic = True
 
-    #: So many records of one epoch are kept; more are a failure.
+    #: So many records of one epoch are kept; more are a failure. Long before that the epoch is
+    #: ended, whatever `checkpoint.interval-ms` says.
     epoch_records_max: ClassVar[int] = 1_000_000
 
     def __init__(self, name: str, task_index: int) -> None:
@@ -90,7 +92,7 @@ class EpochWriter(TransactionalWriter):
         later epoch is noted as the last one written; else write the records and note the epoch.
         """
 
-    def row_of(self, record: Any) -> Any:
+    def row_of(self, record: T_contra) -> Any:
         """Return what `write_epoch` is given for a record: plain data; raise to refuse it."""
         return record
 
@@ -111,7 +113,7 @@ class EpochWriter(TransactionalWriter):
         for number in sorted(prepared):
             self.commit(number, prepared[number])
 
-    def write_batch(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch[T_contra]) -> None:
         """Keep the records until the end of the epoch.
 
         Raises:
@@ -120,11 +122,16 @@ class EpochWriter(TransactionalWriter):
         rows = each(self._name, self.row_of, batch.values)
         if len(self._values) + len(rows) > self.epoch_records_max:
             raise GearpyError(
-                f"{self._name}: more than {self.epoch_records_max} records in one epoch: shorten "
-                "checkpoint.interval-ms, or raise epoch_records_max of the writer"
+                f"{self._name}: more than {self.epoch_records_max} records came before their epoch "
+                "could end: raise epoch_records_max of the writer, or its parallelism"
             )
         self._values += rows
         self._timestamps += batch.timestamps
+
+    @property
+    def epoch_fill(self) -> float:
+        """How many records are kept, as a share of ``epoch_records_max``."""
+        return len(self._values) / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:
         """Return the records of the epoch: they become durable with the checkpoint."""

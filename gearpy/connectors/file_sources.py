@@ -1,6 +1,7 @@
 """Files of rows as a source: the partitions, and what reads one of them."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypedDict
@@ -92,6 +93,7 @@ class RowFiles(Source):
         self._options = options
         self._now_ms = now_ms
         self._bound_ms = duration_ms(options.out_of_order)
+        self.is_by_arrival = options.time is None
         self._poll_ms, self._settle_ms = duration_ms(options.poll), duration_ms(options.settle)
         self.bounded = not options.follow
         self._found: list[FoundFile] = []
@@ -106,6 +108,18 @@ class RowFiles(Source):
     def schema(self) -> RowSchema | None:
         """The columns: as given, or as the first file has them; None for rows of any kind."""
         return None if self._options.rows else self._both_schemas()[0]
+
+    def renewed(self) -> "RowFiles":
+        """Return one that looks for files anew; the columns stay as they were."""
+        other = copy(self)
+        other._found = []  # noqa: SLF001 - of the same class
+        return other
+
+    def version(self) -> str:
+        """Return names, sizes and times of the files."""
+        return "\n".join(
+            f"{file.name} {file.size} {file.changed_ms} {file.version}" for file in self._files()
+        )
 
     def partitions(self) -> Sequence[str]:
         """Return the files, or the numbers of the partitions that share them."""
@@ -235,6 +249,7 @@ class FilesReader(SourceReader):
         self._fit = fit
         self._on_bad: OnBad = on_bad
         self.out_of_order_ms = bound_ms
+        self.is_by_arrival = bound_ms is None
         self._order = BoundedOutOfOrder(bound_ms or 0)
         self._resume = resume if resume and resume["file"] else None
         self._order.watermark_ms = resume["watermark_ms"] if resume else begins_ms
@@ -243,7 +258,6 @@ class FilesReader(SourceReader):
         self._tables: FileTables | None = None
         self._bad: BadRows | None = None
         self._skipped_before = 0
-        self._bytes_before = 0
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next rows of one file."""
@@ -281,7 +295,7 @@ class FilesReader(SourceReader):
     @property
     def progress(self) -> tuple[int, int]:
         """Bytes read of the bytes of all files that are known, roughly."""
-        done = self._bytes_before
+        done = self._queue.bytes_done
         if self._file is not None and self._tables is not None:
             done += int(self._tables.part_read * self._file.size)
         return done, max(done, self._queue.bytes_known)
@@ -334,7 +348,6 @@ class FilesReader(SourceReader):
 
     def _end_file(self) -> None:
         assert self._file is not None
-        self._bytes_before += self._file.size
         self._skipped_before = self.skipped_records
         self._queue.done(self._file)
         self.close()
@@ -378,6 +391,11 @@ def _check(operator: str, options: ReadOptions) -> None:
     if isinstance(options.columns, str) or (options.columns is not None and not options.columns):
         mistakes.append(
             f"{operator}: columns is {options.columns!r}, need a list of names such as ['user']"
+        )
+    elif options.columns is not None and isinstance(options.schema, type):
+        mistakes.append(
+            f"{operator}: columns are those of {options.schema.__name__}: leave out columns=, or "
+            "give a class that has these fields only"
         )
     time: Any = options.time
     if not (time is None or isinstance(time, str) or callable(time)):

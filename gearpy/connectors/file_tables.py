@@ -13,6 +13,7 @@ from gearpy.connectors.column_times import TimeUnit, times_of
 from gearpy.connectors.locations import FoundFile
 from gearpy.core.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.table import rows_of
 
 __all__ = [
     "ARROW_ERRORS",
@@ -179,7 +180,7 @@ class Fit:
             raise ValueError(f"column {self._time!r}: {error}") from error
 
     def _asked(self, function: Callable[[Any], EventTime], values: Any) -> pa.Array:
-        rows = values if self.schema is None else values.to_pylist()
+        rows = values if self.schema is None else rows_of(values)
         try:
             return pa.array([event_time_ms(function(row)) for row in rows], pa.int64())
         except Exception as error:
@@ -211,8 +212,8 @@ class BadRows:
         if self._policy == "error":
             raise OperatorError(
                 operator=self._operator,
-                cause=f"{self._file}, {where}: {cause}: mend it, or leave such rows out with "
-                'on_bad="skip"',
+                cause=f"{self._file}, {where}: {cause}: correct the row, or leave such rows "
+                'out with on_bad="skip"',
                 record=_repr.repr(record),
             )
         self.skipped += 1

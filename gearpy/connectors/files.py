@@ -30,7 +30,7 @@ def files(
     follow: bool = False,
     encoding: str = "utf-8",
     errors: str = "strict",
-) -> Source:
+) -> Source[str]:
     r"""Read the lines of text files; each file is a partition.
 
     A record is a line without its ending (``\n`` or ``\r\n``). The files are looked up once,
@@ -58,7 +58,7 @@ def files(
         >>> from pathlib import Path
         >>> _ = Path("example.txt").write_text("to be\nor not\n")
         >>> app, results = gp.StreamApp("lines"), []
-        >>> app.read(gp.files("example.txt")).map(str.upper).write(gp.memory(results))
+        >>> app.read(gp.files("example.txt")).map(str.upper).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         ['TO BE', 'OR NOT']
@@ -155,6 +155,7 @@ class FileSource(Source):
         self._patterns = [os.path.expanduser(pattern) for pattern in patterns]  # noqa: PTH111
         self._timestamp = timestamp
         self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
         self._decoder = decoder
         self._now_ms = now_ms
         self._found: list[str] = []
@@ -231,6 +232,7 @@ class FileReader(SourceReader):
         self._file = file
         self._stamps = stamps
         self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
         self._size = size
         self._blocks = LineBlocks(
             file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows

@@ -13,9 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import create_file, sync_file, sync_folder
 
-__all__ = ["PENDING_FOLDER", "Folder", "OsFolder", "Part", "PartNames", "run_in_names"]
+__all__ = [
+    "PENDING_FOLDER",
+    "Folder",
+    "OsFolder",
+    "Part",
+    "PartNames",
+    "drop_pending_of",
+    "run_in_names",
+]
 
 #: Spark, Hive and Arrow pass over folders whose name begins with an underscore.
 PENDING_FOLDER: Final = "_pending"
@@ -118,12 +126,11 @@ class OsFolder:
 
     def create(self, name: str) -> BinaryIO:
         """See `Folder`."""
-        return (self._pending / name).open("xb", buffering=_BUFFER_BYTES)
+        return create_file(self._pending / name, "xb", buffering=_BUFFER_BYTES)
 
     def sync(self, file: BinaryIO) -> None:
         """See `Folder`."""
-        file.flush()
-        os.fsync(file.fileno())
+        sync_file(file)
 
     def pending_size(self, name: str) -> int | None:
         """See `Folder`."""
@@ -223,6 +230,18 @@ def run_in_names(run: str) -> str:
         return text
     digest = hashlib.sha256(run.encode()).hexdigest()[:_DIGEST_CHARS]
     return f"{text[:_RUN_CHARS_KEPT]}~{digest}"
+
+
+def drop_pending_of(run: str, folder: Path) -> None:
+    """Remove what a run that is over, and cannot be resumed, has left in a folder of pending files.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    mark = f"-{run_in_names(run)}-"
+    for name in _files_in(folder):
+        if mark in name and name.endswith(_PENDING_ENDING):
+            (folder / name).unlink(missing_ok=True)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-from gearpy.connectors.folder_files import Folder, OsFolder, Part
+from gearpy.connectors.folder_files import PENDING_FOLDER, Folder, OsFolder, Part
 from gearpy.connectors.part_folder import (
     PREFIX,
     PartFolder,
@@ -105,6 +105,11 @@ class FolderSink(Sink):
         """The function, and the files: where no other sink may write."""
         files = self._path if self._prefix == PREFIX else self._path / f"{self._prefix}-*"
         return f"{self._name}({files})"
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """The one below its folder."""
+        return [self._path.resolve() / PENDING_FOLDER]
 
     def open(self, task_index: int, parallelism: int) -> "FolderWriter":
         """Return the writer of one task.

@@ -5,16 +5,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypedDict, overload
 
 from gearpy.connectors.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.core.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.table import Table, Times
+from gearpy.messages.type_variables import Row, T
 from gearpy.task.api import Batch, Source, SourceReader
 from gearpy.task.failure import operator_error
-from gearpy.task.row_schema import RowSchema, row_schema_of
+from gearpy.task.row_schema import RowSchema, SchemaLike, row_schema_of
 
 __all__ = [
     "GeneratorPlace",
@@ -27,12 +28,11 @@ __all__ = [
     "takes_part",
 ]
 
-T = TypeVar("T")
-
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
 
 
+@overload
 def generate(
     make: Callable[..., Iterable[T]],
     *,
@@ -41,8 +41,33 @@ def generate(
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
-    schema: Any = None,
-) -> Source:
+    schema: None = None,
+) -> Source[T]: ...
+
+
+@overload
+def generate(
+    make: Callable[..., Iterable[T]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: SchemaLike[Row],
+) -> Source[Row]: ...
+
+
+def generate(
+    make: Callable[..., Iterable[Any]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[Any], int | datetime] | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: object = None,
+) -> Source[Any]:
     """Read what a function's iterator gives; ends when it ends, or at the limit.
 
     To resume after a failure the function is called again and what was read is skipped: it has
@@ -66,7 +91,7 @@ def generate(
         >>> import gearpy as gp
         >>> from itertools import count
         >>> app, results = gp.StreamApp("counting"), []
-        >>> app.read(gp.generate(lambda: count(1), limit=3)).write(gp.memory(results))
+        >>> app.read(gp.generate(lambda: count(1), limit=3)).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [1, 2, 3]
@@ -146,6 +171,7 @@ class GeneratorSource(Source):
         self._limit = limit
         self._parts = parts
         self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
         self._schema = schema
         self._now_ms = now_ms
 
@@ -222,6 +248,7 @@ class GeneratorReader(SourceReader):
         self._iterator = islice(iterator, position, None)
         self._stamps = stamps
         self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
         self._position = position
         self._limit = limit
         self._pace = pace

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from gearpy.connectors.folder_files import Folder, OsFolder, Part
+from gearpy.connectors.folder_files import PENDING_FOLDER, Folder, OsFolder, Part
 from gearpy.connectors.part_folder import PREFIX, PartFolder, PreparedPart, Share, target_folder
 from gearpy.connectors.partition_files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partition_rows import PartitionRows, TableOptions, table_schema
@@ -196,6 +196,11 @@ class HiveSink(Sink):
         prefix = self._options.prefix
         files = self._path if prefix == PREFIX else self._path / f"**/{prefix}-*"
         return f"{_NAME}({files})"
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """The one below its folder."""
+        return [self._path.resolve() / PENDING_FOLDER]
 
     def open(self, task_index: int, parallelism: int) -> "HiveWriter":
         """Return the writer of one task.

@@ -16,6 +16,7 @@ from gearpy.connectors.line_tables import BLOCK_BYTES, LinePlace, LineTables, bl
 from gearpy.connectors.lines import Decoder
 from gearpy.connectors.locations import FoundFile, open_found
 from gearpy.errors import ConfigError
+from gearpy.messages.table import with_leaves
 
 __all__ = ["CsvFormat", "JsonLinesFormat"]
 
@@ -193,7 +194,7 @@ class JsonLinesFormat:
             found = plain_schema(_read_json(lines.removeprefix(_MARK), None).schema)
         except ARROW_ERRORS as error:
             raise _no_schema(self.name, file, error) from error
-        return pa.schema([_text_if_null(field) for field in found])
+        return pa.schema([_text_if_null(_as_json_has_it(field)) for field in found])
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
@@ -278,3 +279,11 @@ def _no_schema(operator: str, file: FoundFile, error: Exception) -> ConfigError:
 def _text_if_null(field: pa.Field) -> pa.Field:
     """Return a column of texts where the head of a file has nothing in it."""
     return field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+
+
+def _as_json_has_it(field: pa.Field) -> pa.Field:
+    """Return a column of texts where Arrow takes texts for times, and so loses their zone."""
+    times = pa.types.is_timestamp
+    return field.with_type(
+        with_leaves(field.type, lambda kind: pa.string() if times(kind) else kind)
+    )

@@ -75,6 +75,7 @@ class LiveLineReader(SourceReader):
 
     def __init__(self, stamps: Stamps, buffer: LineBuffer) -> None:
         self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
         self._stamps = stamps
         self._buffer = buffer
         self._lines: list[str] = []

@@ -3,17 +3,19 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypedDict, overload
 
 from gearpy.connectors.stamps import FromRecords, Stamps
+from gearpy.core.copies import own_each
 from gearpy.core.times import Duration, duration_ms, event_time_ms
 from gearpy.core.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
+from gearpy.messages.type_variables import Row, T, T_contra
 from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.row_schema import RowSchema, row_schema_of
+from gearpy.task.row_schema import RowSchema, SchemaLike, row_schema_of
 
 __all__ = [
     "CollectionPlace",
@@ -22,20 +24,51 @@ __all__ = [
     "MemorySink",
     "MemoryWriter",
     "collection",
-    "memory",
+    "to_list",
 ]
 
-T = TypeVar("T")
 
-
+@overload
 def collection(
-    values: Iterable[T | Message],
+    values: Iterable[Message[T]],
+    *,
+    timestamp: None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: None = None,
+) -> Source[T]: ...
+
+
+@overload
+def collection(
+    values: Iterable[T | Message[T]],
     *,
     timestamp: Callable[[T], int | datetime] | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
-    schema: Any = None,
-) -> Source:
+    schema: None = None,
+) -> Source[T]: ...
+
+
+@overload
+def collection(
+    values: Iterable[T | Message[T]],
+    *,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: SchemaLike[Row],
+) -> Source[Row]: ...
+
+
+def collection(
+    values: Iterable[Any],
+    *,
+    timestamp: Callable[[Any], int | datetime] | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: object = None,
+) -> Source[Any]:
     """Read the values of a collection, which is copied, then end.
 
     With several partitions, partition ``k`` of ``n`` has the values at ``k``, ``k + n``, ....
@@ -52,7 +85,7 @@ def collection(
     Example:
         >>> import gearpy as gp
         >>> app, results = gp.StreamApp("numbers"), []
-        >>> app.read(gp.collection([1, 2, 3])).write(gp.memory(results))
+        >>> app.read(gp.collection([1, 2, 3])).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [1, 2, 3]
@@ -66,7 +99,26 @@ def collection(
     )
 
 
-def memory(results: list[Any], *, messages: bool = False) -> Sink:
+class Growing(Protocol[T_contra]):
+    """A list as checkers see it: one of wider values takes these records, too."""
+
+    def extend(self, values: Iterable[T_contra], /) -> None:
+        """Append them."""
+
+
+@overload
+def to_list(results: Growing[T], *, messages: Literal[False] = False) -> Sink[T]: ...
+
+
+@overload
+def to_list(results: Growing[Message[T]], *, messages: Literal[True]) -> Sink[T]: ...
+
+
+@overload
+def to_list(results: list[Any], *, messages: bool) -> Sink: ...
+
+
+def to_list(results: Any, *, messages: bool = False) -> Sink:
     """Append the records to a list of this process.
 
     Works only where the list lives: in an application that runs embedded, with its tasks as
@@ -80,7 +132,7 @@ def memory(results: list[Any], *, messages: bool = False) -> Sink:
     Example:
         >>> import gearpy as gp
         >>> app, results = gp.StreamApp("times"), []
-        >>> app.read(gp.collection([gp.Message("a", 5)])).write(gp.memory(results, messages=True))
+        >>> app.read(gp.collection([gp.Message("a", 5)])).write(gp.to_list(results, messages=True))
         >>> _ = gp.run(app)
         >>> results
         [Message(value='a', timestamp=5)]
@@ -172,7 +224,8 @@ class CollectionReader(SourceReader):
             return None
         times = self._stamps.of(values)
         if self._schema is None:
-            return Batch(values, times)
+            # The program has them, and they are read again after a failure.
+            return Batch(own_each(values), times)
         return Batch(Table(self._schema.table(values)), Times.of(times))
 
     def snapshot(self) -> CollectionPlace:
@@ -193,6 +246,8 @@ class CollectionReader(SourceReader):
 class _Known:
     """Event times that stand in a list, as long as the values."""
 
+    is_by_arrival = False
+
     def __init__(self, times: list[int], *, bound_ms: int, watermark_ms: int) -> None:
         self._times = times
         self._next = 0
@@ -212,11 +267,11 @@ class _Known:
 
 
 class MemorySink(Sink):
-    """A list; see `memory`."""
+    """A list; see `to_list`."""
 
     def __init__(self, results: list[Any], *, messages: bool) -> None:
         if not isinstance(results, list):
-            raise ConfigError(f"memory() needs a list to append to, got {results!r:.100}")
+            raise ConfigError(f"to_list() needs a list to append to, got {results!r:.100}")
         self._results = results
         self._messages = messages
         self._lock = threading.Lock()
@@ -224,7 +279,7 @@ class MemorySink(Sink):
     @property
     def description(self) -> str:
         """The name of the function."""
-        return "memory"
+        return "to_list"
 
     def open(self, task_index: int, parallelism: int) -> "MemoryWriter":
         """Return a writer to the one list."""

@@ -33,8 +33,8 @@ def parquet_folder(
 
     Records are dicts, dataclasses or NamedTuples. A field that a record lacks is null. A record
     that does not fit the schema is refused: with a field that is not in it, without one that must
-    be there, with a text for a number, with a fraction for a whole number. Times are cut to the
-    schema's unit.
+    be there, with a text for a number, a number for a time, a fraction for a whole number, a time
+    that is finer than the schema's unit. No value is changed to fit.
 
     Without a schema each task takes that of its first records, and keeps to it: a column of theirs
     that is all None stays so. A program that is to be relied on gives one.

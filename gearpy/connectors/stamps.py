@@ -24,6 +24,11 @@ class Stamps(Protocol):
         ...
 
     @property
+    def is_by_arrival(self) -> bool:
+        """See `SourceReader.is_by_arrival`."""
+        ...
+
+    @property
     def watermark_ms(self) -> int:
         """No later record gets an older time."""
         ...
@@ -42,6 +47,8 @@ class FromRecords:
         bound_ms: how far records may be out of order.
         watermark_ms: where a snapshot had come to.
     """
+
+    is_by_arrival = False
 
     def __init__(
         self,
@@ -75,6 +82,7 @@ class Fixed:
     """One event time for all records; the watermark is there from the beginning."""
 
     out_of_order_ms: int | None = None
+    is_by_arrival = True
 
     def __init__(self, time_ms: int) -> None:
         self.watermark_ms = time_ms
@@ -93,6 +101,7 @@ class FromClock:
     """
 
     out_of_order_ms: int | None = None
+    is_by_arrival = True
 
     def __init__(self, now_ms: Callable[[], int], *, watermark_ms: int = MIN_MS) -> None:
         self._now_ms = now_ms

@@ -24,7 +24,7 @@ def stdin(
     out_of_order: Duration = "0s",
     encoding: str = "utf-8",
     errors: str = "replace",
-) -> Source:
+) -> Source[str]:
     r"""Read the lines of standard input, to its end.
 
     It cannot be read again: after a failure what was read since the newest epoch is lost, so the
@@ -68,6 +68,7 @@ class StdinSource(Source):
     ) -> None:
         self._timestamp = timestamp
         self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
         self._text = (encoding, errors)
         self._file = file
         self._now_ms = now_ms

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, overload
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -17,19 +17,44 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
+from gearpy.messages.type_variables import Row, T
 from gearpy.task.api import Source, SourceReader
 from gearpy.task.failure import operator_error
-from gearpy.task.row_schema import RowSchema, inferred_schema, row_schema_of
+from gearpy.task.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 
-__all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "table"]
+__all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "rows"]
 
 _MAKE: Final = "generate_tables(make)"
 
 
-def table(
-    data: Any,
+@overload
+def rows(
+    data: Iterable[T],
     *,
-    schema: Any = None,
+    schema: None = None,
+    time: str | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    partitions: int = 1,
+) -> Source[T]: ...
+
+
+@overload
+def rows(
+    data: object,
+    *,
+    schema: SchemaLike[Row] | None = None,
+    time: str | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    partitions: int = 1,
+) -> Source[Row]: ...
+
+
+def rows(
+    data: object,
+    *,
+    schema: object = None,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
     out_of_order: Duration = "0s",
@@ -52,30 +77,30 @@ def table(
     Example:
         >>> import gearpy as gp
         >>> app, results = gp.StreamApp("numbers"), []
-        >>> numbers = app.read(gp.table([{"n": 1}, {"n": 2}])).window(gp.global_window())
-        >>> numbers.aggregate(total=gp.agg.sum("n")).write(gp.memory(results))
+        >>> numbers = app.read(gp.rows([{"n": 1}, {"n": 2}])).window(gp.global_window())
+        >>> numbers.aggregate(total=gp.agg.sum("n")).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results[0].value
         {'total': 3}
     """
     if partitions < 1:
-        raise ConfigError(f"table: partitions is {partitions}, must be 1 or more")
+        raise ConfigError(f"rows: partitions is {partitions}, must be 1 or more")
     batch, known = _batch_of(data, schema)
-    times = _times("table", batch, time, time_unit)
+    times = _times("rows", batch, time, time_unit)
     return TableSource(known, batch, times, parts=partitions, bound_ms=duration_ms(out_of_order))
 
 
 def generate_tables(
     make: Callable[..., Iterable[Any]],
     *,
-    schema: Any,
+    schema: SchemaLike[Row],
     time: str | None = None,
     time_unit: TimeUnit = "ms",
     rate: float | None = None,
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
-) -> Source:
+) -> Source[Row]:
     """Read the record batches that a function's iterator gives; ends when it ends, or at the limit.
 
     What `generate` says of resuming, partitions and rate holds here, too; rate and limit count
@@ -101,7 +126,8 @@ def generate_tables(
         >>> def make():
         ...     yield pyarrow.RecordBatch.from_pydict({"n": [1, 2, 3]})
         >>> app, results = gp.StreamApp("made"), []
-        >>> app.read(gp.generate_tables(make, schema={"n": int}, limit=2)).write(gp.memory(results))
+        >>> made = app.read(gp.generate_tables(make, schema={"n": int}, limit=2))
+        >>> made.write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [{'n': 1}, {'n': 2}]
@@ -157,7 +183,7 @@ class TableSource(Source):
     @property
     def description(self) -> str:
         """The function and the number of rows."""
-        return f"table({self._batch.num_rows} rows)"
+        return f"rows({self._batch.num_rows})"
 
     @property
     def schema(self) -> RowSchema:
@@ -246,6 +272,7 @@ class _MadeTables(Source):
         self._limit = limit
         self._parts = parts
         self._bound_ms = bound_ms
+        self.is_by_arrival = time is None
         self._now_ms = now_ms
 
     @property
@@ -317,6 +344,7 @@ class _MadeReader(SourceReader):
         self._limit = limit
         self._pace = pace
         self.out_of_order_ms = bound_ms
+        self.is_by_arrival = bound_ms is None
         self._order = BoundedOutOfOrder(bound_ms or 0)
         self._order.watermark_ms = resume["watermark_ms"] if resume else MIN_MS
         self._now_ms = now_ms
@@ -384,15 +412,15 @@ def _batch_of(data: Any, schema: Any) -> tuple[pa.RecordBatch, RowSchema]:
         try:
             return conformed(batch, known.arrow), known
         except ValueError as error:
-            raise ConfigError(f"table: {error}") from error
+            raise ConfigError(f"rows: {error}") from error
     if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
         raise ConfigError(
-            f"table() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, dataclasses "
+            f"rows() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, dataclasses "
             "or NamedTuples"
         )
     rows = list(data)
     if schema is None and not rows:
-        raise ConfigError("table: there are no rows that would tell the columns: give schema=")
+        raise ConfigError("rows: there are no rows that would tell the columns: give schema=")
     known = inferred_schema(rows) if schema is None else row_schema_of(schema)
     return known.table(rows), known
 

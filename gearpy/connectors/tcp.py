@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import random
 import select
 import socket
@@ -35,14 +36,15 @@ def tcp_lines(
     connect_timeout: Duration = "10s",
     encoding: str = "utf-8",
     errors: str = "replace",
-) -> Source:
+) -> Source[str]:
     """Connect to a server and read the lines that it sends.
 
     A server does not send again what it has sent: after a failure, and after the connection was
     lost, lines are missing, so the guarantee is at most once. The end of a line that was cut off is
     not made up: what came of it is dropped; but with ``until_closed``, when the server closes, an
     unfinished last line is given as it is. When the connection ends or cannot be made, it tries
-    again, each time after a longer pause, with chance in it; this is logged.
+    again, each time after a longer pause, with chance in it. Progress, `gear why` and the log tell
+    what it waits for.
 
     Args:
         host: name or address.
@@ -160,6 +162,7 @@ class TcpSource(Source):
         self._address = address
         self._timestamp = timestamp
         self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
         self._pauses_ms = pauses_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._text = text
@@ -223,6 +226,7 @@ class TcpReader(LiveLineReader):
     ) -> None:
         super().__init__(stamps, buffer)
         self.attempts = 0  #: Connections begun.
+        self._attempts_in_vain = 0  # Since something has come.
         self._place = place
         self._connect = connect
         self._pauses = pauses
@@ -245,7 +249,7 @@ class TcpReader(LiveLineReader):
             if self._has_connection():
                 self._take()
         except OSError as error:
-            self._lose(str(error) or type(error).__name__)
+            self._lose(error.strerror or str(error) or type(error).__name__)
 
     def _has_connection(self) -> bool:
         now_ms = self._now_ms()
@@ -257,6 +261,8 @@ class TcpReader(LiveLineReader):
             self._connection = self._connect()
         if not self._is_made:
             self._is_made = self._connection.is_made()
+            if self._is_made:
+                self.waits_for = ""
             if not self._is_made and now_ms - self._began_ms >= self._connect_timeout_ms:
                 raise TimeoutError(f"no answer within {self._connect_timeout_ms} ms")
         return self._is_made
@@ -268,6 +274,7 @@ class TcpReader(LiveLineReader):
             return
         if data:
             self._pauses.reset()
+            self._attempts_in_vain = 0
             self._feed(data)
         elif self._until_closed:
             self._end()
@@ -279,6 +286,8 @@ class TcpReader(LiveLineReader):
         self._buffer.clear()
         pause_ms = self._pauses.next()
         self._next_ms = self._now_ms() + pause_ms
+        self._attempts_in_vain += 1
+        self.waits_for = f"tcp_lines: {self._place}: {cause} (try {self._attempts_in_vain})"
         _LOG.warning("no connection to %s, next try in %d ms: %s", self._place, pause_ms, cause)
 
 
@@ -292,7 +301,7 @@ class _Socket:
         code = self._socket.connect_ex(place)
         if code and code not in _CONNECTING:
             self._socket.close()
-            raise OSError(code, errno.errorcode.get(code, "cannot connect"))
+            raise OSError(code, os.strerror(code))
 
     def is_made(self) -> bool:
         poll = select.poll()
@@ -301,7 +310,7 @@ class _Socket:
             return False
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
-            raise OSError(code, errno.errorcode.get(code, "cannot connect"))
+            raise OSError(code, os.strerror(code))
         return True
 
     def read(self) -> bytes | None:

@@ -95,7 +95,7 @@ def window_log_folder(
         writer: of the names of files. Two sinks that write into one folder need different ones.
         retain: remove files that are older, such as "7d"; None to keep all.
         compact_files: make one file of so many small ones, again and again; None to leave that to
-            ``gear windows compact``. Not for programs that read the files themselves.
+            ``gear window-log compact``. Not for programs that read the files themselves.
         compression: of Parquet: "lz4", "snappy", "zstd", "gzip", "brotli" or "none".
         storage_options: for the file system of the URL.
 

@@ -19,8 +19,9 @@ from gearpy.errors import ConfigError, GearpyError, WindowLogDamaged, WindowLogG
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, rows_of
+from gearpy.messages.type_variables import Row
 from gearpy.task.api import Source, SourceReader
-from gearpy.task.row_schema import RowSchema, row_schema_of
+from gearpy.task.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo
 from gearpy.windowlog.log import WindowLog
 
@@ -41,14 +42,14 @@ def window_log(
     time: str | None = None,
     time_unit: TimeUnit = "ms",
     out_of_order: Duration = "0s",
-    schema: Any = None,
+    schema: SchemaLike[Row] | None = None,
     rows: bool = False,
     partitions: int = 4,
     follow: bool = False,
     poll: Duration = "100ms",
     idle: Duration = "10s",
     storage_options: Mapping[str, Any] | None = None,
-) -> Source:
+) -> Source[Row]:
     """Read a window log: what Spark has written by `format("gearpy")`, or another application.
 
     Each row is read once, whatever fails; a compaction in between does not matter. Rows are
@@ -91,7 +92,7 @@ def window_log(
         >>> counts.write(gp.window_log_folder("counts"))
         >>> _ = gp.run(app)
         >>> app = gp.StreamApp("read")
-        >>> app.read(gp.window_log("counts")).write(gp.memory(results))
+        >>> app.read(gp.window_log("counts")).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> sorted((row["key"], row["value"]) for row in results)
         [('a', 2), ('b', 1)]

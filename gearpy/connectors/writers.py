@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import stat
 from collections.abc import Callable, Sequence
 from datetime import date, time
@@ -11,7 +10,7 @@ from typing import Any, BinaryIO, Final, SupportsIndex, TypeAlias, TypedDict
 
 from gearpy.connectors.stamps import each
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import create_file, sync_file, sync_folder
 from gearpy.task.api import Batch, Sink, SinkWriter
 
 __all__ = ["FileSink", "FileWriter", "LinesOf", "WrittenPlace", "json_lines", "text_lines"]
@@ -105,9 +104,9 @@ class FileWriter(SinkWriter):
         try:
             self._is_regular = _is_regular(self._path)
             if not self._is_regular:  # A pipe or a device has no place to go back to.
-                self._file = self._path.open("wb", buffering=_BUFFER_BYTES)
+                self._file = create_file(self._path, "wb", buffering=_BUFFER_BYTES)
             elif self._append and state is None:
-                self._file = self._path.open("ab", buffering=_BUFFER_BYTES)
+                self._file = create_file(self._path, "ab", buffering=_BUFFER_BYTES)
             else:
                 self._file = self._renewed(0 if state is None else state["size"])
         except OSError as error:
@@ -130,7 +129,7 @@ class FileWriter(SinkWriter):
             return None
         size = self._opened.tell()
         if size != self._durable:
-            os.fsync(self._opened.fileno())
+            sync_file(self._opened)
             if self._durable < 0:
                 sync_folder(self._path.resolve().parent)
             self._durable = size
@@ -143,7 +142,7 @@ class FileWriter(SinkWriter):
         with self._file:
             self._file.flush()
             if completed and self._is_regular:
-                os.fsync(self._file.fileno())
+                sync_file(self._file)
 
     @property
     def _opened(self) -> BinaryIO:
@@ -155,14 +154,13 @@ class FileWriter(SinkWriter):
         path = self._path.resolve()  # What a link points to, not the link.
         fresh = path.with_name(f".{path.name}.new")
         fresh.unlink(missing_ok=True)
-        file = fresh.open("xb", buffering=_BUFFER_BYTES)
+        file = create_file(fresh, "xb", buffering=_BUFFER_BYTES)
         try:
             if path.exists():
                 fresh.chmod(stat.S_IMODE(path.stat().st_mode))
             if size:
                 self._copy(path, file, size)
-                file.flush()
-                os.fsync(file.fileno())
+                sync_file(file)
             fresh.replace(path)
         except BaseException:
             file.close()

@@ -14,10 +14,12 @@ The graph:
 One link, one task:
 - `flow`: credit between a task and the tasks downstream; loss detection.
 - `watermark`: event time of a task over its input links.
+- `event_order`: records that wait for event time, and come in its order.
 - `alignment`: epochs of a task over its input links.
 - `sizing`: about how much memory records take, for limits.
 - `times`: durations and event times as people write them.
-- `fields`: fields of records, by name.
+- `copies`: records of one's own, where several have one. `fields`: fields of records, by name.
+- `column_values`: which values a column keeps as they are.
 
 Steps of the stream language:
 - `window`: which records belong together; `trigger`: when what they come to is put out.
@@ -28,6 +30,7 @@ Steps of the stream language:
 - `aggregates`: count, sum and so on: what many records come to.
 - `joins`: what all joins have in common; `joins_window`, `joins_session`, `joins_interval`,
   `joins_asof` and `joins_latest` are their kinds, `joins_log` what they keep over restarts.
+  `joins_table`: the rows of a table that is complete, by key.
 - `async_window`: records whose results come later; `attempts`: calls of something slow.
   `lookup_cache`: what was looked up lately.
 
@@ -41,6 +44,7 @@ Window logs:
 
 One application:
 - `placement`: which executor gets which task.
+- `drain`: how long a good end may take that was asked for.
 - `task_manager`: what starts, what restarts after a failure, and the end; `decisions`: what it can
   tell an app master to do. It has `executors`, a process for each that it wants, and regions:
 - `regions`: the connected parts of a dag; `region`: one of them at work, attempt after attempt;
@@ -51,8 +55,10 @@ One application:
   garbage; `region_epochs`: all of it, attempt after attempt.
 - `incidents`: what goes wrong, each failure counted once; `causes`: texts.
 - `coordinator_log`: what app masters must know of each other, as messages and views;
-  `coordinator_segments`: who may append, in steps; `coordinator_codec`: its files as bytes.
+  `coordinator_segments`: who may append, in steps; `coordinator_codec`: its files as bytes;
+  `coordinator_repair`: what is left of damaged ones.
 - `clock`: the application clock, stalls, and what holds it (`lazy_min` makes it cheap).
+- `turn_limit`: turns of tasks that last too long.
 - `progress`: how far the application is. `consumers`: who takes what its sinks have shown;
   `handoff`: what one of them gets next, and when it has to be waited for.
 - `restart`: how often something may fail, and when it is tried again.

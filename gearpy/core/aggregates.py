@@ -19,8 +19,8 @@ from numbers import Integral, Number, Rational, Real
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, TypeAlias
 
+from gearpy.core.copies import own
 from gearpy.core.fields import NAN, Field, value_getter
-from gearpy.core.panes import own
 from gearpy.errors import ConfigError
 
 __all__ = [

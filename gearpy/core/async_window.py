@@ -109,7 +109,7 @@ class AsyncWindow:
     def hold_ms(self) -> int:
         """Oldest event time that is held; `MAX_MS` if none."""
         least = self._oldest.least()
-        return MAX_MS if least is None else least[0]
+        return MAX_MS if least is None else int(least[0])  # A plain number, as clocks are.
 
     @property
     def passed_ms(self) -> int:

@@ -1,14 +1,15 @@
 """Why an application ends, where its program is not the reason: for people, with what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from gearpy.core.clock import ClockHolder
 from gearpy.core.dag import Dag
 from gearpy.core.epochs import Manifest
 from gearpy.core.graph_difference import graph_difference
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.cluster import ErrorCard
 
-__all__ = ["nothing_left", "other_graph", "too_few_slots"]
+__all__ = ["drain_too_long", "nothing_left", "other_graph", "too_few_slots"]
 
 
 def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
@@ -16,6 +17,18 @@ def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
     return ErrorCard(
         cause=f"got {wanted - missing} of {wanted} slots within {timeout_ms // 1000} s: "
         "add workers, raise worker.slots, lower the parallelism, or stop other applications"
+    )
+
+
+def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCard:
+    """Say what has kept an application from its end; ``chain`` leads to what holds its clock."""
+    cause = f"the drain did not end within {timeout_ms // 1000} s"
+    if chain:
+        holder = chain[-1]
+        cause += f": it waits for {holder.name} (task {holder.task_id}), {holder.waits_for}"
+    return ErrorCard(
+        cause=f"{cause}; what was read since the newest epoch is not shown: raise "
+        "application.drain-timeout-seconds if that is only slow"
     )
 
 

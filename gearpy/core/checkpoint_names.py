@@ -14,15 +14,30 @@ from gearpy.ids import AppId
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["CLUSTER_ID_CHARS", "ResumePoint", "new_cluster_id", "prefix_of"]
+__all__ = [
+    "CLUSTER_ID_CHARS",
+    "DROP_STATE",
+    "OPENED_KEY",
+    "RESTART",
+    "ResumePoint",
+    "new_cluster_id",
+    "prefix_of",
+]
 
 #: 36 ** 8 ids: a thousand clusters on one store meet with a chance of one in five million.
 CLUSTER_ID_CHARS: Final = 8
 
+#: What may stand at the end of a `ResumePoint`.
+DROP_STATE: Final = "+drop-state"
+RESTART: Final = "+restart"
+#: Under this key a master stores for an application which launch was the newest to open its
+#: coordinator log. A store without that log is not the one that the application has written to.
+OPENED_KEY: Final = "opened"
+
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(
-    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?(\+drop-state)?",
+    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?(\+drop-state|\+restart)?",
     re.ASCII,
 )
 
@@ -41,7 +56,9 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 class ResumePoint:
     """What an application begins with: an epoch of another one; without a number, the newest.
 
-    With ``drops_state`` it may leave behind what its program has no place for.
+    With ``drops_state`` it may leave behind what its program has no place for. With ``is_restart``
+    it is the same application again: what its coordinator log says of its configuration counts, and
+    it begins from the beginning if there is no epoch yet.
 
     The other one may be of another cluster, that uses or has used the same store.
 
@@ -52,12 +69,13 @@ class ResumePoint:
     app_id: AppId
     epoch: int | None = None
     drops_state: bool = False
+    is_restart: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return what ``cluster/appN@EPOCH`` means; the epoch may be left out behind the ``@``.
 
-        ``+drop-state`` may stand at the end.
+        ``+drop-state`` or ``+restart`` may stand at the end.
 
         Raises:
             ConfigError: the text is none.
@@ -68,12 +86,13 @@ class ResumePoint:
                 f"{text[:_SHOWN_CHARS_MAX]!r} is no place to resume from: name a cluster, an "
                 "application and an epoch, as in k3f9a1c2/app3@7, or k3f9a1c2/app3@ for its newest"
             )
-        cluster_id, app_id, epoch, drops = found.groups()
+        cluster_id, app_id, epoch, how = found.groups()
         return cls(
             cluster_id=cluster_id,
             app_id=AppId(int(app_id)),
             epoch=int(epoch) if epoch else None,
-            drops_state=drops is not None,
+            drops_state=how == DROP_STATE,
+            is_restart=how == RESTART,
         )
 
     @property
@@ -82,5 +101,5 @@ class ResumePoint:
         return prefix_of(self.cluster_id, self.app_id)
 
     def __str__(self) -> str:
-        drops = "+drop-state" if self.drops_state else ""
-        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}{drops}"
+        how = DROP_STATE if self.drops_state else RESTART if self.is_restart else ""
+        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}{how}"

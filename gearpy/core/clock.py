@@ -5,7 +5,7 @@ Gearpump: `ClockService`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gearpy.core.dag import Dag
 from gearpy.core.lazy_min import LazyMin
@@ -13,11 +13,15 @@ from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
 
 __all__ = ["ClockHolder", "ClockService", "Stall", "WaitsFor"]
 
+#: Between two points of how far sources have read.
+_READ_POINT_MS: Final = 50
+
 WaitsFor: TypeAlias = Literal[
     "idle",
     "unacknowledged output",
     "source has not advanced",
-    "open windows, state or buffered input",
+    "open windows or state",
+    "unprocessed input",
     "upstream",
 ]
 
@@ -49,7 +53,41 @@ class _Task:
     session: SessionId
     clock_ms: int
     watermark_ms: int
+    hold_ms: int = MAX_MS
     idle: bool = False
+
+
+class _ReadTimes:
+    """When the sources had read how far, for as long as the clock is not there.
+
+    Args:
+        size: so many points are kept at most; then every second one is forgotten.
+    """
+
+    def __init__(self, size: int = 512) -> None:
+        self._size = size
+        self._points: list[tuple[int, int]] = []  # Time, and event time; both grow.
+        self._looked_ms = -_READ_POINT_MS
+
+    def is_due(self, now_ms: int) -> bool:
+        """Tell whether it is time to look at the sources again, which takes a while if many."""
+        return now_ms - self._looked_ms >= _READ_POINT_MS
+
+    def add(self, now_ms: int, read_ms: int, clock_ms: int) -> None:
+        """Note how far the sources have read, and the clock has come."""
+        self._looked_ms = now_ms
+        self.lag_ms(now_ms, clock_ms)  # What the clock has passed is forgotten.
+        newest_ms = self._points[-1][1] if self._points else clock_ms
+        if read_ms > newest_ms:
+            self._points.append((now_ms, read_ms))
+        if len(self._points) > self._size:
+            del self._points[1::2]
+
+    def lag_ms(self, now_ms: int, clock_ms: int) -> int:
+        """Return how long ago the sources went beyond the clock; 0 if they are not."""
+        while self._points and self._points[0][1] <= clock_ms:
+            self._points.pop(0)
+        return now_ms - self._points[0][0] if self._points else 0
 
 
 class ClockService:
@@ -78,6 +116,7 @@ class ClockService:
         self._processor_ms: dict[ProcessorId, int] = {}
         self._tasks: dict[TaskId, _Task] = {}
         self._stale_reports = 0
+        self._read = _ReadTimes()
         self.on_new_dag(dag, sessions, now_ms)
 
     # -- questions -------------------------------------------------------------------------
@@ -112,6 +151,7 @@ class ClockService:
         watermark_ms: int,
         idle: bool,
         now_ms: int,
+        hold_ms: int = MAX_MS,
     ) -> bool:
         """Take a task's clock; return whether the global clock has moved."""
         task = self._tasks.get(task_id)
@@ -121,11 +161,14 @@ class ClockService:
         was_finished = self._is_finished(task_id, task)
         task.clock_ms = max(task.clock_ms, clock_ms)
         task.watermark_ms = max(task.watermark_ms, watermark_ms)
-        task.idle = idle
+        task.hold_ms, task.idle = hold_ms, idle
         if not was_finished and self._is_finished(task_id, task):
             self._unfinished[ProcessorId(task_id.processor)] -= 1
         self._file(task_id, task)
-        return self._advance(now_ms)
+        has_moved = self._advance(now_ms)
+        if self._read.is_due(now_ms) and not self._dag.upstream(ProcessorId(task_id.processor)):
+            self._note_read(now_ms)
+        return has_moved
 
     def on_restart(
         self, sessions: Mapping[TaskId, SessionId], *, start_ms: int, now_ms: int
@@ -171,6 +214,10 @@ class ClockService:
             stalled_for_ms=stalled_for_ms,
             tasks=tuple(self._holding_tasks(pid)),
         )
+
+    def lag_ms(self, now_ms: int) -> int:
+        """Return how long ago the sources had read what the clock shows, in ms of ``now_ms``."""
+        return self._read.lag_ms(now_ms, self._global_ms)
 
     def why(self) -> tuple[ClockHolder, ...]:
         """Return the chain of tasks that the clock waits for, from a source to the holder.
@@ -232,12 +279,14 @@ class ClockService:
         ]
         if task.idle:
             return "idle"
+        if task.hold_ms <= task.clock_ms:
+            return "open windows or state"
         if task.clock_ms < task.watermark_ms:
             return "unacknowledged output"
         if not upstream:
             return "source has not advanced"
         if task.watermark_ms < min(promises, default=MAX_MS):
-            return "open windows, state or buffered input"
+            return "unprocessed input"
         return "upstream"
 
     # -- bookkeeping -----------------------------------------------------------------------
@@ -253,6 +302,12 @@ class ClockService:
 
     def _unfinished_of(self, task_ids: Iterable[TaskId]) -> list[TaskId]:
         return [each for each in task_ids if not self._is_finished(each, self._tasks[each])]
+
+    def _note_read(self, now_ms: int) -> None:
+        sources = [pid for pid in self._dag.order if not self._dag.upstream(pid)]
+        tasks = [self._tasks[task_id] for task_id in self._dag.tasks_of(*sources)]
+        read_ms = min((task.watermark_ms for task in tasks if not task.idle), default=MIN_MS)
+        self._read.add(now_ms, read_ms, self._global_ms)
 
     def _file_all(self, now_ms: int) -> None:
         """Build the minima anew; the clock has a whole threshold of time to move again."""

@@ -18,12 +18,14 @@ from gearpy.ids import ProcessorId, TaskId
 from gearpy.messages.app import TaskOffsets
 
 __all__ = [
+    "APPLICATION",
     "DAG",
     "EPOCH",
     "SET_CHANGELOG",
     "SET_CHECKPOINT",
     "SET_CONFIG",
     "VERSION",
+    "ApplicationView",
     "ChangelogPartitionManager",
     "CheckpointManager",
     "ConfigView",
@@ -47,6 +49,7 @@ SET_CHECKPOINT: Final = "set-checkpoint"  # Source task -> where its partitions 
 SET_CHANGELOG: Final = "set-changelog"  # Task -> its partition of the changelog.
 EPOCH: Final = "epoch"  # Region and epoch -> its manifest.
 DAG: Final = "dag"  # Version -> what the graph was.
+APPLICATION: Final = "application"  # "name" -> what it is called, "outcome" -> how it ended.
 _STEPS: Final = "steps"
 
 #: Plain values only: None, bool, int, float, str, bytes, list, and dict with str as keys.
@@ -326,13 +329,49 @@ class ConfigView:
         return {each.key: _text(each, "value") for each in self._state.messages(SET_CONFIG)}
 
     def write(self, config: Mapping[str, str]) -> list[MessageDraft]:
-        """Return what to append so that this is the configuration: only what differs."""
+        """Return the messages that make this the configuration: only the keys that differ.
+
+        The others are deleted.
+        """
         known = self.read()
         changed = {key: value for key, value in config.items() if known.get(key) != value}
         return [
             *(delete_message(SET_CONFIG, key) for key in known if key not in config),
             *(MessageDraft(SET_CONFIG, key, {"value": changed[key]}) for key in sorted(changed)),
         ]
+
+
+class ApplicationView:
+    """View of the application's name, and of how it has ended."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    @property
+    def name(self) -> str:
+        """What the application is called; empty if the log does not say it.
+
+        Raises:
+            ProtocolError: the message cannot be understood.
+        """
+        found = self._state.find(APPLICATION, "name")
+        return "" if found is None else _text(found, "value")
+
+    @property
+    def succeeded_ms(self) -> int | None:
+        """When the application succeeded, in ms since the epoch; None if it has not."""
+        found = self._state.find(APPLICATION, "outcome")
+        return None if found is None else found.timestamp_ms
+
+    def write(self, name: str) -> list[MessageDraft]:
+        """Return the messages that make this the name; none if it is the name already."""
+        if self.name == name:
+            return []
+        return [MessageDraft(APPLICATION, "name", {"value": name})]
+
+    def end(self) -> list[MessageDraft]:
+        """Return the messages for an application that has succeeded."""
+        return [MessageDraft(APPLICATION, "outcome", {"value": "succeeded"})]
 
 
 class DagVersion(NamedTuple):

@@ -4,6 +4,7 @@ The log of an application is a folder of a checkpoint store, whose files are the
 all. An app master *opens* the log, and of two openings the one of the later launch counts. Files:
 
 - ``open-<opening>``: this opening has begun. It never counts again what an earlier one appends.
+  What it has acknowledged since is written into it: its *mark*.
 - ``base-<opening>-<serial>``: the state, in place of everything before it.
 - ``segment-<opening>-<serial>``: what was appended in one go.
 
@@ -11,8 +12,10 @@ What counts is the newest base, and the segments of its opening that follow it w
 
 To open: save the marker, *then* list, read what counts, and save it as the opening's first base.
 To append: save a segment, *then* list; if there is the marker of a later opening, the append does
-not count, and no other will be made. To compact: save a base, list in the same way, and drop what
-it replaces.
+not count, and no other will be made; if not, save the mark with the segment's number. To compact:
+save a base, list and mark in the same way, and drop what it replaces. To read: list, load the marks
+of the newest base's opening and of later ones, *then* list again: each file that a mark has counted
+is there, or a later base. So a newest file that is gone is noticed.
 
 Why that is safe, if a listing has every file that was saved before it began and not dropped:
 let an append of opening V return normally, and let W be a later opening. The listing of V has
@@ -32,14 +35,21 @@ throws what they raised. So tests can put the steps of two launches in every ord
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from gearpy.core.coordinator_codec import decode_segment, encode_segment
-from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState
-from gearpy.errors import LogDamaged, LogSuperseded, SnapshotDamaged
+from gearpy.core.coordinator_codec import (
+    ADVICE,
+    Mark,
+    decode_mark,
+    decode_segment,
+    encode_mark,
+    encode_segment,
+)
+from gearpy.core.coordinator_log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged
 
 __all__ = [
     "Drop",
@@ -54,6 +64,7 @@ __all__ = [
     "Steps",
     "files_of",
     "files_that_count",
+    "missing_file",
     "newest_launch",
     "read_log",
     "run_steps",
@@ -182,19 +193,25 @@ def files_that_count(names: Iterable[str], *, log: str = "") -> list[LogFile]:
     if not files:
         return []
     if not bases or bases[-1].opening != files[-1].opening:
-        missing = LogFile(files[-1].opening, 1, "base")
-        raise _missing(missing, before=files[-1], log=log)
+        opening = files[-1].opening
+        first = min(each.serial for each in files if each.opening == opening)
+        missing = LogFile(opening, max(first - 1, 1), "base")
+        raise missing_file(missing, log, because=files[-1])
     base = bases[-1]
     segments = [each for each in files if each > base]
     for serial, each in enumerate(segments, base.serial + 1):
         if each.serial != serial:
-            raise _missing(LogFile(base.opening, serial, "segment"), before=each, log=log)
+            missing = LogFile(base.opening, serial, "segment")
+            raise missing_file(missing, log, because=each)
     return [base, *segments]
 
 
-def _missing(file: LogFile, *, before: LogFile, log: str) -> LogDamaged:
-    reason = f"it is not there, and {before.name} is"
-    return LogDamaged(file=f"{log}/{file.name}", offset=0, reason=reason)
+def missing_file(file: LogFile, log: str, *, because: LogFile) -> LogDamaged:
+    """Return the error for a file that another file names and that is missing."""
+    reason = f"it is not there, and {because.name} is"
+    if because.kind == "open":
+        reason = f"it is not there, and {because.name} says that it was stored"
+    return LogDamaged(file=f"{log}/{file.name}", offset=0, reason=reason, fix=ADVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +251,41 @@ def read_log(log: str) -> Steps[LogContents]:
 
 
 def _contents(names: Sequence[str], log: str) -> Steps[LogContents]:
+    marks = yield from _marks(names, log)
+    if marks:
+        names = yield ListNames()
     files = files_that_count(names, log=log)
+    _check_marks(files, marks, log)
     history: list[CoordinatorMessage] = []
     for file in files:
         data: bytes = yield Load(file.name)
         history += decode_segment(data, name=file.name, log=log)
     return LogContents(names, files, history, CoordinatorState(history))
+
+
+def _marks(names: Sequence[str], log: str) -> Steps[dict[LogFile, Mark]]:
+    """Load the marks of the opening whose base is the newest, and of later ones."""
+    bases = [each.opening for each in files_of(names) if each.kind == "base"]
+    marks = dict[LogFile, Mark]()
+    for file in files_of(names):
+        if file.kind == "open" and (not bases or file.opening >= max(bases)):
+            data: bytes = yield Load(file.name)
+            marks[file] = decode_mark(data, name=file.name, log=log)
+    return marks
+
+
+def _check_marks(files: Sequence[LogFile], marks: Mapping[LogFile, Mark], log: str) -> None:
+    """Refuse to read less than was acknowledged."""
+    newest = files[-1] if files else None
+    if newest is not None and LogFile(newest.opening, 0, "open") not in marks:
+        raise missing_file(LogFile(newest.opening, 0, "open"), log, because=newest)
+    for file, mark in marks.items():
+        if newest is None or newest.opening < file.opening:
+            if mark.serial:
+                raise missing_file(LogFile(file.opening, mark.base, "base"), log, because=file)
+        elif newest.opening == file.opening and newest.serial < mark.serial:
+            missing = LogFile(file.opening, mark.serial, "segment")
+            raise missing_file(missing, log, because=file)
 
 
 class LogWriter:
@@ -255,14 +301,18 @@ class LogWriter:
         launch: of the application.
         nonce: eight random hexadecimal digits.
         segments_max: after so many the log is compacted.
+        known_launch: the newest one that is known to have opened the log; 0: none is.
     """
 
-    def __init__(self, *, log: str, launch: int, nonce: str, segments_max: int) -> None:
+    def __init__(
+        self, *, log: str, launch: int, nonce: str, segments_max: int, known_launch: int = 0
+    ) -> None:
         self.state = CoordinatorState()
         self._log = log
+        self._known_launch = known_launch
         self._opening = Opening(launch, 1, nonce)
         self._segments_max = segments_max
-        self._last = LogFile(self._opening, 0, "open")
+        self._last = self._marker
         self._segments = 0  # Since the base.
         self._unsettled: tuple[LogFile, bytes, list[CoordinatorMessage]] | None = None
         self._waiting: list[CoordinatorMessage] = []  # Not even tried yet.
@@ -273,21 +323,42 @@ class LogWriter:
         """Which of the launch's openings it is."""
         return self._opening
 
-    def open(self) -> Steps[None]:
+    @property
+    def _marker(self) -> LogFile:
+        return LogFile(self._opening, 0, "open")
+
+    def open(self, *, instead: CoordinatorState | None = None) -> Steps[None]:
         """Open the log; earlier openings append nothing that counts from now on.
 
+        Args:
+            instead: begins with this in place of what the files say, as they are damaged.
+
         Raises:
+            LogAbsent: it is not there, although a launch is known to have opened it.
             LogSuperseded: a later launch has opened it, or does so at the same time.
             LogDamaged: what counts cannot be read.
         """
         names: Sequence[str] = yield ListNames()
+        self._check_known(names)
         self._choose_number(names)
         self._check(names, is_listed=False)
-        yield Save(self._last.name, b"")
-        contents = yield from read_log(self._log)
-        self._check(contents.names)
-        self.state = contents.state
+        yield self._save_mark(Mark())
+        if instead is None:
+            contents = yield from read_log(self._log)
+            self._check(contents.names)
+            instead = contents.state
+        self.state = instead
         yield from self._compact()
+
+    def _check_known(self, names: Sequence[str]) -> None:
+        """Refuse a folder that is empty or of former times, before anything is written there."""
+        opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
+        if self._known_launch > max(opened, default=0):
+            raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
+
+    def _save_mark(self, mark: Mark) -> Save:
+        name = self._marker.name
+        return Save(name, encode_mark(mark, name=name))
 
     def append(self, messages: Sequence[CoordinatorMessage]) -> Steps[None]:
         """Add messages, all or none; they count when this returns.
@@ -331,6 +402,8 @@ class LogWriter:
         yield Save(file.name, data)
         names: Sequence[str] = yield ListNames()
         self._check(names)
+        base = file.serial if file.kind == "base" else file.serial - self._segments - 1
+        yield self._save_mark(Mark(file.serial, base, self._epochs_with(messages)))
         self._unsettled, self._last = None, file
         if file.kind == "base":
             self._segments = 0
@@ -340,10 +413,19 @@ class LogWriter:
             for each in messages:
                 self.state.on_message(each)
 
+    def _epochs_with(self, messages: Sequence[CoordinatorMessage]) -> tuple[str, ...]:
+        """Return the keys of the epochs that count when these messages do."""
+        keys = dict.fromkeys(each.key for each in self.state.messages(EPOCH))
+        for each in messages:
+            if each.type == EPOCH:
+                keys.pop(each.key, None)
+                if each.values is not None:
+                    keys[each.key] = None
+        return tuple(keys)
+
     def _drop_before(self, base: LogFile, names: Sequence[str]) -> Steps[None]:
-        own = LogFile(self._opening, 0, "open")
         for file in files_of(names):
-            if file < base and file != own:
+            if file < base and file != self._marker:
                 try:
                     yield Drop(file.name)
                 except OSError:
@@ -353,14 +435,14 @@ class LogWriter:
         launch = self._opening.launch
         known = [e.opening.number for e in files_of(names) if e.opening.launch == launch]
         self._opening = self._opening._replace(number=max(known, default=0) + 1)
-        self._last = LogFile(self._opening, 0, "open")
+        self._last = self._marker
 
     def _check(self, names: Sequence[str], *, is_listed: bool = True) -> None:
         """Refuse to go on if there is a later opening, or the log was deleted."""
         files = files_of(names)
         if files and files[-1].opening > self._opening:
             self._newer = str(files[-1].opening)
-        elif is_listed and LogFile(self._opening, 0, "open") not in files:
+        elif is_listed and self._marker not in files:
             self._newer = "nobody: the log was deleted"
         if self._newer:
             raise self._superseded()

@@ -59,6 +59,7 @@ class StepSpec:
         key: by what its records come together; empty if that does not matter.
         takes, gives: "rows" or "columns".
         is_whole: it is the user's own task, and all that the task keeps is its.
+        order: what it goes by where it sees the order of records, for people; empty if it does not.
     """
 
     id: str
@@ -69,6 +70,7 @@ class StepSpec:
     takes: str = "rows"
     gives: str = "rows"
     is_whole: bool = False
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

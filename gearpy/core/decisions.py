@@ -20,6 +20,7 @@ __all__ = [
     "EpochAborted",
     "EpochsRetired",
     "FellBack",
+    "HeldUp",
     "RecoveryLimits",
     "StoreManifest",
     "Survived",
@@ -47,7 +48,12 @@ class RecoveryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activated:
-    """All tasks run."""
+    """All tasks run; for the first time, or again after `HeldUp`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldUp:
+    """An application that was active waits for slots that it has lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,7 @@ class Survived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The application is over."""
+    """The application is over; as ``terminated`` it was drained."""
 
     status: ApplicationStatus
     cause: ErrorCard | None
@@ -133,6 +139,7 @@ Command: TypeAlias = (
     ExecutorCommand
     | Send
     | Activated
+    | HeldUp
     | StoreManifest
     | EpochsRetired
     | EpochAborted

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gearpy.core.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
 from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation, ExecutorSummary
@@ -16,10 +17,15 @@ __all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSlots:
-    """Ask the master for slots; takes the place of what was asked before."""
+    """Ask the master for slots; takes the place of what was asked before.
+
+    ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
+    are divided as there is room; `ExecutorManager.divide` takes what comes of it.
+    """
 
     slots: int
     executors: int
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +81,18 @@ class ExecutorManager:
 
     Invariant: at most one launch of an executor counts; slots that were granted are either in
     use by a launch or given back. Nothing is launched that was not asked for.
+
+    Args:
+        slots: all of them together.
+        executors: how many share them; 0 until `divide` says it.
+        first_launch: launches count from here on.
     """
 
     def __init__(self, *, slots: int, executors: int, first_launch: int = 1) -> None:
-        assert slots >= executors >= 1, (slots, executors)
-        small, bigger = divmod(slots, executors)
-        sizes = [small + 1] * bigger + [small] * (executors - bigger)
+        assert slots >= executors >= 0, (slots, executors)
+        sizes = equal_parts(slots, executors or 1)
         self._seats = {ExecutorId(at): _Seat(size) for at, size in enumerate(sizes)}
+        self.is_divided = executors > 0  #: Whether it is known how many share the slots.
         self._next_launch = first_launch
         self.stale = 0
 
@@ -181,6 +192,15 @@ class ExecutorManager:
             seat.since_ms = now_ms
         return self._requests()
 
+    def divide(self, sizes: Iterable[int], now_ms: int) -> None:
+        """Have executors of these sizes, which have been asked for, share the slots."""
+        assert not self.is_divided, "that is decided once"
+        self.is_divided = True
+        self._seats = {
+            ExecutorId(at): _Seat(size, is_asked=True, since_ms=now_ms)
+            for at, size in enumerate(sizes)
+        }
+
     def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
         """Ask for an executor that is gone no earlier than this."""
         self._seats[executor_id].pause_until_ms = until_ms
@@ -263,9 +283,13 @@ class ExecutorManager:
         return [seat for seat in self._seats.values() if seat.is_asked]
 
     def _requests(self) -> list[ExecutorCommand]:
-        asked = self._asked()
-        slots = sum(seat.slots for seat in asked)
-        return [RequestSlots(slots=slots, executors=len(asked))] if asked else []
+        sizes = sorted((seat.slots for seat in self._asked()), reverse=True)
+        if not sizes:
+            return []
+        slots, executors = sum(sizes), len(sizes) if self.is_divided else 0
+        is_equal = sizes == equal_parts(slots, len(sizes))
+        named = () if is_equal else tuple(sizes)
+        return [RequestSlots(slots=slots, executors=executors, sizes=named)]
 
     def _waiting_for(self, slots: int) -> ExecutorId | None:
         """Return who takes an allocation: one of exactly that size if there is one."""

@@ -24,6 +24,7 @@ class FlowLimits:
     window_records: int
     window_bytes: int
     ack_interval_records: int
+    ack_interval_ms: int  #: Also ask with what is sent so long after the last request.
     quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
     repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
 
@@ -89,6 +90,8 @@ class Subscription:
     ) -> int | None:
         """Count what was sent; return the count to ask about if an ack request is due.
 
+        It is due after so many records, or after so much time: else the clock of a thin stream that
+        is never quiet would be a whole interval of records behind.
         Gearpump: `Subscription.sendMessage`, which asks each `ack-once-every-message-count`.
         """
         assert 0 < records <= self.credit(target), "send no more than credit()"
@@ -100,7 +103,10 @@ class Subscription:
         state.oldest_ms = min(state.oldest_ms, oldest_ms)
         state.last_sent_ms = now_ms
         asked_seq = state.asked[-1].seq if state.asked else state.acked
-        due = span.seq - asked_seq >= self._limits.ack_interval_records
+        due = (
+            span.seq - asked_seq >= self._limits.ack_interval_records
+            or now_ms - state.last_asked_ms >= self._limits.ack_interval_ms
+        )
         return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
 
     def ask(self, target: int, now_ms: int) -> int:

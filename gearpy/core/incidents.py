@@ -48,6 +48,8 @@ class Incidents:
         self._hit: set[str] = set()  # By the present incident.
         self._began_ms = 0
         self._poison: Counter[tuple[str, str]] = Counter()
+        #: By process: from which epochs of which regions something of it has gone on, and failed.
+        self._failed_in: dict[ExecutorId, tuple[int, set[tuple[int, int]]]] = {}
         self.count = 0
         self.resume_at_ms = 0  #: When the pause of the present incident is over.
 
@@ -77,6 +79,22 @@ class Incidents:
         record = (error.operator, error.record)
         self._poison[record] += 1
         return self._poison[record] >= self._poison_attempts
+
+    def is_in_process(
+        self, executor_id: ExecutorId, launch: int, *, region: int, epoch: int
+    ) -> bool:
+        """Tell whether a failure seems to lie in the process itself; counts this time.
+
+        It does when the restart in place has not helped: the same process has failed in this
+        region before, and no epoch was completed since. It may have used up its files, its
+        memory, or its threads; a new process has not.
+        """
+        known, failed = self._failed_in.get(executor_id, (launch, set()))
+        if known != launch:
+            failed = set()
+        has_failed = (region, epoch) in failed
+        self._failed_in[executor_id] = (launch, failed | {(region, epoch)})
+        return has_failed
 
 
 @dataclass(frozen=True, slots=True)

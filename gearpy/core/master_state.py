@@ -6,7 +6,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from gearpy.core.checkpoint_names import ResumePoint
+from gearpy.core.checkpoint_names import OPENED_KEY, RESTART, ResumePoint
 from gearpy.core.master_commands import (
     AddQuarantined,
     AddWorker,
@@ -138,14 +138,16 @@ class MasterState:
             now_ms=command.at_ms,
         )
         if changed and command.status in TERMINAL:
-            self._applications[command.app_id].values.clear()
+            values = self._applications[command.app_id].values
+            for key in values.keys() - {OPENED_KEY}:  # A restart goes on from there.
+                del values[key]
         return changed
 
     def _launch(self, command: LaunchAppMaster) -> int | None:
         if not self.is_living(command.app_id):
             return None
         launches = self._applications[command.app_id].launches
-        number = launches[-1].number + 1 if launches else 1
+        number = self.next_launch(command.app_id)
         launches.append(
             AppMasterLaunch(number=number, worker_id=command.worker_id, at_ms=command.at_ms)
         )
@@ -209,16 +211,18 @@ class MasterState:
         The name of ``instead_of`` counts as free: it will have ended by then.
         """
         refusal = self._registry.refusal_of(request, instead_of=instead_of)
-        return refusal or self._resume_refusal(request)
+        return refusal or self._resume_refusal(request, instead_of)
 
-    def _resume_refusal(self, request: SubmitApplication) -> str:
-        if not request.resume_from:
+    def _resume_refusal(self, request: SubmitApplication, instead_of: AppId | None) -> str:
+        text = f"{request.checkpoints}@" if request.checkpoints else request.resume_from
+        if not text:
             return ""
         try:
-            point = ResumePoint.parse(request.resume_from)
+            point = ResumePoint.parse(text)
         except ConfigError as error:
             return f"application {request.name!r}: {error}"
-        if point.cluster_id == self._cluster_id and self.is_living(point.app_id):
+        is_ours = point.cluster_id == self._cluster_id and point.app_id != instead_of
+        if is_ours and self.is_living(point.app_id):
             return (
                 f"application {request.name!r} cannot begin with a checkpoint of application "
                 f"{point.app_id} while that runs and replaces its checkpoints: stop it first"
@@ -260,10 +264,35 @@ class MasterState:
         known = self._applications.get(app_id)
         return None if known is None else known.request
 
+    def request_again(self, app_id: AppId, *, from_beginning: bool) -> SubmitApplication | None:
+        """Return the submission that starts an application again; None if it is unknown.
+
+        It goes on from where it is, if it has ever stored that, and is not done.
+        """
+        known, summary = self._applications.get(app_id), self._registry.get(app_id)
+        if known is None or summary is None:
+            return None
+        request = known.request
+        if from_beginning:
+            is_restart = request.resume_from.endswith(RESTART)
+            return replace(request, resume_from="") if is_restart else request
+        if OPENED_KEY not in known.values or summary.status == "succeeded":
+            return request
+        point = ResumePoint(cluster_id=self._cluster_id, app_id=app_id, is_restart=True)
+        return replace(request, resume_from=str(point))
+
     def launches(self, app_id: AppId) -> Sequence[AppMasterLaunch]:
         """Return the launches of an app master, oldest first; `LAUNCHES_MAX` at most."""
         known = self._applications.get(app_id)
         return () if known is None else tuple(known.launches)
+
+    def next_launch(self, app_id: AppId) -> int:
+        """Return the number of the next launch of an app master, of an application that is known.
+
+        A run that goes on counts those that it had elsewhere.
+        """
+        newest, known = self.newest_launch(app_id), self._applications[app_id]
+        return (known.request.launches if newest is None else newest.number) + 1
 
     def newest_launch(self, app_id: AppId) -> AppMasterLaunch | None:
         """Return the newest launch of an app master, or None before the first."""

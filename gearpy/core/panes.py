@@ -6,13 +6,9 @@ does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import deepcopy
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from types import NoneType
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
-from uuid import UUID
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from gearpy.core.copies import own
 from gearpy.core.trigger import (
     EveryEvent,
     EveryWall,
@@ -71,10 +67,6 @@ Fired: TypeAlias = tuple[tuple[Any, Any, int, int, int, str, bool], int]
 #: * what the next firing retracts: value, start, end, number, timing and event time of each; None
 #:   for nothing, since a tuple in a tuple costs more to store
 Pane: TypeAlias = tuple[int, Any, int, int, int, int, int, tuple[Any, ...] | None]
-
-_ATOMS: Final = frozenset(
-    {NoneType, bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID}
-)
 
 
 class Bounds(NamedTuple):
@@ -181,12 +173,12 @@ class PaneRules:
         order, value, _, number, oldest_ms, since_ms, newest_ms, sent = pane
         out = self.last_of(key, bounds, pane, timing)
         if self._retracts:
-            (_, *shown, _), time_ms = out[-1]
-            sent = ((*shown, time_ms),)
-        if not self._keeps_all:
+            (_, given, *shown, _), time_ms = out[-1]
+            sent = ((own(given), *shown, time_ms),)
+        if self._keeps_all:  # What was put out is not to change, nor to change what is kept.
+            out = [((key, own(given), *rest), time_ms) for (_, given, *rest), time_ms in out]
+        else:
             value = None
-        elif self._result is None:  # What was put out is not to change.
-            value = own(value)
         return out, (order, value, 0, number + 1, oldest_ms, since_ms, newest_ms, sent)
 
     def last_of(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> list[Fired]:
@@ -195,6 +187,8 @@ class PaneRules:
         start_ms, end_ms = bounds
         if self._result is not None:
             value = self._result(value)
+        if self._shares:  # Panes of other windows have the same records.
+            value = own(value)
         time_ms = newest_ms if self.is_wall else end_ms - 1
         row = ((key, value, start_ms, end_ms, number, timing, False), time_ms)
         return [*self._retracted(key, sent), row] if sent else [row]
@@ -219,13 +213,3 @@ class PaneRules:
 
 def _untimed(add: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
     return lambda value, record, _: add(value, record)
-
-
-def own(value: Any) -> Any:
-    """Return a value that shares nothing with this one that can change."""
-    kind = type(value)
-    if kind in _ATOMS:
-        return value
-    if kind is tuple or kind is list:
-        return tuple(map(own, value)) if kind is tuple else list(map(own, value))
-    return value.copy() if kind is set else deepcopy(value)

@@ -66,6 +66,12 @@ class Partitioner(ABC):
     share its lists with the batch and with other parts. Parts of a table are tables.
     """
 
+    #: Each record goes to one task at most. Where this is false, records that can change are
+    #: looked for among the parts, and copied.
+    is_unicast: bool = False
+    #: All records of a sender go to one task.
+    keeps_whole: bool = False
+
     @property
     def name(self) -> str:
         """What the plan shows for the edge, and what the graph hash covers."""
@@ -92,6 +98,8 @@ class GroupByPartitioner(Partitioner):
     Invariant: the task depends on key, parallelism and number of key groups, nothing else.
     Gearpump: `GroupByPartitioner`.
     """
+
+    is_unicast = True
 
     def __init__(self, key_fn: Callable[[Any], Any], *, key_groups: int = KEY_GROUPS) -> None:
         self._key_fn = key_fn
@@ -220,6 +228,8 @@ class ShufflePartitioner(Partitioner):
     Invariant: over all batches of one sender the targets' counts differ by at most one.
     """
 
+    is_unicast = True
+
     def __init__(self, start: float = 0.0) -> None:
         self._start = start  # 0 <= start < 1: where in the circle of tasks to begin.
         self._next: int | None = None
@@ -260,6 +270,8 @@ class ShuffleGroupingPartitioner(Partitioner):
     Invariant: over all batches of one sender the targets' counts differ by at most one.
     Gearpump: `ShuffleGroupingPartitioner`.
     """
+
+    is_unicast = True
 
     def __init__(self, rng: Random | None = None) -> None:
         self._rng = rng
@@ -333,6 +345,9 @@ class CoLocationPartitioner(Partitioner):
     Gearpump: `CoLocationPartitioner`.
     """
 
+    is_unicast = True
+    keeps_whole = True
+
     @property
     def name(self) -> str:
         """Always ``co-location``."""
@@ -384,6 +399,8 @@ class UnicastPartitioner(_UserPartitioner):
 
     Gearpump: `UnicastPartitioner`.
     """
+
+    is_unicast = True
 
     @abstractmethod
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:

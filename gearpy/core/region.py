@@ -72,6 +72,7 @@ class Region:
         self.state: RegionState = "waiting"
         self.resume_at_ms = 0
         self.is_completed = False  #: The stop that is under way is the good end.
+        self.is_drained = False  #: It is the end of a drain, before the end of the streams.
         self._is_hurt = False  # It was stopped by a failure, and has not begun again.
         self._version = version
         self._step_timeout_ms = limits.step_timeout_ms
@@ -137,6 +138,13 @@ class Region:
 
     # -- attempts --------------------------------------------------------------------------
 
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have its tasks run elsewhere, before the first attempt."""
+        assert self._deployment is None, self.state
+        self.placement = {task: placement[task] for task in self.placement}
+        self.executors = frozenset(self.placement.values())
+        self.epochs.place(self.placement)
+
     def deploy(
         self,
         *,
@@ -171,8 +179,15 @@ class Region:
         if self._deployment is None or self.state != "deployed":
             return []
         self.state, self.is_completed = "stopping", completed
+        self.is_drained = completed and self.epochs.is_drained
         self.epochs.on_over()
         return self._deployment.stop(completed=completed, now_ms=now_ms)
+
+    def drain(self) -> None:
+        """End where the sources are, with one last epoch; at once if nothing was ever begun."""
+        self.epochs.drain()
+        if self._deployment is None and self.history.newest is None:
+            self.state, self.is_drained = "done", True
 
     def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
         """Let a failure end the present attempt, or spoil its good end; begin again later."""

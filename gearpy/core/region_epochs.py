@@ -31,6 +31,8 @@ from gearpy.messages.app import (
 
 __all__ = ["RegionEpochs"]
 
+#: So long what is in flight at the end of a last epoch has to land, before another one ends.
+_LAND_MS: Final = 100
 #: Files of so many attempts are known, for what executors tell late.
 _ATTEMPTS_MAX: Final = 16
 
@@ -38,9 +40,10 @@ _ATTEMPTS_MAX: Final = 16
 class RegionEpochs:
     """Ends epochs while the tasks of a region run, and keeps what a restart needs.
 
-    When all tasks have come to the end of their streams, one last epoch is ended; the region is
-    closed when it is stored and all sinks know. Otherwise what they have written last would
-    never be complete.
+    When all tasks have come to the end of their streams, or the region is drained, one last epoch
+    is ended; the region is closed when it is stored and all sinks know. Otherwise what they have
+    written last would never be complete. If something is in flight at the end of that epoch, its
+    results belong to another one, which is the last then.
 
     Invariant: the epoch that an attempt goes on from is stored; no sink is told of one that is not.
     No epoch number comes twice. Each file that was stored for the region is needed by its
@@ -66,8 +69,7 @@ class RegionEpochs:
     ) -> None:
         self._region = region
         self._version = version
-        self._placement = placement
-        self._executors = sorted(set(placement.values()))
+        self.place(placement)
         self._timeout_ms = limits.epoch_timeout_ms
         self._owns = owns
         self.history = EpochHistory(retained=limits.epochs_retained, manifests=manifests)
@@ -87,6 +89,10 @@ class RegionEpochs:
         self._coordinator: EpochCoordinator | None = None
         self._commit: CommitRound | None = None
         self._final_epoch: int | None = None
+        self._is_draining = False
+        self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
+        self._open_epochs: set[int] = set()  # Records were in flight at their ends.
+        self._last_at_ms = 0  # When another last epoch may begin, after one of those.
         self._store_again_ms = 0
         self._files: dict[int, AttemptFiles] = {}
         self._garbage: dict[str, SnapshotFile] = {}
@@ -95,6 +101,11 @@ class RegionEpochs:
         self._finished: set[TaskId] = set()
         self.aborted = 0  #: So many epochs were given up.
         self.last_abort = ""  #: Which one was the last, and why.
+
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have the tasks run elsewhere, from the next attempt on."""
+        self._placement = placement
+        self._executors = sorted(set(placement.values()))
 
     # -- questions -------------------------------------------------------------------------
 
@@ -116,6 +127,11 @@ class RegionEpochs:
             and self._commit.epoch == self._final_epoch
             and self._commit.is_done
         )
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it is closed before its streams have come to their ends."""
+        return self.is_closed and not self.is_finished
 
     def is_damage(self, message: SnapshotsDamaged) -> bool:
         """Tell whether a file that the attempt has gone on from is known to be damaged.
@@ -168,6 +184,13 @@ class RegionEpochs:
         if self._attempt in self._files:
             self._give_out(self._files[self._attempt].on_over())
 
+    def drain(self) -> None:
+        """Let sources end, in this attempt and in all that follow, and the next epoch be the last.
+
+        Gearpump ends an application wherever it is.
+        """
+        self._is_draining = True
+
     def fall_back(self, damaged: SnapshotsDamaged) -> FellBack | None:
         """Never go on again from epochs that need a damaged file; None if no other is left.
 
@@ -197,6 +220,7 @@ class RegionEpochs:
             self._idle.discard(clock.task_id)
         if clock.clock_ms == MAX_MS:
             self._finished.add(clock.task_id)
+        self.is_wanted = self.is_wanted or clock.wants_epoch
         if self._cut_times is not None:
             self._cut_times.on_clock(clock)
 
@@ -219,6 +243,7 @@ class RegionEpochs:
                     attempt=self._attempt,
                     epoch=cut.epoch,
                     cut_time_ms=cut.cut_time_ms,
+                    is_last=self._is_draining and cut.epoch == self._final_epoch,
                 )
             )
         return commands + self._tell_committed(now_ms)
@@ -233,11 +258,15 @@ class RegionEpochs:
         if coordinator is None or not coordinator.awaits(message):
             return []
         had_cut_time = coordinator.cut_time_ms is not None
+        if message.has_more:
+            self._open_epochs.add(message.epoch)
         manifest = coordinator.on_stored(message, now_ms)
         if manifest is None:
             return []
         if self._cut_times is not None and had_cut_time:
             self._cut_times.on_complete(has_missed=manifest.cut_time_ms is None)
+        self._note_flight(manifest.epoch, now_ms)
+        self.is_wanted = False  # Whoever still wants one has told it before this one had ended.
         self.history.on_complete(manifest)
         self._give_out(files.on_complete(manifest))
         self._store_again_ms = now_ms
@@ -273,13 +302,24 @@ class RegionEpochs:
     def _may_begin(self, coordinator: EpochCoordinator, now_ms: int) -> bool:
         if coordinator.is_ending or self.history.unstored is not None:
             return False
-        if self.is_finished:
-            return self._final_epoch is None
-        return coordinator.is_due(now_ms)
+        if self._is_at_end:
+            return self._final_epoch is None and now_ms >= self._last_at_ms
+        return self.is_wanted or coordinator.is_due(now_ms)
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self.is_finished or self._is_draining
+
+    def _note_flight(self, epoch: int, now_ms: int) -> None:
+        """Let another epoch follow on a last one at whose end records were in flight."""
+        if epoch == self._final_epoch and epoch in self._open_epochs:
+            self._final_epoch, self._last_at_ms = None, now_ms + _LAND_MS
+        self._open_epochs.clear()
 
     def _begin(self, coordinator: EpochCoordinator, now_ms: int) -> None:
+        self.is_wanted = False
         cut_time_ms = None
-        if self.is_finished:
+        if self._is_at_end:
             self._final_epoch = coordinator.epoch
         elif self._cut_times is not None:
             cut_time_ms = self._cut_times.next_ms()

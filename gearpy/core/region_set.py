@@ -55,6 +55,11 @@ class RegionSet:
     def __getitem__(self, number: int) -> Region:
         return self._regions[number]
 
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have all tasks run elsewhere, before anything has begun."""
+        for each in self._regions:
+            each.place(placement)
+
     # -- one of them -----------------------------------------------------------------------
 
     def of_task(self, task: TaskId) -> Region | None:

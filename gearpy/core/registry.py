@@ -17,7 +17,7 @@ from gearpy.messages.cluster import (
 
 __all__ = ["TERMINAL", "TRANSITIONS", "ApplicationEvent", "Registry", "is_legal"]
 
-ApplicationEvent: TypeAlias = Literal["ready", "ended", "failed", "shut-down", "app-master-lost"]
+ApplicationEvent: TypeAlias = Literal["ready", "ended", "failed", "shut-down", "interrupted"]
 
 #: The whole life of an application. Gearpump: `ApplicationStatus.canTransitTo`.
 TRANSITIONS: Final[Mapping[tuple[ApplicationStatus, ApplicationEvent], ApplicationStatus]] = {
@@ -25,18 +25,18 @@ TRANSITIONS: Final[Mapping[tuple[ApplicationStatus, ApplicationEvent], Applicati
     ("pending", "ended"): "succeeded",
     ("pending", "failed"): "failed",
     ("pending", "shut-down"): "terminated",
-    ("pending", "app-master-lost"): "pending",
+    ("pending", "interrupted"): "pending",
     ("active", "ended"): "succeeded",
     ("active", "failed"): "failed",
     ("active", "shut-down"): "terminated",
-    ("active", "app-master-lost"): "pending",
+    ("active", "interrupted"): "pending",
 }
 
 #: States that no event leads out of.
 TERMINAL: Final[frozenset[ApplicationStatus]] = frozenset({"succeeded", "failed", "terminated"})
 
 _EVENT_OF: Final[Mapping[ApplicationStatus, ApplicationEvent]] = {
-    "pending": "app-master-lost",
+    "pending": "interrupted",
     "active": "ready",
     "succeeded": "ended",
     "failed": "failed",
@@ -99,7 +99,8 @@ class Registry:
     ) -> bool:
         """Take what an app master reports; return whether the state has changed.
 
-        ``pending`` means that the app master is lost and will be started again. A report
+        ``pending`` means that the app master is lost and will be started again, or that the
+        application waits for slots that it has lost. A report
         that repeats the state only brings progress; one that may not follow is ignored.
         """
         old = self._applications.get(app_id)
@@ -159,8 +160,11 @@ class Registry:
                 "or underscore, go on with letters, digits, underscores, dashes or dots, "
                 f"{_NAME_CHARS_MAX} characters at most"
             )
-        if request.executors < 1:
-            return f"application {name!r} asks for {request.executors} executors: ask for 1 or more"
+        if request.executors < 0:
+            return (
+                f"application {name!r} asks for {request.executors} executors: ask for 1 or more, "
+                "or for 0, which is as few as there is room for"
+            )
         other = self.living(name)
         if other is not None and other.app_id != instead_of:
             return (

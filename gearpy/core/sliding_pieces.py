@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gearpy.core.panes import PaneFold, own
+from gearpy.core.copies import own
+from gearpy.core.panes import PaneFold
 from gearpy.core.window import SlidingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 

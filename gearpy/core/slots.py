@@ -1,6 +1,10 @@
-"""Who has the slots of each worker: executors that run there, and grants that none has used yet."""
+"""Who has the slots of each worker, and for whom they are kept.
 
-from collections.abc import Callable, Iterable, Mapping
+Executors that run there have them, and grants that none has used yet; they are kept for
+applications that have lost an executor and will ask for its slots in a moment.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -8,9 +12,24 @@ from typing import NamedTuple, TypeAlias
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
 
-__all__ = ["Grant", "SlotLedger", "WorkerSlots"]
+__all__ = [
+    "Grant",
+    "HeldSlots",
+    "Reservations",
+    "RunningChange",
+    "SlotLedger",
+    "WorkerSlots",
+    "equal_parts",
+]
 
 _Key: TypeAlias = tuple[AppId, ExecutorId, int]
+
+
+def equal_parts(slots: int, executors: int) -> list[int]:
+    """Divide slots among executors as equally as can be, biggest first; each has one at least."""
+    count = min(executors, slots)
+    small, bigger = divmod(slots, count)
+    return [small + 1] * bigger + [small] * (count - bigger)
 
 
 class Grant(NamedTuple):
@@ -21,6 +40,20 @@ class Grant(NamedTuple):
     worker_id: WorkerId
     slots: int
     is_for_app_master: bool = False
+
+
+class RunningChange(NamedTuple):
+    """What a worker's word on all that runs there has changed.
+
+    Args:
+        begun: what is new.
+        unasked: what it takes that had no grant any more, as if just granted.
+        ended: what is free again, as if just granted to who had it.
+    """
+
+    begun: Sequence[RunningExecutor] = ()
+    unasked: Sequence[Grant] = ()
+    ended: Sequence[Grant] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,36 +138,40 @@ class SlotLedger:
 
     def on_worker(
         self, worker_id: WorkerId, *, total: int, running: Iterable[RunningExecutor]
-    ) -> None:
+    ) -> RunningChange:
         """Take a worker, perhaps once more: how many slots it has, and what runs there.
 
         Of one that is known the grants stay: those who have them know where it is.
         """
         self._accounts.setdefault(worker_id, _Account(total)).total = total
-        self.on_running(worker_id, running)
+        return self.on_running(worker_id, running)
 
-    def on_running(
-        self, worker_id: WorkerId, running: Iterable[RunningExecutor]
-    ) -> list[RunningExecutor]:
-        """Take all that runs on a worker; return what is new. Of an unknown worker: nothing."""
+    def on_running(self, worker_id: WorkerId, running: Iterable[RunningExecutor]) -> RunningChange:
+        """Take all that runs on a worker. Of an unknown worker: nothing."""
         account = self._accounts.get(worker_id)
         if account is None:
-            return []
+            return RunningChange()
         before, account.running = account.running, {_key(each): each for each in running}
         begun = [each for key, each in account.running.items() if key not in before]
-        for each in begun:
-            self._end_one(_grant_of(worker_id, each))
+        ended = [each for key, each in before.items() if key not in account.running]
+        grants = [_grant_of(worker_id, each) for each in begun]
+        unasked = [grant for grant in grants if not self._end_one(grant)]
         self._count(worker_id)
-        return begun
+        return RunningChange(begun, unasked, [_grant_of(worker_id, each) for each in ended])
 
-    def on_refused(self, worker_id: WorkerId, executor: RunningExecutor) -> None:
-        """End the grant of an executor that was not started."""
-        self.give_back(_grant_of(worker_id, executor))
+    def on_refused(self, worker_id: WorkerId, executor: RunningExecutor) -> list[Grant]:
+        """End the grant of an executor that was not started; return it if it had not ended."""
+        grant = _grant_of(worker_id, executor)
+        return [grant] if self.give_back(grant) else []
 
-    def on_worker_lost(self, worker_id: WorkerId) -> None:
-        """Forget a worker and its slots."""
-        self._accounts.pop(worker_id, None)
+    def on_worker_lost(self, worker_id: WorkerId) -> list[Grant]:
+        """Forget a worker and its slots; return who had them, as if just granted."""
+        account = self._accounts.pop(worker_id, None)
         self._summaries.pop(worker_id, None)
+        if account is None:
+            return []
+        running = [_grant_of(worker_id, each) for each in account.running.values()]
+        return running + [each.grant for each in account.grants]
 
     # -- grants ----------------------------------------------------------------------------
 
@@ -145,17 +182,21 @@ class SlotLedger:
         self._accounts[grant.worker_id].grants.append(_Outstanding(grant, until_ms))
         self._count(grant.worker_id)
 
-    def give_back(self, grant: Grant) -> None:
-        """End a grant that nobody uses; one that has ended already: nothing."""
-        if self._end_one(grant):
+    def give_back(self, grant: Grant) -> bool:
+        """End a grant that nobody uses; return False for one that has ended already."""
+        has_ended = self._end_one(grant)
+        if has_ended:
             self._count(grant.worker_id)
+        return has_ended
 
-    def on_app_master_over(self, app_id: AppId) -> None:
-        """End the grants of an app master that is gone, or knows none of them.
+    def on_app_master_over(self, app_id: AppId) -> list[Grant]:
+        """End the grants of an app master that is gone, or knows none of them; return them.
 
         Not the one for itself: that its launch was under way, its worker knows.
         """
-        self._end_all(lambda each: each.grant.app_id == app_id and not each.grant.is_for_app_master)
+        return self._end_all(
+            lambda each: each.grant.app_id == app_id and not each.grant.is_for_app_master
+        )
 
     def on_tick(self, now_ms: int) -> list[Grant]:
         """End the grants of which nothing was heard for too long; return them."""
@@ -185,6 +226,127 @@ class SlotLedger:
 
     def _count(self, worker_id: WorkerId) -> None:
         self._summaries[worker_id] = self._accounts[worker_id].summary()
+
+
+@dataclass(slots=True)
+class _Reservation:
+    """Slots for one executor, on one worker while that can have them."""
+
+    app_id: AppId
+    slots: int
+    worker_id: WorkerId
+    until_ms: int
+
+
+class Reservations:
+    """Slots that applications have lost with an executor, and will ask for again in a moment.
+
+    A reservation is kept on the worker where the executor was. When that worker is gone, or has
+    become too small, it is kept on another one that is big enough; while there is none, nowhere.
+    It ends when its application is granted slots, when the application ends, or with its time.
+
+    Invariant: an application has no more slots reserved than it has lost.
+    """
+
+    def __init__(self, *, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._reservations: list[_Reservation] = []
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When `on_tick` has something to do."""
+        return min((each.until_ms for each in self._reservations), default=None)
+
+    def slots_of(self, app_id: AppId) -> int:
+        """Return how many slots are kept for an application."""
+        return sum(each.slots for each in self._reservations if each.app_id == app_id)
+
+    def held(self, workers: Mapping[WorkerId, WorkerSlots]) -> "HeldSlots":
+        """Return the slots that are kept on each worker."""
+        held = HeldSlots(workers)
+        homeless = []
+        for each in self._reservations:
+            home = workers.get(each.worker_id)
+            if home is None or home.total < each.slots:
+                homeless.append(each)
+            else:
+                held.hold(each.worker_id, each.app_id, each.slots)
+        for each in sorted(homeless, key=lambda each: -each.slots):
+            held.hold_somewhere(each.app_id, each.slots)
+        return held
+
+    def on_lost(self, had: Grant, now_ms: int) -> None:
+        """Keep the slots of an executor that has ended before its application."""
+        until_ms = now_ms + self._timeout_ms
+        self._reservations.append(_Reservation(had.app_id, had.slots, had.worker_id, until_ms))
+
+    def on_granted(self, grant: Grant) -> None:
+        """End what an application needs no more, as it has slots again."""
+        slots = grant.slots
+        own = [each for each in self._reservations if each.app_id == grant.app_id]
+        own.sort(key=lambda each: (each.worker_id != grant.worker_id, each.slots != slots))
+        for each in own:
+            taken = min(each.slots, slots)
+            each.slots -= taken
+            slots -= taken
+        self._reservations = [each for each in self._reservations if each.slots]
+
+    def on_application_over(self, app_id: AppId) -> None:
+        """End all reservations of an application."""
+        self._reservations = [each for each in self._reservations if each.app_id != app_id]
+
+    def on_tick(self, now_ms: int) -> None:
+        """End the reservations that nobody has come for."""
+        self._reservations = [each for each in self._reservations if each.until_ms > now_ms]
+
+
+class HeldSlots:
+    """Slots of workers that some may not have, as others come first."""
+
+    def __init__(self, workers: Mapping[WorkerId, WorkerSlots]) -> None:
+        self._workers = workers
+        self._held: dict[WorkerId, list[tuple[AppId, int]]] = {}
+
+    def hold(self, worker_id: WorkerId, app_id: AppId, slots: int) -> None:
+        """Hold slots of a worker, whether they are free already or will be."""
+        self._held.setdefault(worker_id, []).append((app_id, slots))
+
+    def hold_somewhere(self, app_id: AppId, slots: int) -> None:
+        """Hold slots on the emptiest worker that is big enough, if there is one."""
+        fitting = [each for each, its in self._workers.items() if its.total >= slots]
+        if fitting:
+            self.hold(min(fitting, key=self._emptiness), app_id, slots)
+
+    def hold_anywhere(self, app_id: AppId, slots: int) -> None:
+        """Hold slots on as many workers as it takes, the emptiest first."""
+        for worker_id in sorted(self._workers, key=self._emptiness):
+            part = min(slots, self._workers[worker_id].total)
+            if part:
+                self.hold(worker_id, app_id, part)
+                slots -= part
+
+    def room(self, worker_id: WorkerId, app_id: AppId) -> int:
+        """Return how many slots of a worker an application may be granted now."""
+        if worker_id not in self._held:
+            return self._workers[worker_id].free
+        by_others = (slots for holder, slots in self._on(worker_id) if holder != app_id)
+        return max(0, self._workers[worker_id].free - sum(by_others))
+
+    def spare(self, worker_id: WorkerId, app_id: AppId, slots: int) -> int:
+        """Return how many slots an executor of this size can take of no other one.
+
+        What is held for another executor, also of its own application, would be missing there.
+        """
+        held = sum(slots for _, slots in self._on(worker_id))
+        own = slots if (app_id, slots) in self._on(worker_id) else 0
+        return self._workers[worker_id].free - held + own
+
+    def _on(self, worker_id: WorkerId) -> Sequence[tuple[AppId, int]]:
+        return self._held.get(worker_id, ())
+
+    def _emptiness(self, worker_id: WorkerId) -> tuple[int, WorkerId]:
+        held = sum(slots for _, slots in self._on(worker_id))
+        return held - self._workers[worker_id].free, worker_id
 
 
 def _key(executor: RunningExecutor) -> _Key:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.core.fields import FieldGetter, FieldsGetter
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, cells_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -118,7 +118,7 @@ def _encoded(column: "pa.Array") -> _Keys | None:
         found = pc.dictionary_encode(column, null_encoding="encode")
     except pa.ArrowNotImplementedError:
         return None
-    return found.dictionary.to_pylist(), found.indices
+    return cells_of(found.dictionary), found.indices
 
 
 def _combined(

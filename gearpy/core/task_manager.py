@@ -18,11 +18,13 @@ from gearpy.core.decisions import (
     EpochAborted,
     EpochsRetired,
     FellBack,
+    HeldUp,
     RecoveryLimits,
     StoreManifest,
     Survived,
 )
 from gearpy.core.deployment import Send
+from gearpy.core.drain import Drain
 from gearpy.core.epochs import Manifest
 from gearpy.core.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
 from gearpy.core.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
@@ -34,14 +36,16 @@ from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
+    ExecutorFailed,
     LinkBroken,
+    LongTurn,
     RegisterExecutor,
     SnapshotsDamaged,
     TaskClock,
     TaskFailed,
     TaskOffsets,
 )
-from gearpy.messages.cluster import Allocation, ErrorCard
+from gearpy.messages.cluster import Allocation, ApplicationStatus, ErrorCard
 
 if TYPE_CHECKING:
     from random import Random
@@ -54,6 +58,7 @@ __all__ = [
     "EpochAborted",
     "EpochsRetired",
     "FellBack",
+    "HeldUp",
     "Launch",
     "RecoveryLimits",
     "Release",
@@ -73,6 +78,8 @@ _EXECUTOR_LAUNCHES: Final = 10_000
 _LATE_SLOTS_MS: Final = 2_000
 #: Until other slots are asked for in their place.
 _ASK_AGAIN_MS: Final = 250
+#: An application that has run waits so long for slots before it counts as pending again.
+_HELD_UP_AFTER_MS: Final = 5_000
 
 
 class TaskManager:
@@ -80,8 +87,8 @@ class TaskManager:
 
     Every event returns what to do. Of a failure only the region it is in is stopped, in place;
     it starts again from its newest complete epoch when its executors are there and the pause
-    that the budget asks for is over. When all tasks of a region have come to their end, it is
-    stopped as soon as one last epoch is stored and all sinks know.
+    that the budget asks for is over. When all tasks of a region have come to their end, or
+    it is drained, it is stopped as soon as one last epoch is stored and all sinks know.
 
     Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
     A failure costs one restart, however it shows; that an epoch is damaged costs none. What time
@@ -90,9 +97,10 @@ class TaskManager:
 
     Args:
         dag: the application.
-        executors: how many share its tasks.
+        executors: how many share its tasks; 0 for as many as it takes where there is room.
         limits: budgets and time-outs.
         launch: how often the app master was launched; of two, the later one's tasks count.
+        has_run: whether it was active under an app master before. It waits for slots then.
         rng: spreads pauses.
         manifests: the stored epochs of all regions, found by a relaunched app master.
         overrides: places of sources that count more than the newest of those epochs.
@@ -108,6 +116,7 @@ class TaskManager:
         launch: int,
         rng: "Random",
         now_ms: int,
+        has_run: bool = False,
         manifests: Iterable[Manifest] = (),
         overrides: Iterable[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
@@ -146,12 +155,20 @@ class TaskManager:
             start_ms=self.regions.clock_ms,
         )
         self.reports: dict[TaskId, TaskClock] = {}
+        self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         self._is_active = False
+        self._has_run = has_run
         self._is_master_away = False
         self._ending: Ended | None = None
+        self._drain: Drain | None = None
         self.is_ended = False
 
     # -- questions -------------------------------------------------------------------------
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it has ended before its streams, and shows all that was read of them."""
+        return self.is_ended and any(region.is_drained for region in self.regions)
 
     @property
     def epoch(self) -> int:
@@ -200,6 +217,13 @@ class TaskManager:
         useless: list[Allocation] = []
         for each in allocations:
             (useless if self._is_just_lost(each.worker, now_ms) else usable).append(each)
+        if not self.executors.is_divided:
+            sizes = [each.slots for each in usable]
+            if sum(sizes) == self.executors.waiting_slots > 0:
+                self.executors.divide(sizes, now_ms)
+                self.regions.place(place(self.dag, self.executors.slots))
+            else:
+                usable, useless = [], usable + useless
         return [
             *self.executors.on_allocated(usable, now_ms),
             *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS),
@@ -275,11 +299,14 @@ class TaskManager:
                 clock.session,
                 clock_ms=clock.clock_ms,
                 watermark_ms=clock.watermark_ms,
+                hold_ms=clock.hold_ms,
                 idle=clock.idle,
                 now_ms=now_ms,
             )
-        is_over = any(region.epochs.is_finished for region in self.regions)
-        return self._settled([], now_ms) if is_over else []
+        is_due = any(
+            region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
+        )
+        return self._settled([], now_ms) if is_due else []
 
     def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
         """Restart the region of a task that raised or lost messages."""
@@ -288,11 +315,42 @@ class TaskManager:
             return []
         if not region.may_fail or self._ending is not None:
             return []
-        if self._incidents.is_poison(message.error):
+        if message.kind == "final" or self._incidents.is_poison(message.error):
             commands = self._fail(message.error, now_ms)
         else:
             commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
+            if message.kind != "lost":
+                commands += self._replace_if_stuck(message.executor_id, region, now_ms)
         return self._settled(commands, now_ms)
+
+    def on_executor_failed(self, message: ExecutorFailed, now_ms: int) -> list[Command]:
+        """Replace a process that lives but cannot go on, and restart what ran there."""
+        executor_id = message.executor_id
+        if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
+            return []
+        commands = [] if message.is_replaceable else self._fail(message.error, now_ms)
+        commands += self._kill(executor_id, message.error.cause, now_ms, error=message.error)
+        return self._settled(commands, now_ms)
+
+    def on_long_turns(self, executor_id: ExecutorId, turns: tuple[LongTurn, ...]) -> None:
+        """Take what tasks of an executor are busy with for long; what it told before is over."""
+        self.long_turns[executor_id] = turns
+
+    def _replace_if_stuck(
+        self, executor_id: ExecutorId, region: Region, now_ms: int
+    ) -> list[Command]:
+        """Have a process replaced in which a restart in place did not help."""
+        process, newest = self.executors.running.get(executor_id), region.history.newest
+        if process is None or self._ending is not None:
+            return []
+        if not self._incidents.is_in_process(
+            executor_id,
+            process.launch,
+            region=region.number,
+            epoch=newest.epoch if newest else 0,
+        ):
+            return []
+        return self._kill(executor_id, "a restart in place did not help", now_ms, is_known=True)
 
     def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
         """Remember it, if both ends are there; one may be reported gone in a moment."""
@@ -313,6 +371,17 @@ class TaskManager:
             if region.state == "deployed":
                 commands += self._begin_again(region, now_ms)
         return self._settled(commands, now_ms)
+
+    def drain(self, now_ms: int, *, timeout_ms: int) -> list[Command]:
+        """Stop the sources, show what they have read, then end; fail if that takes too long.
+
+        Asked again, nothing changes.
+        """
+        if self._ending is None and self._drain is None:
+            self._drain = Drain(now_ms=now_ms, timeout_ms=timeout_ms)
+            for region in self.regions:
+                region.drain()
+        return self._settled([], now_ms)
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -348,6 +417,7 @@ class TaskManager:
         if self.is_ended:
             return []
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
+        commands += self._check_drain(now_ms)
         for region in self.regions:
             commands += self._after(region, region.on_tick(now_ms), now_ms)
         return self._settled(commands, now_ms)
@@ -363,7 +433,12 @@ class TaskManager:
             )
         since_ms = self.executors.waiting_since_ms()
         timeout_ms = self._limits.allocation_timeout_ms
-        if since_ms is None or self._is_master_away or now_ms - since_ms < timeout_ms:
+        if since_ms is None or self._is_master_away:
+            return commands
+        if self._has_run:  # Failures have their own budget; that others have its slots is none.
+            is_long = now_ms - since_ms >= _HELD_UP_AFTER_MS
+            return commands + (self._held_up() if is_long else [])
+        if now_ms - since_ms < timeout_ms:
             return commands
         cause = causes.too_few_slots(
             wanted=self.dag.task_count,
@@ -371,6 +446,18 @@ class TaskManager:
             timeout_ms=timeout_ms,
         )
         return commands + self._fail(cause, now_ms)
+
+    def _check_drain(self, now_ms: int) -> list[Command]:
+        """Fail a drain that takes too long; who does not stop even then is killed soon."""
+        drain = self._drain
+        if drain is None or not drain.is_late(now_ms):
+            return []
+        cause = causes.drain_too_long(self.clock.why(), timeout_ms=drain.timeout_ms)
+        commands = self._fail(cause, now_ms)
+        if drain.has_had_grace(now_ms):
+            for executor_id in list(self.executors.running):
+                commands += self._kill(executor_id, "the drain took too long", now_ms)
+        return commands
 
     def _check_suspicions(self, now_ms: int) -> list[Command]:
         commands: list[Command] = []
@@ -436,8 +523,14 @@ class TaskManager:
     def _activated(self) -> list[Command]:
         if self._is_active or not self.regions.are_active:
             return []
-        self._is_active = True
+        self._is_active = self._has_run = True
         return [Activated()]
+
+    def _held_up(self) -> list[Command]:
+        if not self._is_active:
+            return []
+        self._is_active = False
+        return [HeldUp()]
 
     def _after(
         self, region: Region, steps: Iterable[deployment.Command], now_ms: int
@@ -459,10 +552,13 @@ class TaskManager:
     def _on_start_failed(
         self, region: Region, failed: deployment.Failed, now_ms: int
     ) -> list[Command]:
-        if failed.damaged is not None and region.epochs.is_damage(failed.damaged):
-            return self._on_damaged(region, failed.damaged, now_ms)
+        damaged = failed.damaged
+        if damaged is not None and region.epochs.is_damage(damaged):
+            return self._on_damaged(region, damaged, now_ms)
         error = ErrorCard(cause=failed.cause)
         commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
+        if damaged is not None:  # It cannot read, though nothing is damaged.
+            commands += self._replace_if_stuck(damaged.executor_id, region, now_ms)
         for executor_id in failed.silent:
             commands += self._kill(executor_id, "it does not answer", now_ms)
         return commands
@@ -500,11 +596,16 @@ class TaskManager:
         cause: str,
         now_ms: int,
         *,
+        error: ErrorCard | None = None,
         is_known: bool = False,
     ) -> list[Command]:
-        """Go on without a process; what it hurts is stopped, to start again."""
+        """Go on without a process; what it hurts is stopped, to start again.
+
+        ``error`` says more than the cause; ``is_known`` that the failure was counted already.
+        """
         was_up = executor_id in self.executors.running
         worker = self.executors.worker_of(executor_id)
+        self.long_turns.pop(executor_id, None)
         if not self.executors.on_gone(executor_id, launch) or self.is_ended:
             return []
         if worker is not None:
@@ -521,7 +622,8 @@ class TaskManager:
             commands += self._after(region, told, now_ms)
         if self._ending is not None or not needing:
             return commands
-        error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
+        if error is None:
+            error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
         commands += self._on_trouble(
             hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
         )
@@ -529,11 +631,22 @@ class TaskManager:
             self.executors.pause(executor_id, self._incidents.resume_at_ms)
         return commands
 
-    def _kill(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:
-        """Have a process killed that does not do its work, and go on without it."""
+    def _kill(
+        self,
+        executor_id: ExecutorId,
+        cause: str,
+        now_ms: int,
+        *,
+        error: ErrorCard | None = None,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Have a process killed that does not do its work, and go on without it; see `_lose`."""
         commands: list[Command] = []
         for stop in self.executors.stop(executor_id, kill=True, reason=cause):
-            commands += [stop, *self._lose(executor_id, stop.launch, cause, now_ms)]
+            lost = self._lose(
+                executor_id, stop.launch, cause, now_ms, error=error, is_known=is_known
+            )
+            commands += [stop, *lost]
         return commands
 
     def _on_trouble(
@@ -575,6 +688,8 @@ class TaskManager:
         if self.is_ended or not self.regions.are_done:
             return []
         self.is_ended = True
-        ended = self._ending or Ended(status="succeeded", cause=None)
+        is_drained = any(region.is_drained for region in self.regions)
+        good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
+        ended = self._ending or Ended(status=good_end, cause=None)
         self._ending = ended
         return [*self.executors.stop_all(ended.status), ended]

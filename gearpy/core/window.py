@@ -98,13 +98,17 @@ class Windows:
         """Let each firing be about all, behind the results that it replaces, marked so."""
         return replace(self, accumulation="retracting")
 
-    def allowing(self, lateness: Duration) -> Self:
+    def allowed_lateness(self, lateness: Duration) -> Self:
         """Set how long after the close of a window records for it are still taken.
 
         Raises:
             ConfigError: it is no duration, or nothing is ever late in such windows.
         """
         return replace(self, allowed_lateness_ms=duration_ms(lateness))
+
+    def allowing(self, lateness: Duration) -> Self:
+        """Do as `allowed_lateness` does, whose earlier name this is."""
+        return self.allowed_lateness(lateness)
 
     @property
     def is_plain(self) -> bool:
@@ -127,11 +131,11 @@ class Windows:
         if not _is_whole(self.allowed_lateness_ms) or self.allowed_lateness_ms < 0:
             mistakes.append(
                 f"allowed lateness is {self.allowed_lateness_ms!r} ms, must be a whole number, "
-                "0 or more: write allowing('5s')"
+                "0 or more: write allowed_lateness('5s')"
             )
         elif self.clock == "processing" and self.allowed_lateness_ms:
             mistakes.append(
-                "nothing is late for windows of wall time: leave out allowing(...), "
+                "nothing is late for windows of wall time: leave out allowed_lateness(...), "
                 "or use clock='event'"
             )
         return mistakes
@@ -255,7 +259,7 @@ class CountWindows(Windows):
         if self.trigger != AT_CLOSE or self.accumulation != "discarding":
             mistakes.append("a count window fires once, when it is full: leave out its trigger")
         if self.allowed_lateness_ms:
-            mistakes.append("nothing is late for a count window: leave out allowing(...)")
+            mistakes.append("nothing is late for a count window: leave out allowed_lateness(...)")
         if self.clock != "event":
             mistakes.append("a count window has no clock: leave it out")
         return mistakes
@@ -279,7 +283,9 @@ class GlobalWindows(AlignedWindows):
 
     def _mistakes(self) -> list[str]:
         if self.allowed_lateness_ms:
-            return ["nothing is late for the window over everything: leave out allowing(...)"]
+            return [
+                "nothing is late for the window over everything: leave out allowed_lateness(...)"
+            ]
         return []
 
 
@@ -298,19 +304,25 @@ def tumbling(size: Duration, offset: Duration = 0, clock: WindowClock = "event")
 
 
 def sliding(
-    size: Duration, every: Duration, offset: Duration = 0, clock: WindowClock = "event"
+    size: Duration, every: Duration = "", offset: Duration = 0, clock: WindowClock = "event"
 ) -> SlidingWindows:
     """Return windows of one size, one beginning ``every`` so often: ``sliding("1m", "10s")``.
 
     Args:
         size: of each window.
-        every: from one beginning to the next; at most the size.
+        every: from one beginning to the next, at most the size; it has no default.
         offset: moves them away from the epoch.
         clock: "event", or "processing" for windows of the wall time at which records come.
 
     Raises:
-        ConfigError: not a duration, no more than 0, or the windows leave gaps.
+        ConfigError: not a duration, no more than 0, or the windows leave gaps; or ``every`` is
+            missing.
     """
+    if every == "":
+        raise ConfigError(
+            "sliding windows need to know how often one begins: add it, as in "
+            'sliding("1m", every="10s")'
+        )
     return SlidingWindows(duration_ms(size), duration_ms(every), duration_ms(offset), clock=clock)
 
 

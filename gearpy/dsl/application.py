@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from gearpy.core.times import Duration
@@ -20,6 +20,7 @@ from gearpy.dsl.plan import (
 from gearpy.dsl.program import Program
 from gearpy.dsl.stream import Stream
 from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import T
 from gearpy.task.api import Source
 from gearpy.task.application import StreamApplication
 from gearpy.task.late import SOURCE_LATE, SourceLate, check_late
@@ -55,7 +56,7 @@ class StreamApp:
         >>> import gearpy as gp
         >>> app = gp.StreamApp("double")
         >>> results: list[int] = []
-        >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * 2).write(gp.memory(results))
+        >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * 2).write(gp.to_list(results))
         >>> _ = gp.run(app)
         >>> results
         [2, 4, 6]
@@ -67,16 +68,20 @@ class StreamApp:
         self.parallelism = parallelism
         self._program = Program(name, Stream)
 
+    def __repr__(self) -> str:
+        count = len(self._program.nodes)
+        return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
+
     def read(
         self,
-        source: Source,
+        source: Source[T],
         *,
         parallelism: int | None = None,
         name: str = "",
         late: SourceLate = "keep",
         idle_after: Duration | None = None,
         when_idle: WhenIdle = "hold",
-    ) -> Stream[Any]:
+    ) -> Stream[T]:
         """Return the stream of a source's records.
 
         Args:

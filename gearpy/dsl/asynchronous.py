@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from gearpy.core.times import Duration
 from gearpy.dsl.keys import key_of
 from gearpy.dsl.names import check_function, checked, duration_of, step_name
-from gearpy.dsl.plan import AsyncNode, Node
+from gearpy.dsl.plan import AsyncNode, Node, stream_text
 from gearpy.dsl.program import Program
+from gearpy.messages.type_variables import K, T, U
 from gearpy.task.async_stage import AsyncFunction
 from gearpy.task.lookup import lookup_function
 
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Asynchronous"]
 
-T = TypeVar("T")
-U = TypeVar("U")
 V = TypeVar("V")
-K = TypeVar("K")
 
 
 class Asynchronous(Generic[T]):
@@ -35,6 +33,9 @@ class Asynchronous(Generic[T]):
     def __init__(self, program: Program, node: Node) -> None:
         self._program = program
         self._node = node
+
+    def __repr__(self) -> str:
+        return stream_text(self, self._node)
 
     def map_async(
         self,
@@ -64,7 +65,7 @@ class Asynchronous(Generic[T]):
             >>> async def fetch(n):
             ...     return n * 10
             >>> app, results = gp.StreamApp("fetched"), []
-            >>> app.read(gp.collection([1, 2, 3])).map_async(fetch).write(gp.memory(results))
+            >>> app.read(gp.collection([1, 2, 3])).map_async(fetch).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [10, 20, 30]
@@ -83,9 +84,9 @@ class Asynchronous(Generic[T]):
     @overload
     def lookup(
         self,
-        function: Callable[[Any], Awaitable[V]],
+        function: Callable[[K], Awaitable[V]],
         *,
-        key: str | Callable[[T], Any],
+        key: str | Callable[[T], K],
         combine: None = None,
         cache: int = 10_000,
         ttl: Duration | None = "5m",
@@ -99,9 +100,9 @@ class Asynchronous(Generic[T]):
     @overload
     def lookup(
         self,
-        function: Callable[[Any], Awaitable[V]],
+        function: Callable[[K], Awaitable[V]],
         *,
-        key: str | Callable[[T], Any],
+        key: str | Callable[[T], K],
         combine: Callable[[T, V], U],
         cache: int = 10_000,
         ttl: Duration | None = "5m",
@@ -155,7 +156,7 @@ class Asynchronous(Generic[T]):
             >>> found = visits.lookup(
             ...     country_of, key="user", combine=lambda visit, country: {**visit, "in": country}
             ... )
-            >>> found.write(gp.memory(results))
+            >>> found.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [{'user': 'ada', 'in': 'UK'}, {'user': 'nobody', 'in': None}]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from gearpy.dsl.names import check_function, check_name
 from gearpy.dsl.plan import BranchNode, Node, SideNode
 from gearpy.dsl.program import Program
 from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import T
 
 if TYPE_CHECKING:
     from gearpy.dsl.stream import Stream
 
 __all__ = ["Branches", "branches"]
-
-T = TypeVar("T")
 
 
 class Branches(Generic[T]):

@@ -20,10 +20,12 @@ from gearpy.dsl.plan import (
     ReadNode,
     RowNode,
     SideNode,
+    TableJoinNode,
     WriteNode,
 )
 from gearpy.errors import ConfigError
 from gearpy.task.row_schema import RowSchema, row_schema_of
+from gearpy.task.table_join import merged_schema
 
 __all__ = [
     "Kind",
@@ -32,6 +34,7 @@ __all__ = [
     "kind_given",
     "kind_taken",
     "schema_of",
+    "table_schema",
     "unknown_fields",
 ]
 
@@ -43,7 +46,9 @@ def kind_taken(node: Node, given: list[Kind]) -> Kind:
     """Return what a step takes, if its inputs give this."""
     if isinstance(node, BatchNode) or aggregates_columns(node, given):
         return "table"
-    takes_both = isinstance(node, MergeNode) or (
+    if isinstance(node, TableJoinNode) and not _joins_columns(node):
+        return "rows"
+    takes_both = isinstance(node, MergeNode | TableJoinNode) or (
         isinstance(node, WriteNode) and getattr(node.sink, "columnar", False)
     )
     return "table" if takes_both and "rows" not in given else "rows"
@@ -53,7 +58,20 @@ def kind_given(node: Node, taken: Kind) -> Kind:
     """Return what a step gives, if it takes this."""
     if isinstance(node, ReadNode):
         return "rows" if schema_of(node) is None else "table"
-    return taken if isinstance(node, BatchNode | MergeNode) else "rows"
+    return taken if isinstance(node, BatchNode | MergeNode | TableJoinNode) else "rows"
+
+
+def _joins_columns(node: TableJoinNode) -> bool:
+    """Tell whether a join with a table can take columns: both are columns, and so is the result."""
+    return node.spec.merges and bool(node.left_key.columns) and table_schema(node) is not None
+
+
+def table_schema(node: TableJoinNode) -> RowSchema | None:
+    """Return the columns of the table of a join; None where it has rows, or cannot be read yet."""
+    try:
+        return node.spec.table.source.schema
+    except ConfigError:  # Told with all other mistakes, when the application is made.
+        return None
 
 
 def aggregates_columns(node: Node, given: list[Kind]) -> bool:
@@ -103,10 +121,23 @@ def _schema(node: Node, of: Callable[[Node], RowSchema | None]) -> RowSchema | N
         return node.source.schema
     if isinstance(node, BatchNode):
         return node.gives
+    if isinstance(node, TableJoinNode):
+        return _merged(node, of(node.inputs[0]))
     if not _passes_on(node):
         return None
     schemas = [of(source) for source in node.inputs]
     return schemas[0] if all(schema == schemas[0] for schema in schemas) else None
+
+
+def _merged(node: TableJoinNode, left: RowSchema | None) -> RowSchema | None:
+    """Return the schema of what a join with a table gives, if that has the fields of both."""
+    right = table_schema(node)
+    if not node.spec.merges or left is None or right is None:
+        return None
+    try:
+        return RowSchema(merged_schema(left.arrow, right.arrow, node.spec))
+    except ConfigError:  # A field is in both; told with all other mistakes.
+        return None
 
 
 def _passes_on(node: Node) -> bool:
@@ -135,6 +166,8 @@ def _named(node: Node) -> Iterator[tuple[Node, Sequence[str]]]:
     if isinstance(node, JoinNode):
         keys = (node.left_key, node.right_key)
         yield from zip(node.inputs, (key.columns for key in keys), strict=True)
+    elif isinstance(node, TableJoinNode):
+        yield node.inputs[0], node.left_key.columns
     elif node.key is not None:
         yield node.inputs[0], node.key.columns
     if isinstance(node, AggregateNode):

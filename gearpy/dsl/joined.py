@@ -11,8 +11,9 @@ from gearpy.core.times import Duration
 from gearpy.core.window import Windows
 from gearpy.dsl.grouped import Grouped
 from gearpy.dsl.names import checked
-from gearpy.dsl.plan import JoinNode
+from gearpy.dsl.plan import JoinNode, stream_text
 from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import K, T, U
 from gearpy.task.join_result import CoGroup, JoinResult
 from gearpy.task.join_stage import JoinSpec
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Joins"]
 
-K = TypeVar("K")
-T = TypeVar("T")
 R = TypeVar("R")
-U = TypeVar("U")
 
 
 class Joins(Generic[K, T]):
@@ -42,6 +40,9 @@ class Joins(Generic[K, T]):
 
     def __init__(self, grouped: Grouped) -> None:
         self._grouped = grouped
+
+    def __repr__(self) -> str:
+        return stream_text(self, self._grouped.node)
 
     @overload
     def join(
@@ -172,7 +173,7 @@ class Joins(Generic[K, T]):
             ...     gp.tumbling("1m"),
             ...     combine=lambda order, payment: (order["item"], payment["paid"]),
             ... )
-            >>> both.write(gp.memory(results))
+            >>> both.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('tea', 3)]
@@ -206,7 +207,7 @@ class Joins(Generic[K, T]):
             >>> clicks = app.read(gp.collection(["a1", "a2", "b1"])).key_by(lambda text: text[0])
             >>> views = app.read(gp.collection(["a9"])).key_by(lambda text: text[0])
             >>> together = clicks.cogroup(views, gp.tumbling(10))
-            >>> together.map(lambda found: found[:3]).write(gp.memory(results))
+            >>> together.map(lambda found: found[:3]).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> sorted(results)
             [('a', ['a1', 'a2'], ['a9']), ('b', ['b1'], [])]
@@ -355,7 +356,7 @@ class Joins(Generic[K, T]):
             >>> shown = read(gp.Message("a shown", 0), gp.Message("b shown", 0))
             >>> clicked = read(gp.Message("a clicked", 4), gp.Message("b clicked", 40))
             >>> near = shown.join_interval(clicked, after=10)
-            >>> near.map(lambda pair: (pair.left, pair.right)).write(gp.memory(results))
+            >>> near.map(lambda pair: (pair.left, pair.right)).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('a shown', 'a clicked')]
@@ -450,7 +451,7 @@ class Joins(Generic[K, T]):
             >>> trades = read(gp.Message(("tea", "sold"), 7))
             >>> quotes = read(gp.Message(("tea", 3), 1), gp.Message(("tea", 4), 6))
             >>> quoted = trades.join_asof(quotes, combine=lambda trade, quote: (*trade, quote[1]))
-            >>> quoted.write(gp.memory(results))
+            >>> quoted.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('tea', 'sold', 4)]
@@ -515,8 +516,8 @@ class Joins(Generic[K, T]):
         """Pair each record with what the other stream says of its key by now.
 
         The other stream is a table: the newest record of a key by event time counts, None deletes.
-        It is looked up when a record comes, so what is found depends on which came first; to go
-        by event time, use `join_asof`.
+        It is looked up when the watermark has passed a record; with ``ordered=False`` in `key_by`
+        of a stream, when the record comes, so that what is found depends on which came first.
 
         Args:
             right: the table, grouped by keys of the same kind.
@@ -536,7 +537,7 @@ class Joins(Generic[K, T]):
             >>> found = visits.join_latest(
             ...     nobody, combine=lambda visit, user: (visit["page"], user)
             ... )
-            >>> found.write(gp.memory(results))
+            >>> found.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('home', None)]

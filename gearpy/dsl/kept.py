@@ -32,6 +32,7 @@ from gearpy.dsl.plan import (
     ProcessNode,
     ReadNode,
     StateNode,
+    TableJoinNode,
     WriteNode,
 )
 
@@ -147,6 +148,7 @@ _KEPT: Final[Mapping[type[Node], Callable[[Any], str]]] = {
     ProcessNode: lambda node: f"what its task keeps{_by(node.key)}",
     ReadNode: lambda node: f"places in {type(node.source).__qualname__}",
     StateNode: lambda node: f"a value{_by(node.key)}",
+    TableJoinNode: lambda _: "which table it was",
     WriteNode: lambda node: f"what {type(node.sink).__qualname__} has written",
 }
 

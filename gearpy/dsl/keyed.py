@@ -9,30 +9,28 @@ from gearpy.core import aggregates as agg
 from gearpy.core.times import Duration
 from gearpy.dsl.grouped import Grouped
 from gearpy.dsl.joined import Joins
-from gearpy.dsl.names import check_function, duration_of, name_of, step_name
+from gearpy.dsl.names import check_function, duration_of, name_of, no_such_step, step_name
 from gearpy.dsl.plan import Dispatcher, DistinctNode, Key, Node, ProcessNode, StateNode
 from gearpy.dsl.program import Program
+from gearpy.dsl.table_join import TableJoins
 from gearpy.dsl.windowed import WindowedStream, windowed
-from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import K, T, U
 from gearpy.task.stateful import StateFunction
 
 if TYPE_CHECKING:
     from gearpy.core.aggregates import Aggregate
     from gearpy.core.window import Windows
     from gearpy.dsl.stream import Stream
-    from gearpy.task.application import TaskFactory
+    from gearpy.task.api import Task, TaskContext
     from gearpy.task.late import WindowLate
 
 __all__ = ["KeyedStream", "keyed"]
 
-T = TypeVar("T")
-U = TypeVar("U")
-K = TypeVar("K")
 S = TypeVar("S")
 A = TypeVar("A")
 
 
-class KeyedStream(Joins[K, T]):
+class KeyedStream(Joins[K, T], TableJoins[K, T]):
     """Records grouped by key. Without a window, aggregates give a result after every record.
 
     Gearpump: `Stream.groupBy`.
@@ -46,7 +44,7 @@ class KeyedStream(Joins[K, T]):
             >>> app, results = gp.StreamApp("windows"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 7)]
             >>> by_name = app.read(gp.collection(events)).key_by(lambda name: name)
-            >>> by_name.window(gp.tumbling(10)).count().write(gp.memory(results))
+            >>> by_name.window(gp.tumbling(10)).count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results  # doctest: +NORMALIZE_WHITESPACE
             [WindowResult(key='a', value=2, start=0, end=10),
@@ -63,7 +61,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("largest"), []
             >>> by_parity = app.read(gp.collection([1, 2, 5, 4])).key_by(lambda n: n % 2)
-            >>> by_parity.reduce(max).write(gp.memory(results))
+            >>> by_parity.reduce(max).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, 1), (0, 2), (1, 5), (0, 4)]
@@ -90,7 +88,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("lists"), []
             >>> by_parity = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
-            >>> by_parity.fold([], lambda seen, n: [*seen, n]).write(gp.memory(results))
+            >>> by_parity.fold([], lambda seen, n: [*seen, n]).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, [1]), (0, [2]), (1, [1, 3])]
@@ -112,7 +110,7 @@ class KeyedStream(Joins[K, T]):
             >>> sales = [{"user": "a", "price": 3}, {"user": "a", "price": 5}]
             >>> by_user = app.read(gp.collection(sales)).key_by("user")
             >>> by_user.aggregate(n=gp.agg.count(), most=gp.agg.max("price")).write(
-            ...     gp.memory(results)
+            ...     gp.to_list(results)
             ... )
             >>> _ = gp.run(app)
             >>> results
@@ -127,7 +125,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("counted"), []
             >>> words = app.read(gp.collection(["to", "be", "to"]))
-            >>> words.key_by(lambda word: word).count().write(gp.memory(results))
+            >>> words.key_by(lambda word: word).count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('to', 1), ('be', 1), ('to', 2)]
@@ -150,7 +148,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("lengths"), []
             >>> words = app.read(gp.collection(["to", "be", "toe"]))
-            >>> words.key_by(lambda word: word[0]).sum(len).write(gp.memory(results))
+            >>> words.key_by(lambda word: word[0]).sum(len).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('t', 2), ('b', 2), ('t', 5)]
@@ -174,7 +172,7 @@ class KeyedStream(Joins[K, T]):
             >>> app, results = gp.StreamApp("least"), []
             >>> prices = app.read(gp.collection([("tea", 3), ("tea", 4), ("tea", 2)]))
             >>> by_name = prices.key_by(lambda pair: pair[0])
-            >>> by_name.min(lambda pair: pair[1]).write(gp.memory(results))
+            >>> by_name.min(lambda pair: pair[1]).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('tea', 3), ('tea', 3), ('tea', 2)]
@@ -197,7 +195,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("most"), []
             >>> prices = app.read(gp.collection([{"name": "tea", "price": 3}]))
-            >>> prices.key_by("name").max("price").write(gp.memory(results))
+            >>> prices.key_by("name").max("price").write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('tea', 3)]
@@ -213,7 +211,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("means"), []
             >>> by_parity = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
-            >>> by_parity.mean().write(gp.memory(results))
+            >>> by_parity.mean().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, 1.0), (0, 2.0), (1, 2.0)]
@@ -237,7 +235,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("best"), []
             >>> by_parity = app.read(gp.collection([1, 5, 3])).key_by(lambda n: n % 2)
-            >>> by_parity.top_n(2).write(gp.memory(results))
+            >>> by_parity.top_n(2).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, [1]), (1, [5, 1]), (1, [5, 3])]
@@ -251,7 +249,7 @@ class KeyedStream(Joins[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("firsts"), []
             >>> words = app.read(gp.collection(["to", "be", "or", "the"]))
-            >>> words.key_by(lambda word: word[0]).distinct().write(gp.memory(results))
+            >>> words.key_by(lambda word: word[0]).distinct().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             ['to', 'be', 'or']
@@ -268,11 +266,31 @@ class KeyedStream(Joins[K, T]):
 
     unique = distinct
 
+    @overload
     def map_with_state(
         self,
         function: Callable[[S, T], tuple[S | None, U]],
         *,
-        initial: S | None = None,
+        initial: S,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    @overload
+    def map_with_state(
+        self,
+        function: Callable[[S | None, T], tuple[S | None, U]],
+        *,
+        initial: None = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    def map_with_state(
+        self,
+        function: Callable[[Any, T], tuple[Any, U]],
+        *,
+        initial: Any = None,
         ttl: Duration | None = None,
         name: str = "",
     ) -> Stream[U]:
@@ -296,18 +314,38 @@ class KeyedStream(Joins[K, T]):
             >>> app, results = gp.StreamApp("numbered"), []
             >>> words = app.read(gp.collection(["a", "b", "a"])).key_by(lambda word: word)
             >>> numbered = words.map_with_state(lambda n, word: (n + 1, (word, n)), initial=0)
-            >>> numbered.write(gp.memory(results))
+            >>> numbered.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [('a', 0), ('b', 0), ('a', 1)]
         """
         return self._with_state("map_with_state", function, initial, ttl, name)
 
+    @overload
     def flat_map_with_state(
         self,
         function: Callable[[S, T], tuple[S | None, Iterable[U]]],
         *,
-        initial: S | None = None,
+        initial: S,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    @overload
+    def flat_map_with_state(
+        self,
+        function: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
+        *,
+        initial: None = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    def flat_map_with_state(
+        self,
+        function: Callable[[Any, T], tuple[Any, Iterable[U]]],
+        *,
+        initial: Any = None,
         ttl: Duration | None = None,
         name: str = "",
     ) -> Stream[U]:
@@ -322,7 +360,7 @@ class KeyedStream(Joins[K, T]):
             >>> pairs = numbers.flat_map_with_state(
             ...     lambda before, n: (n, [] if before is None else [(before, n)])
             ... )
-            >>> pairs.write(gp.memory(results))
+            >>> pairs.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, 2), (2, 3)]
@@ -331,12 +369,12 @@ class KeyedStream(Joins[K, T]):
 
     def process(
         self,
-        task: TaskFactory,
+        task: Callable[[TaskContext[U]], Task[T, U]],
         *,
         parallelism: int | None = None,
         name: str = "",
         dispatcher: Dispatcher = "default",
-    ) -> Stream[Any]:
+    ) -> Stream[U]:
         """Hand the records to a `Task`; all records of one key go to the same of its tasks.
 
         In `Task.on_next`, `TaskContext.state` is that of the record's key.
@@ -350,7 +388,7 @@ class KeyedStream(Joins[K, T]):
             ...         latest.set(message.value)
             >>> app, results = gp.StreamApp("changes"), []
             >>> numbers = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
-            >>> numbers.process(Latest).write(gp.memory(results))
+            >>> numbers.process(Latest).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(None, 1), (None, 2), (1, 3)]
@@ -394,14 +432,23 @@ class KeyedStream(Joins[K, T]):
         )
         return of.add(node)
 
+    @property
+    def _table_key(self) -> Key | None:
+        return self._grouped.key
+
+    def _beside_table(
+        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+    ) -> Stream[Any]:
+        return self._grouped.add(make(self._grouped.node, keys))
+
     if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise ConfigError(
-                f"a stream that is grouped by key has no {name!r}: do it before key_by(...), "
-                "or behind the next step"
+            instead = "do it before key_by(...), or behind the next step"
+            raise no_such_step(
+                "a stream that is grouped by key has", name, dir(type(self)), instead=instead
             )
 
 

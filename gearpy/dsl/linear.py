@@ -27,6 +27,7 @@ from gearpy.dsl.plan import (
     RowNode,
     SideNode,
     StateNode,
+    TableJoinNode,
     WriteNode,
 )
 from gearpy.errors import ConfigError
@@ -39,6 +40,7 @@ __all__ = ["linear_plan", "linear_plans", "path_to", "sink_of"]
 _REASONS: Final[dict[type[Node], str]] = {
     MergeNode: "it joins several streams, and the query goes from one source to one sink",
     JoinNode: "it reads two streams, and the query goes from one source to one sink",
+    TableJoinNode: "it reads a table beside the stream: join the frames in Spark",
     BranchNode: "it gives several streams: use filter(...) for each of them",
     DistinctNode: "which record of a key comes first depends on the order in which they come",
     StateNode: "what it gives depends on the order in which the records of a key come",

@@ -18,10 +18,21 @@ from gearpy.core.partition import (
 )
 from gearpy.dsl.columns import unknown_fields
 from gearpy.dsl.operator_ids import operator_ids, step_ids
+from gearpy.dsl.order import waits_for_order
 from gearpy.dsl.physical import physical
-from gearpy.dsl.plan import Key, Node, ProcessNode, ReadNode, RowsNode, SideNode, WriteNode
+from gearpy.dsl.plan import (
+    Key,
+    Node,
+    ProcessNode,
+    ReadNode,
+    RowsNode,
+    SideNode,
+    WriteNode,
+    sources_of,
+)
 from gearpy.dsl.stages import stage_maker
 from gearpy.dsl.step_specs import step_specs
+from gearpy.dsl.table_mistakes import table_mistakes
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.api import TaskContext
 from gearpy.task.application import Graph, Processor, StreamApplication, TaskFactory
@@ -91,7 +102,11 @@ def lower(
     """
     if not nodes:
         raise GraphError(f"application {name!r} has no steps: start with app.read(source)")
-    mistakes = [*mistakes, *(mistake for node in nodes for mistake in unknown_fields(node))]
+    mistakes = [
+        *mistakes,
+        *(mistake for node in nodes for mistake in unknown_fields(node)),
+        *(mistake for node in nodes for mistake in table_mistakes(node)),
+    ]
     try:
         application = StreamApplication(name, _graph(nodes, parallelism))
     except ConfigError as error:
@@ -213,6 +228,8 @@ def _processor(chain: _Chain, ids: Mapping[Node, str]) -> Processor:
             head.name,
             dispatcher=head.dispatcher,
             key=None if head.key is None else head.key.function,
+            ordered=waits_for_order(head),
+            sources=len(sources_of(head)),
         )
     name = " > ".join(step.name for step in chain.steps)
     last = chain.steps[-1]
@@ -229,10 +246,12 @@ def _processor(chain: _Chain, ids: Mapping[Node, str]) -> Processor:
 
 def _source_task(head: ReadNode, of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
     make_stages = stage_maker(of.steps[1:], of.sides, ids)
+    sources = len(sources_of(of.steps[-1]))
     tag = of.sides.get((head, LATE))
     late = "drop" if head.late == "side" and tag is None else head.late
 
     def source(context: TaskContext) -> SourceTask:
+        context.sources = sources
         return SourceTask(
             context,
             head.source,
@@ -248,8 +267,10 @@ def _source_task(head: ReadNode, of: _Chain, ids: Mapping[Node, str]) -> TaskFac
 
 def _chain_task(of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
     make_stages = stage_maker(of.steps, of.sides, ids)
+    sources = len(sources_of(of.steps[-1]))
 
     def chain(context: TaskContext) -> ChainTask:
+        context.sources = sources
         return ChainTask(context, make_stages)
 
     return chain

@@ -1,12 +1,13 @@
 """What steps are called, and what is wrong with what they are given."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from difflib import get_close_matches
+from typing import Any, Final, cast
 
 from gearpy.core.times import Duration, duration_ms
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, NoSuchStep
 from gearpy.task.async_stage import is_coroutine_function
 
 __all__ = [
@@ -17,8 +18,12 @@ __all__ = [
     "checked",
     "duration_of",
     "name_of",
+    "no_such_step",
     "step_name",
 ]
+
+#: How much alike two names are of which one is a slip of the other; `map` is none of `max`.
+_LIKE: Final = 0.7
 
 
 def name_of(function: object) -> str:
@@ -121,6 +126,21 @@ def duration_of(what: str, duration: Duration | None) -> int | None:
     if found_ms == 0:
         raise ConfigError(f"{what} is {duration!r}, must be more than 0")
     return found_ms
+
+
+def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) -> NoSuchStep:
+    """Make the error for a method that is not there; a known one with nearly its name is proposed.
+
+    Args:
+        what: kind of stream, with its verb.
+        name: of the method.
+        known: names of methods that are there.
+        instead: what to do if none is like it; may be empty.
+    """
+    public = [each for each in known if not each.startswith("_")]
+    nearest = get_close_matches(name, public, n=1, cutoff=_LIKE)
+    advice = f"did you mean {nearest[0]}?" if nearest else instead
+    return NoSuchStep(f"{what} no {name!r}{advice and ': '}{advice}")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gearpy.task.row_schema import RowSchema
     from gearpy.task.source_task import WhenIdle
     from gearpy.task.stateful import StateFunction
+    from gearpy.task.table_join import TableJoinSpec
     from gearpy.task.table_stages import Form
 
 __all__ = [
@@ -49,8 +50,11 @@ __all__ = [
     "RowsNode",
     "SideNode",
     "StateNode",
+    "TableJoinNode",
     "TableNode",
     "WriteNode",
+    "sources_of",
+    "stream_text",
 ]
 
 Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
@@ -63,10 +67,12 @@ class Key:
     Attributes:
         function: gives the key of a record.
         columns: the names, if it was given by names; then it can be found in a table, too.
+        is_ordered: steps that see the order of a key's records get them by event time.
     """
 
     function: Callable[[Any], Any]
     columns: tuple[str, ...] = ()
+    is_ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +96,15 @@ class _Node:
     parallelism: int | None = None
     key: Key | None = None
     origin: Node | None = None
+
+
+def stream_text(stream: object, node: Node) -> str:
+    """Return a stream for people: its kind, and the steps that lead to it."""
+    names = [node.name]
+    while len(node.inputs) == 1:
+        node = node.inputs[0]
+        names.insert(0, node.name)
+    return f"<{type(stream).__name__}: {' > '.join(names)}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -220,6 +235,22 @@ class JoinNode(_Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableJoinNode(_Node):
+    """Records, each with the row that a table has for its key.
+
+    Attributes:
+        left_key: of the records.
+        right_key: of the rows.
+        spec: how they are joined, with the table.
+    """
+
+    kind: str = "join_table"
+    left_key: Key
+    right_key: Key
+    spec: TableJoinSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MergeNode(_Node):
     """The records of several streams, in the order they come."""
 
@@ -328,6 +359,7 @@ Node: TypeAlias = (
     | DistinctNode
     | AsyncNode
     | JoinNode
+    | TableJoinNode
     | MergeNode
     | BranchNode
     | SideNode
@@ -340,3 +372,19 @@ Node: TypeAlias = (
     | PartialCountNode
     | MergeCountNode
 )
+
+
+def sources_of(node: Node) -> set[ReadNode]:
+    """Return the sources from which records of a step may come."""
+    found: set[ReadNode] = set()
+    pending: list[Node] = [node]
+    seen: set[Node] = set()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each, ReadNode):
+            found.add(each)
+        pending += each.inputs
+    return found

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gearpy.connectors.memory import memory
+from gearpy.connectors.memory import to_list
 from gearpy.dsl.lower import lower
 from gearpy.dsl.plan import AggregateNode, FoldNode, Node, ReadNode, SideNode, WriteNode
 from gearpy.messages.data import Message
@@ -73,7 +73,7 @@ class _Maker:
             changes["source"] = self._sources.get(node.source, node.source)
         elif isinstance(node, WriteNode):
             self.written.append([])
-            changes |= {"sink": memory(self.written[-1], messages=True), "dispatcher": "default"}
+            changes |= {"sink": to_list(self.written[-1], messages=True), "dispatcher": "default"}
         gathers = self._policy == "gather" and _may_find_late(node)
         if gathers:
             changes["late"] = "side"
@@ -93,7 +93,7 @@ class _Maker:
     def _gather_late(self, made: Node) -> None:
         found = self.late.setdefault(made.name, [])
         side = SideNode(name=f"late of {made.name}", inputs=(made,), tag=LATE)
-        sink = memory(found, messages=True)
+        sink = to_list(found, messages=True)
         self.nodes.append(WriteNode(name=f"late of {made.name}", inputs=(side,), sink=sink))
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from gearpy.core.aggregates import Aggregate
 from gearpy.core.window import GlobalWindows, SlidingWindows, TumblingWindows
+from gearpy.dsl.order import waits_for_order
 from gearpy.dsl.plan import (
     AggregateNode,
     AsyncNode,
@@ -23,6 +24,7 @@ from gearpy.dsl.plan import (
     RowNode,
     RowsNode,
     StateNode,
+    TableJoinNode,
     TableNode,
     WriteNode,
 )
@@ -30,6 +32,7 @@ from gearpy.task.aggregate import Fold, RunningFold
 from gearpy.task.api import TaskContext
 from gearpy.task.async_stage import AsyncStage
 from gearpy.task.distinct import DistinctStage
+from gearpy.task.event_gate import OrderedStage, Waits
 from gearpy.task.fused import fused_stages
 from gearpy.task.join_stage import JoinStage
 from gearpy.task.late import LATE
@@ -39,6 +42,7 @@ from gearpy.task.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.sink_stage import sink_stage
 from gearpy.task.stateful import KeyedStage
 from gearpy.task.stateless import BranchStage, LogStage
+from gearpy.task.table_join import table_join_stage
 from gearpy.task.table_stages import MapBatchesStage, RowsStage, TableStage
 from gearpy.task.window_stage import window_stage
 
@@ -100,12 +104,23 @@ def _fold(step: FoldNode | AggregateNode, fold: Fold, sides: Sides, context: Tas
         limit=context.limits.batch_records,
         late="drop" if step.late == "side" and tag is None else step.late,
         late_tag=tag or LATE,
+        waits=_waits(step),
     )
+
+
+def _waits(step: Node) -> Waits:
+    return "all" if waits_for_order(step) else "late"
+
+
+def _in_order(step: Node, stage: Stage, context: TaskContext) -> Stage:
+    """Return a stage that is given its records in the order of event time, if it is to be."""
+    return OrderedStage(context, stage, _key_of(step)) if waits_for_order(step) else stage
 
 
 def _fold_stage(step: FoldNode, sides: Sides, context: TaskContext) -> Stage:
     if step.windows is None:
-        return RunningFold(context, step.name, _key_of(step), step.fold)
+        running = RunningFold(context, step.name, _key_of(step), step.fold)
+        return _in_order(step, running, context)
     return _fold(step, step.fold, sides, context)
 
 
@@ -113,9 +128,11 @@ def _aggregate_stage(step: AggregateNode, sides: Sides, context: TaskContext) ->
     fold = _fold_of(step)
     if step.windows is not None:
         return _fold(step, fold, sides, context)
-    if fold.result is None and not fold.timed:
-        return RunningFold(context, step.name, _key_of(step), fold)
-    return RunningAggregate(context, step.name, _key_of(step), fold)
+    is_plain = fold.result is None and not fold.timed
+    running = (RunningFold if is_plain else RunningAggregate)(
+        context, step.name, _key_of(step), fold
+    )
+    return _in_order(step, running, context)
 
 
 def _fold_of(step: AggregateNode) -> Fold:
@@ -172,11 +189,11 @@ _MAKERS: dict[type[Node], Callable[[Any, Sides, TaskContext], Stage]] = {
         context, step.name, step.function, step.form, times=step.times, gives=step.gives
     ),
     BranchNode: _branch_stage,
-    DistinctNode: lambda step, _, context: DistinctStage(
-        context, step.name, _key_of(step), step.within_ms
+    DistinctNode: lambda step, _, context: _in_order(
+        step, DistinctStage(context, step.name, _key_of(step), step.within_ms), context
     ),
     FoldNode: _fold_stage,
-    JoinNode: lambda step, _, context: JoinStage(context, step.name, step.spec),
+    JoinNode: lambda step, _, context: JoinStage(context, step.name, step.spec, waits=_waits(step)),
     LogNode: lambda step, _, context: LogStage(
         context, step.name, level=step.level, every=step.every
     ),
@@ -185,9 +202,10 @@ _MAKERS: dict[type[Node], Callable[[Any, Sides, TaskContext], Stage]] = {
     PartialAggregateNode: _partial_stage,
     PartialCountNode: _partial_count,
     RowsNode: lambda step, _, context: RowsStage(context, step.name, step.schema),
-    StateNode: lambda step, _, context: KeyedStage(
-        context, step.name, _key_of(step), step.function
+    StateNode: lambda step, _, context: _in_order(
+        step, KeyedStage(context, step.name, _key_of(step), step.function), context
     ),
+    TableJoinNode: lambda step, _, context: table_join_stage(context, step.name, step.spec),
     TableNode: lambda step, _, context: TableStage(context, step.name, step.schema),
     WriteNode: lambda step, _, context: sink_stage(context, step.sink, step.name),
 }

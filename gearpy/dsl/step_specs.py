@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from gearpy.core.dag import StepSpec
 from gearpy.dsl.columns import Kind, schema_of
 from gearpy.dsl.kept import kept_by, key_text
+from gearpy.dsl.order import order_of
 from gearpy.dsl.plan import (
     BatchNode,
     JoinNode,
@@ -15,6 +16,7 @@ from gearpy.dsl.plan import (
     ProcessNode,
     ReadNode,
     SideNode,
+    TableJoinNode,
     TableNode,
 )
 
@@ -44,6 +46,7 @@ def step_specs(placed: Sequence[Node], ids: Mapping[Node, str]) -> dict[Node, St
             takes=_WORDS[taken],
             gives=_WORDS[gives[node]],
             is_whole=isinstance(node, ProcessNode),
+            order=order_of(node),
         )
     return specs
 
@@ -62,10 +65,10 @@ def _given(node: Node, taken: Kind) -> Kind:
         return "rows" if schema_of(node) is None else "table"
     if isinstance(node, BatchNode | TableNode | PartialAggregateNode):
         return "table"
-    return taken if isinstance(node, MergeNode) else "rows"
+    return taken if isinstance(node, MergeNode | TableJoinNode) else "rows"
 
 
 def _key(node: Node) -> str:
-    if isinstance(node, JoinNode):
+    if isinstance(node, JoinNode | TableJoinNode):
         return " = ".join(dict.fromkeys((key_text(node.left_key), key_text(node.right_key))))
     return key_text(node.of.key if isinstance(node, MergeCountNode) else node.key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, TypeVar, overload
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeGuard, overload
 
 from gearpy.core.times import Duration
 from gearpy.core.window import Windows
@@ -11,35 +12,45 @@ from gearpy.dsl.asynchronous import Asynchronous
 from gearpy.dsl.branches import Branches, branches
 from gearpy.dsl.keyed import KeyedStream, keyed
 from gearpy.dsl.keys import ITSELF, KeyLike, key_of
-from gearpy.dsl.names import check_count, check_function, check_name, checked, name_of, step_name
+from gearpy.dsl.names import (
+    check_count,
+    check_function,
+    check_name,
+    checked,
+    name_of,
+    no_such_step,
+    step_name,
+)
 from gearpy.dsl.plan import (
     BatchNode,
     Dispatcher,
+    Key,
     LogNode,
     MergeNode,
+    Node,
     ProcessNode,
     RowNode,
     SideNode,
     WriteNode,
 )
+from gearpy.dsl.table_join import TableJoins
 from gearpy.dsl.windowed import WindowedStream, windowed
-from gearpy.errors import ConfigError
-from gearpy.task.api import Sink
+from gearpy.errors import ConfigError, NoSuchStep
+from gearpy.messages.type_variables import K, Row, T, U
+from gearpy.task.api import Sink, Task, TaskContext
 from gearpy.task.fused import RowOperator
 from gearpy.task.late import LATE, WindowLate
-from gearpy.task.row_schema import row_schema_of
+from gearpy.task.row_schema import SchemaLike, row_schema_of
 from gearpy.task.table_stages import FORMS, Form
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame
+    from typing_extensions import TypeIs
 
-    from gearpy.task.application import TaskFactory
+    from gearpy.spark.batch import SparkBatch
 
 __all__ = ["Stream"]
 
-T = TypeVar("T")
-U = TypeVar("U")
-K = TypeVar("K")
 
 #: What only streams have that are grouped by key ...
 _NEED_A_KEY: Final = frozenset(
@@ -54,7 +65,7 @@ _NEED_GROUPS: Final = frozenset(
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-class Stream(Asynchronous[T]):
+class Stream(Asynchronous[T], TableJoins[Any, T]):
     """Records of type ``T``, each with an event time, without an end unless the source has one.
 
     All methods take a ``name``: it is shown to people, and what a step keeps is found by it when
@@ -67,15 +78,21 @@ class Stream(Asynchronous[T]):
         Example:
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("squares"), []
-            >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * n).write(gp.memory(results))
+            >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * n).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [1, 4, 9]
         """
         return self._row("map", function, name)
 
+    @overload  # For mypy, which tells what is wrong in a lambda as the first overload sees it.
+    def filter(self, predicate: Callable[[T], Never], *, name: str = "") -> Stream[T]: ...
+
     @overload
     def filter(self, predicate: Callable[[T], TypeGuard[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T], TypeIs[U]], *, name: str = "") -> Stream[U]: ...
 
     @overload
     def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[T]: ...
@@ -86,7 +103,8 @@ class Stream(Asynchronous[T]):
         Example:
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("odd"), []
-            >>> app.read(gp.collection([1, 2, 3])).filter(lambda n: n % 2).write(gp.memory(results))
+            >>> odd = app.read(gp.collection([1, 2, 3])).filter(lambda n: n % 2)
+            >>> odd.write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [1, 3]
@@ -102,7 +120,7 @@ class Stream(Asynchronous[T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("words"), []
             >>> app.read(gp.collection(["to be", "or"])).flat_map(str.split).write(
-            ...     gp.memory(results)
+            ...     gp.to_list(results)
             ... )
             >>> _ = gp.run(app)
             >>> results
@@ -110,40 +128,16 @@ class Stream(Asynchronous[T]):
         """
         return self._row("flat_map", function, name)
 
-    @overload
     def map_batches(
         self,
         function: Callable[[Any], Any],
         *,
-        schema: type[U],
-        takes: object = None,
+        schema: SchemaLike[Row] | None = None,
+        takes: SchemaLike[Any] | None = None,
         form: Form = "arrow",
         times: str | None = None,
         name: str = "",
-    ) -> Stream[U]: ...
-
-    @overload
-    def map_batches(
-        self,
-        function: Callable[[Any], Any],
-        *,
-        schema: pa.Schema | Mapping[str, Any] | None = None,
-        takes: object = None,
-        form: Form = "arrow",
-        times: str | None = None,
-        name: str = "",
-    ) -> Stream[dict[str, Any]]: ...
-
-    def map_batches(
-        self,
-        function: Callable[[Any], Any],
-        *,
-        schema: object = None,
-        takes: object = None,
-        form: Form = "arrow",
-        times: str | None = None,
-        name: str = "",
-    ) -> Stream[Any]:
+    ) -> Stream[Row]:
         """Replace batches of records in columns by what a function makes of them.
 
         Steps behind it that take rows get dicts, or what ``schema`` says. The function returns as
@@ -169,7 +163,7 @@ class Stream(Asynchronous[T]):
             ...     return batch.set_column(0, "n", pc.multiply(batch.column("n"), 2))
             >>> app, results = gp.StreamApp("doubled"), []
             >>> numbers = app.read(gp.collection([{"n": 1}, {"n": 2}]))
-            >>> numbers.map_batches(double).write(gp.memory(results))
+            >>> numbers.map_batches(double).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [{'n': 2}, {'n': 4}]
@@ -199,7 +193,7 @@ class Stream(Asynchronous[T]):
             >>> import gearpy as gp
             >>> app, seen, results = gp.StreamApp("seen"), [], []
             >>> numbers = app.read(gp.collection([1, 2])).inspect(seen.append)
-            >>> numbers.map(str).write(gp.memory(results))
+            >>> numbers.map(str).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> seen, results
             ([1, 2], ['1', '2'])
@@ -227,7 +221,7 @@ class Stream(Asynchronous[T]):
         Example:
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("logged"), []
-            >>> app.read(gp.collection([1, 2])).log("debug", every=1000).write(gp.memory(results))
+            >>> app.read(gp.collection([1, 2])).log("debug", every=1000).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [1, 2]
@@ -243,24 +237,37 @@ class Stream(Asynchronous[T]):
 
     @overload
     def key_by(
-        self, key: Callable[[T], K], /, *, parallelism: int | None = None
+        self, key: Callable[[T], K], /, *, parallelism: int | None = None, ordered: bool = True
     ) -> KeyedStream[K, T]: ...
 
     @overload
-    def key_by(self, key: str, /, *, parallelism: int | None = None) -> KeyedStream[Any, T]: ...
+    def key_by(
+        self, key: str, /, *, parallelism: int | None = None, ordered: bool = True
+    ) -> KeyedStream[Any, T]: ...
 
     @overload
     def key_by(
-        self, first: str, second: str, /, *more: str, parallelism: int | None = None
+        self,
+        first: str,
+        second: str,
+        /,
+        *more: str,
+        parallelism: int | None = None,
+        ordered: bool = True,
     ) -> KeyedStream[tuple[Any, ...], T]: ...
 
-    def key_by(self, *key: KeyLike, parallelism: int | None = None) -> KeyedStream[Any, T]:
+    def key_by(
+        self, *key: KeyLike, parallelism: int | None = None, ordered: bool = True
+    ) -> KeyedStream[Any, T]:
         """Group by key: the next step sees all records of one key in one of its tasks.
 
         Args:
             key: a function of the record alone, which may run more than once for a record; or
                 names of fields, of which several make a tuple. By names columns stay columns.
             parallelism: tasks of the next step.
+            ordered: where the next step sees in which order a key's records come, it gets them by
+                event time, and timers between them, when the watermark has passed them; if false,
+                at once, as they come, which may be otherwise in another run.
 
         Raises:
             ConfigError: it is neither.
@@ -270,12 +277,13 @@ class Stream(Asynchronous[T]):
             >>> app, results = gp.StreamApp("visits"), []
             >>> visits = [{"user": "a", "page": 1}, {"user": "b", "page": 1}]
             >>> by_page = app.read(gp.collection(visits)).key_by("page")
-            >>> by_page.count().write(gp.memory(results))
+            >>> by_page.count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [(1, 1), (1, 2)]
         """
-        return keyed(self._program, self._node, key_of("key_by", key), parallelism)
+        by = replace(key_of("key_by", key), is_ordered=ordered)
+        return keyed(self._program, self._node, by, parallelism)
 
     group_by = key_by
 
@@ -296,7 +304,7 @@ class Stream(Asynchronous[T]):
             >>> app, results = gp.StreamApp("all"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
             >>> app.read(gp.collection(events)).window(gp.tumbling(10)).count().write(
-            ...     gp.memory(results)
+            ...     gp.to_list(results)
             ... )
             >>> _ = gp.run(app)
             >>> [(result.start, result.value) for result in results]
@@ -327,7 +335,7 @@ class Stream(Asynchronous[T]):
         Example:
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("different"), []
-            >>> app.read(gp.collection(["a", "b", "a"])).distinct().write(gp.memory(results))
+            >>> app.read(gp.collection(["a", "b", "a"])).distinct().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             ['a', 'b']
@@ -338,7 +346,7 @@ class Stream(Asynchronous[T]):
 
     unique = distinct
 
-    def merge(self, *others: Stream[T], name: str = "") -> Stream[T]:
+    def merge(self, *others: Stream[U], name: str = "") -> Stream[T | U]:
         """Return one stream of the records of this and the others.
 
         Raises:
@@ -348,7 +356,7 @@ class Stream(Asynchronous[T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("both"), []
             >>> evens, odds = app.read(gp.collection([2, 4])), app.read(gp.collection([1]))
-            >>> evens.merge(odds).write(gp.memory(results))
+            >>> evens.merge(odds).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> sorted(results)
             [1, 2, 4]
@@ -362,17 +370,37 @@ class Stream(Asynchronous[T]):
 
     union = merge
 
+    @overload  # As of `filter`.
+    def split(
+        self, predicate: Callable[[T], Never], *, name: str = ""
+    ) -> tuple[Stream[T], Stream[T]]: ...
+
+    @overload
+    def split(
+        self, predicate: Callable[[T], TypeIs[U]], *, name: str = ""
+    ) -> tuple[Stream[U], Stream[T]]: ...
+
+    @overload
+    def split(
+        self, predicate: Callable[[T], TypeGuard[U]], *, name: str = ""
+    ) -> tuple[Stream[U], Stream[T]]: ...
+
+    @overload
     def split(
         self, predicate: Callable[[T], object], *, name: str = ""
-    ) -> tuple[Stream[T], Stream[T]]:
+    ) -> tuple[Stream[T], Stream[T]]: ...
+
+    def split(
+        self, predicate: Callable[[T], object], *, name: str = ""
+    ) -> tuple[Stream[Any], Stream[T]]:
         """Return two streams: of the records for which a predicate is true, and of the rest.
 
         Example:
             >>> import gearpy as gp
             >>> app, small, rest = gp.StreamApp("sizes"), [], []
             >>> below, above = app.read(gp.collection([1, 20, 3])).split(lambda n: n < 10)
-            >>> below.write(gp.memory(small))
-            >>> above.write(gp.memory(rest))
+            >>> below.write(gp.to_list(small))
+            >>> above.write(gp.to_list(rest))
             >>> _ = gp.run(app)
             >>> small, rest
             ([1, 3], [20])
@@ -413,8 +441,8 @@ class Stream(Asynchronous[T]):
             >>> sizes = app.read(gp.collection([1, 20, 300])).branch(
             ...     small=lambda n: n < 10, middle=lambda n: n < 100
             ... )
-            >>> sizes.small.write(gp.memory(small))
-            >>> sizes.default.write(gp.memory(rest))
+            >>> sizes.small.write(gp.to_list(small))
+            >>> sizes.default.write(gp.to_list(rest))
             >>> _ = gp.run(app)
             >>> small, rest
             ([1], [300])
@@ -462,8 +490,8 @@ class Stream(Asynchronous[T]):
             ...             self.context.output_to("bad", message)
             >>> app, good, bad = gp.StreamApp("parsed"), [], []
             >>> numbers = app.read(gp.collection(["1", "x", "2"])).process(Parse)
-            >>> numbers.write(gp.memory(good))
-            >>> numbers.side("bad").write(gp.memory(bad))
+            >>> numbers.write(gp.to_list(good))
+            >>> numbers.side("bad").write(gp.to_list(bad))
             >>> _ = gp.run(app)
             >>> good, bad
             ([1, 2], ['x'])
@@ -477,12 +505,12 @@ class Stream(Asynchronous[T]):
 
     def process(
         self,
-        task: TaskFactory,
+        task: Callable[[TaskContext[U]], Task[T, U]],
         *,
         parallelism: int | None = None,
         name: str = "",
         dispatcher: Dispatcher = "default",
-    ) -> Stream[Any]:
+    ) -> Stream[U]:
         """Hand the records to a `Task` of one's own; the stream behind it is what it sends.
 
         Args:
@@ -497,7 +525,7 @@ class Stream(Asynchronous[T]):
             ...     def on_next(self, message):
             ...         return [message, message]
             >>> app, results = gp.StreamApp("twice"), []
-            >>> app.read(gp.collection([1, 2])).process(Twice).write(gp.memory(results))
+            >>> app.read(gp.collection([1, 2])).process(Twice).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [1, 1, 2, 2]
@@ -513,7 +541,7 @@ class Stream(Asynchronous[T]):
         )
         return self._program.add(node)
 
-    def write(self, sink: Sink, *, name: str = "", dispatcher: Dispatcher = "default") -> None:
+    def write(self, sink: Sink[T], *, name: str = "", dispatcher: Dispatcher = "default") -> None:
         """Hand the records to a sink.
 
         Args:
@@ -538,7 +566,7 @@ class Stream(Asynchronous[T]):
 
     def to_spark(
         self,
-        function: Callable[[Any, Any], object],
+        function: Callable[[DataFrame, SparkBatch], object],
         path: str,
         *,
         spark: Any = None,
@@ -575,15 +603,16 @@ class Stream(Asynchronous[T]):
     if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
             if name in _NEED_A_KEY or name in _NEED_GROUPS:
                 window = f", or .window(...).{name}(...)" if name in _NEED_GROUPS else ""
-                raise ConfigError(
+                raise NoSuchStep(
                     f"a stream has no {name!r} before its records are grouped: write "
                     f".key_by(...).{name}(...){window}"
                 )
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-            )
+            known = {*dir(type(self)), *_NEED_A_KEY, *_NEED_GROUPS}
+            raise no_such_step("a stream has", name, sorted(known), instead="")
 
     def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> Stream[Any]:
         check_function(kind, function)
@@ -595,6 +624,15 @@ class Stream(Asynchronous[T]):
             name=operator.name, given=given, kind=kind, inputs=(self._node,), operator=operator
         )
         return self._program.add(node)
+
+    @property
+    def _table_key(self) -> None:
+        return None
+
+    def _beside_table(
+        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+    ) -> Stream[Any]:
+        return self._program.add(make(self._node, keys))
 
     def _side(self, tag: str) -> Stream[Any]:
         return self._program.stream(SideNode(name=tag, inputs=(self._node,), tag=tag))

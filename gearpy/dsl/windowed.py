@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 from gearpy.core import aggregates as agg
 from gearpy.core.window import Windows
 from gearpy.dsl.grouped import Grouped
+from gearpy.dsl.names import no_such_step
+from gearpy.dsl.plan import stream_text
 from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import K, T, U
 from gearpy.task.late import WINDOW_LATE, WindowLate, check_late
 
 if TYPE_CHECKING:
@@ -20,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WindowedStream", "windowed"]
 
-T = TypeVar("T")
-U = TypeVar("U")
-K = TypeVar("K")
 A = TypeVar("A")
 
 
@@ -31,13 +31,17 @@ class WindowedStream(Generic[K, T]):
 
     By default a window's result comes when the watermark has reached its end; records for it that
     come later are late. A trigger, and lateness that is allowed, are said with the windows:
-    ``gp.tumbling("1m").triggering(...).allowing("5s")``. The key is None where there is none.
+    ``gp.tumbling("1m").triggering(...).allowed_lateness("5s")``. The key is None where there is
+    none.
 
     Of each window and key one value is kept, not the records. Gearpump: `WindowStream`.
     """
 
     def __init__(self, grouped: Grouped) -> None:
         self._grouped = grouped
+
+    def __repr__(self) -> str:
+        return stream_text(self, self._grouped.node)
 
     def reduce(
         self, function: Callable[[T, T], T], *, name: str = ""
@@ -49,7 +53,7 @@ class WindowedStream(Generic[K, T]):
             >>> app, results = gp.StreamApp("longest"), []
             >>> words = app.read(gp.collection(["to", "be", "not"])).window(gp.global_window())
             >>> longest = words.reduce(lambda a, b: max(a, b, key=len))
-            >>> longest.map(lambda result: result.value).write(gp.memory(results))
+            >>> longest.map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             ['not']
@@ -81,7 +85,7 @@ class WindowedStream(Generic[K, T]):
             >>> app, results = gp.StreamApp("letters"), []
             >>> words = app.read(gp.collection(["to", "be"])).window(gp.global_window())
             >>> lengths = words.fold(0, lambda total, word: total + len(word))
-            >>> lengths.map(lambda result: result.value).write(gp.memory(results))
+            >>> lengths.map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [4]
@@ -106,7 +110,7 @@ class WindowedStream(Generic[K, T]):
             >>> totals = sales.window(gp.global_window()).aggregate(
             ...     n=gp.agg.count(), total=gp.agg.sum("price")
             ... )
-            >>> totals.map(lambda result: result.value).write(gp.memory(results))
+            >>> totals.map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [{'n': 2, 'total': 8}]
@@ -121,7 +125,7 @@ class WindowedStream(Generic[K, T]):
             >>> app, results = gp.StreamApp("counted"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
             >>> windows = app.read(gp.collection(events)).window(gp.tumbling(10))
-            >>> windows.count().write(gp.memory(results))
+            >>> windows.count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results  # doctest: +NORMALIZE_WHITESPACE
             [WindowResult(key=None, value=2, start=0, end=10),
@@ -145,7 +149,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("total"), []
             >>> windows = app.read(gp.collection(["to", "not"])).window(gp.global_window())
-            >>> windows.sum(len).map(lambda result: result.value).write(gp.memory(results))
+            >>> windows.sum(len).map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [5]
@@ -168,7 +172,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("least"), []
             >>> windows = app.read(gp.collection([3, 1, 2])).window(gp.global_window())
-            >>> windows.min().map(lambda result: result.value).write(gp.memory(results))
+            >>> windows.min().map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [1]
@@ -191,7 +195,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("most"), []
             >>> windows = app.read(gp.collection(["to", "not"])).window(gp.global_window())
-            >>> windows.max(len).map(lambda result: result.value).write(gp.memory(results))
+            >>> windows.max(len).map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [3]
@@ -207,7 +211,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("average"), []
             >>> windows = app.read(gp.collection([1, 2, 6])).window(gp.global_window())
-            >>> windows.mean().map(lambda result: result.value).write(gp.memory(results))
+            >>> windows.mean().map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [3.0]
@@ -228,7 +232,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("best"), []
             >>> windows = app.read(gp.collection([3, 1, 4, 1, 5])).window(gp.global_window())
-            >>> windows.top_n(2).map(lambda result: result.value).write(gp.memory(results))
+            >>> windows.top_n(2).map(lambda result: result.value).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results
             [[5, 4]]
@@ -240,10 +244,10 @@ class WindowedStream(Generic[K, T]):
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise ConfigError(
-                f"windows have no {name!r}: end the window with an aggregate first, "
-                f"such as .window(...).count().{name}(...)"
+            instead = (
+                f"end the window with an aggregate first, such as .window(...).count().{name}(...)"
             )
+            raise no_such_step("windows have", name, dir(type(self)), instead=instead)
 
 
 def windowed(

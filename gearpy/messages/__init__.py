@@ -1,7 +1,9 @@
 """What actors and tasks say to each other: plain data, no behaviour.
 
 - `data`: task to task (records, acks). One object per batch, never one per record.
+- `late_time`: event times that know what had been promised before.
 - `table`: the records of a batch as columns.
+- `type_variables`: what classes of records are generic in.
 - `app`: app master and executors.
 - `cluster`: client, master and workers; `client`: what else a client may ask.
 - `consumers`: who takes what sinks have shown, as part of reports.

@@ -5,9 +5,9 @@ ignores what belongs to another attempt, so that each step may be sent again.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from gearpy.ids import MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.consumers import ConsumerReport
 
@@ -17,11 +17,14 @@ __all__ = [
     "CommitEpoch",
     "EpochCommitted",
     "EpochStored",
+    "ExecutorFailed",
     "ExecutorMessage",
     "ExecutorToAppMaster",
+    "FailureKind",
     "InjectRecord",
     "LaunchTasks",
     "LinkBroken",
+    "LongTurn",
     "RecordQuarantined",
     "RegisterExecutor",
     "ReportClocks",
@@ -174,16 +177,20 @@ class TasksStarted:
 class TaskClock:
     """What one task reports. ``clock_ms`` never moves backwards within a session.
 
-    ``watermark_ms`` is what the task promises downstream. Counts are since the task's start.
+    ``watermark_ms`` is what the task promises downstream, ``hold_ms`` the oldest event time that it
+    keeps, `MAX_MS` if none. Counts are since the task's start.
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
     ``newest_ms`` is the newest event time that a source has read, ``span_ms`` how far that has been
     ahead of what it promised at most. ``consumers`` take what a sink of the task has shown.
+    ``waits_for`` names something outside of the application, such as a server that is away.
+    ``wants_epoch``: the task keeps so much until an epoch ends that one should end now.
     """
 
     task_id: TaskId
     session: SessionId
     clock_ms: int
     watermark_ms: int
+    hold_ms: int = MAX_MS
     idle: bool = False
     records_in: int = 0
     records_out: int = 0
@@ -195,14 +202,31 @@ class TaskClock:
     newest_ms: int = MIN_MS
     span_ms: int = 0
     consumers: tuple[ConsumerReport, ...] = ()
+    waits_for: str = ""
+    wants_epoch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTurn:
+    """A task has been in one call for long: in which step, at which line of user code."""
+
+    task_id: TaskId
+    lasts_ms: int
+    step: str = ""
+    source: str = ""
+    source_line: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportClocks:
-    """The clocks of one executor's tasks that changed since the last report."""
+    """The clocks of one executor's tasks that changed since the last report.
+
+    ``long_turns`` are all that there are at the moment; a clock does not change meanwhile.
+    """
 
     executor_id: ExecutorId
     clocks: tuple[TaskClock, ...]
+    long_turns: tuple[LongTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +234,15 @@ class BeginEpoch:
     """Sources of this attempt: end epoch ``epoch``. Answered by `EpochStored`.
 
     They end it where they are, or, with ``cut_time_ms``, so that records older than that event
-    time belong to it, wherever they stand. Sent again when it was not answered; sources that have
-    ended the epoch ignore it.
+    time belong to it, wherever they stand. With ``is_last`` they read nothing more from then on.
+    Sent again when it was not answered; sources that have ended the epoch ignore it.
     """
 
     version: int
     attempt: int
     epoch: int
     cut_time_ms: int | None = None
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +292,8 @@ class EpochStored:
 
     ``snapshots`` are all files that a restart needs, also those that earlier epochs have stored.
     ``offsets`` are where the sources among the tasks had come to. ``has_missed_cut``: a source had
-    passed the event time of the cut before it was told.
+    passed the event time of the cut before it was told. ``has_more``: a task has taken records
+    whose results belong to a later epoch, such as those that wait for a call.
     """
 
     executor_id: ExecutorId
@@ -276,6 +302,7 @@ class EpochStored:
     snapshots: tuple[SnapshotFile, ...]
     offsets: tuple[TaskOffsets, ...] = ()
     has_missed_cut: bool = False
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,14 +334,36 @@ class InjectRecord:
     event_time_ms: int
 
 
+#: Why a task has failed.
+FailureKind: TypeAlias = Literal["raised", "final", "lost"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed:
-    """A task raised, or lost messages; it does nothing more."""
+    """A task raised, or lost messages; it does nothing more.
+
+    ``kind``: after a "final" failure no restart would help; "lost" messages are the fault of the
+    network, and not of the process.
+    """
 
     executor_id: ExecutorId
     task_id: TaskId
     session: SessionId
     error: ErrorCard
+    kind: FailureKind = "raised"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorFailed:
+    """This process cannot go on, though it lives: another one has to take its place.
+
+    Not ``is_replaceable`` are threads of the process that all of the application runs in.
+    """
+
+    executor_id: ExecutorId
+    launch: int
+    error: ErrorCard
+    is_replaceable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +395,7 @@ ExecutorToAppMaster: TypeAlias = (
     | TasksStarted
     | ReportClocks
     | TaskFailed
+    | ExecutorFailed
     | TasksStopped
     | SnapshotsDamaged
     | EpochStored

@@ -1,7 +1,8 @@
 """A client asks about, or acts on, applications beyond what `cluster` has; and the answers.
 
 What the master does not know itself, the process that answers clients asks of the app master
-(`DescribeApplication`, `ReplayNow`, `ReplayQuarantined`) or of a worker (`ReadLog`).
+(`DescribeApplication`, `DrainApplication`, `ReplayNow`, `ReplayQuarantined`) or of a worker
+(`ReadLog`).
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ __all__ = [
     "ArtifactPart",
     "ArtifactStored",
     "DescribeApplication",
+    "DrainAccepted",
+    "DrainApplication",
     "GetAddresses",
     "GetArtifactPart",
     "HasArtifact",
@@ -98,8 +101,28 @@ class DescribeApplication:
 class RestartApplication:
     """Stop it if it runs, and submit the same once more. Answer: `Submitted` or `Refused`.
 
-    Gearpump: `RestartApplication`.
+    It goes on from its newest epoch, with the configuration that its coordinator log has; unless it
+    has succeeded, or ``from_beginning`` says otherwise. Gearpump: `RestartApplication`.
     """
+
+    app_id: AppId
+    from_beginning: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainApplication:
+    """Stop sources, show what was read, then end. Answer: `DrainAccepted` or `Refused`.
+
+    The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
+    progress says that all was shown. If that takes too long it is ``failed``.
+    """
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainAccepted:
+    """The sources are being stopped."""
 
     app_id: AppId
 

@@ -30,7 +30,9 @@ __all__ = [
     "LaunchExecutor",
     "ListApplications",
     "ListWorkers",
+    "LongTurnSummary",
     "MasterMessage",
+    "OtherCluster",
     "ProcessorSummary",
     "PutValue",
     "Quarantine",
@@ -67,7 +69,7 @@ class Artifact:
     (``location`` is a key of `cluster.artifacts.embed`, one process only) or ``"stored"``
     (``location`` is the SHA-256 of bytes that were uploaded to the master, ``filename`` what they
     are: a ``.py`` file, a ``.zip`` of a folder, or a ``.whl``).
-    ``module`` is the module to import of a stored folder or wheel (dotted name).
+    ``module`` is the module to import of a stored folder or wheel, or that a file is (dotted name).
     ``attr`` names an application or a factory in it; empty means: find the only one.
     ``check_requirements``: what a stored program says it needs must be installed where it runs.
     """
@@ -99,7 +101,9 @@ class ErrorCard:
 class ApplicationProgress:
     """How far an application is. Counts are since its start; ``done`` of ``total`` where known.
 
-    ``stall`` tells what holds the application clock when it has stood still for too long.
+    ``stall`` tells what holds the application clock when it has stood still for too long;
+    ``waits_for`` what a source waits for outside of the application, such as a server that is away.
+    ``drained``: its sources were stopped before their end, and all that they had read is shown.
     """
 
     records_in: int = 0
@@ -113,6 +117,8 @@ class ApplicationProgress:
     done: int = 0
     total: int = 0
     stall: str = ""
+    waits_for: str = ""
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,14 @@ class ApplicationSummary:
     finished_ms: int = 0
     progress: ApplicationProgress = field(default_factory=ApplicationProgress)
     cause: ErrorCard | None = None
+
+    def __repr__(self) -> str:
+        done = self.progress
+        why = "" if self.cause is None else f": {self.cause.cause}"
+        return (
+            f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "
+            f"records in, {done.records_out:,} out, {done.late_records:,} late{why}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +205,17 @@ class ClockHolderSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongTurnSummary:
+    """A task has been in one call for so long, in a step, at a line of user code."""
+
+    task: str
+    step: str
+    lasts_ms: int
+    source: str
+    source_line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsSummary:
     """The epochs of one region: the newest complete one, and what did not come to be complete.
 
@@ -212,7 +237,8 @@ class EpochsSummary:
 class ApplicationDetail:
     """What an app master knows of its application, beside its summary.
 
-    ``guarantees`` says for each path from a source to a sink what is promised.
+    ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
+    ago the sources had read what the clock shows.
     """
 
     app_id: AppId
@@ -222,6 +248,8 @@ class ApplicationDetail:
     restarts: int = 0
     epoch: int = 0
     why: tuple[ClockHolderSummary, ...] = ()
+    lag_ms: int = 0
+    long_turns: tuple[LongTurnSummary, ...] = ()
     guarantees: tuple[str, ...] = ()
     epochs: tuple[EpochsSummary, ...] = ()
     consumers: tuple[ConsumerSummary, ...] = ()
@@ -234,15 +262,20 @@ class ApplicationDetail:
 class SubmitApplication:
     """Start an application. Answer: `Submitted` or `Refused`.
 
-    With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`.
+    With 0 ``executors`` it gets as few as there is room for.
+    With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`. With
+    ``checkpoints`` it is a run that goes on: what it has stored is below that name, and its app
+    master was launched ``launches`` times. Whoever opens its log next ends the right of them all.
     """
 
     name: str
     artifact: Artifact
-    executors: int = 1
+    executors: int = 0
     config: dict[str, str] = field(default_factory=dict)
     user: str = ""
     resume_from: str = ""
+    checkpoints: str = ""
+    launches: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,21 +371,31 @@ class RegisterWorker:
     """A worker offers its slots. Answered by `WorkerRegistered`.
 
     Sent again when the master was lost and is back: ``worker_id`` is then what it had, and
-    ``running`` what takes some of its slots, so that a new master can count them.
+    ``running`` what takes some of its slots, so that a new master can count them. A master of
+    another cluster than ``cluster_id``, if that is not empty, answers `OtherCluster` instead.
     """
 
     worker: ActorPath
     slots: int
+    cluster_id: str = ""
     worker_id: WorkerId | None = None
     running: tuple[RunningExecutor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRegistered:
-    """The worker has an id."""
+    """The worker has an id, and belongs to a cluster from now on."""
 
     worker_id: WorkerId
     master: ActorPath
+    cluster_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherCluster:
+    """Whoever has asked belongs to another cluster than this master, whose id this is."""
+
+    cluster_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +431,7 @@ class LaunchExecutor:
     executors: int
     config: dict[str, str]
     reply_to: ActorPath  # The master for executor -1, else the app master.
+    cluster_id: str = ""  # Of the master that has launched the app master.
     checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
     resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
 
@@ -415,12 +459,16 @@ class ShutdownExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorExited:
-    """An executor is gone. ``cause`` is empty when it was asked to stop."""
+    """An executor is gone. ``cause`` is empty when it was asked to stop.
+
+    Of an app master, ``cluster_id`` says of which cluster it was.
+    """
 
     app_id: AppId
     executor_id: ExecutorId
     launch: int
     cause: str = ""
+    cluster_id: str = ""
 
 
 # -- app master <-> master -----------------------------------------------------------------
@@ -430,9 +478,11 @@ class ExecutorExited:
 class RegisterAppMaster:
     """An app master is up, or found its master again. Answered by `AppMasterRegistered`.
 
-    ``launch`` is that of its `LaunchExecutor`: of two, the master hears the newer one only.
+    ``launch`` is that of its `LaunchExecutor`: of two, the master hears the newer one only. A
+    master of another cluster does not answer.
     """
 
+    cluster_id: str = ""
     app_id: AppId
     app_master: ActorPath
     launch: int
@@ -441,10 +491,14 @@ class RegisterAppMaster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppMasterRegistered:
-    """The master knows the app master. ``values`` is all that was stored for the application."""
+    """The master knows the app master. ``values`` is all that was stored for the application.
+
+    ``has_run``: it was active before.
+    """
 
     app_id: AppId
     launch: int
+    has_run: bool = False
     values: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -499,13 +553,15 @@ class QuarantineStored:
 class RequestResource:
     """Ask for ``slots`` spread over ``executors`` executors. Gearpump: `RequestResource`.
 
-    ``launch`` is that of the app master that asks.
+    ``sizes`` of the executors, if they are not to be equal. With 0 executors the slots are
+    divided as there is room, and granted together. ``launch`` is that of the app master that asks.
     """
 
     app_id: AppId
     launch: int
     slots: int
     executors: int
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -537,7 +593,10 @@ class ReturnResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationStatusChanged:
-    """The app master of ``launch`` reports ``active``, ``succeeded`` or ``failed``."""
+    """The app master of ``launch`` reports how its application is.
+
+    ``pending`` of one that was active: it waits for slots that it has lost.
+    """
 
     app_id: AppId
     launch: int
@@ -573,4 +632,4 @@ MasterMessage: TypeAlias = (
     | PutValue
     | Quarantine
 )
-WorkerMessage: TypeAlias = WorkerRegistered | LaunchExecutor | ShutdownExecutor
+WorkerMessage: TypeAlias = WorkerRegistered | OtherCluster | LaunchExecutor | ShutdownExecutor

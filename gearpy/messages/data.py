@@ -6,12 +6,14 @@ A link is one (source task, target task) pair within one session of the source.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, Generic, NamedTuple, TypeAlias
 
 from gearpy.ids import MIN_MS, SessionId, TaskId
 from gearpy.messages.table import ROWS_PER_CREDIT, credit_of
+from gearpy.messages.type_variables import T, T_co
 
 __all__ = [
+    "NOWHERE",
     "Ack",
     "AckRequest",
     "Batch",
@@ -21,17 +23,18 @@ __all__ = [
     "LatencyProbe",
     "LinkMessage",
     "Message",
+    "Origin",
     "Unmanaged",
 ]
 
 
-class Message(NamedTuple):
+class Message(NamedTuple, Generic[T_co]):
     """One record: a value and its event time in ms since the epoch. Immutable by contract.
 
     Gearpump: `Message`. The default time is the Unix epoch, as there.
     """
 
-    value: Any
+    value: T_co
     timestamp: int = 0
 
 
@@ -39,17 +42,53 @@ class Message(NamedTuple):
 _message_of = partial(tuple.__new__, Message)
 
 
+class Origin(NamedTuple):
+    """The partition that all records of a batch were read from, and where in it.
+
+    Steps that give something for each record pass it on; behind others nobody knows it.
+
+    Attributes:
+        source: number of the processor that reads; -1 if nobody knows.
+        partition: number of the partition, among all of the source.
+        offset: how many records were read from it before; only grows.
+        is_alone: the source has no other partition.
+        is_sorted: its records come by their place in event time, and so does all that follows.
+        is_by_arrival: their event times say no more than when they came, so that this is the only
+            order that they have.
+        is_split: other records of the partition went to other tasks. What follows from all of them
+            may meet again in any order: nobody behind this task is told the partition.
+    """
+
+    source: int = -1
+    partition: int = -1
+    offset: int = 0
+    is_alone: bool = False
+    is_sorted: bool = False
+    is_by_arrival: bool = False
+    is_split: bool = False
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """What orders records of several partitions at one time; empty if nobody knows."""
+        return () if self.source < 0 else (self.source, self.partition, self.offset)
+
+
+NOWHERE: Final = Origin()
+
+
 @dataclass(slots=True)
-class Batch:
+class Batch(Generic[T]):
     """Records in order: ``values[i]`` happened at ``timestamps[i]`` (ms since the epoch).
 
     Both lists have the same length. On the columnar path they are a `Table` and its `Times`.
-    Immutable by contract once it was handed over, and so are the records in it: tasks of one
-    process share it, and steps keep records and store them beside the task.
+    Immutable by contract once it was handed over. The records in it are the receiver's own: of
+    what others have, and could change, it has copies (`gearpy.core.copies`).
     """
 
-    values: list[Any]
+    values: list[T]
     timestamps: list[int]
+    has_late: bool = False  #: Some times may be a `LateTime`; where it is false, none is.
+    origin: Origin = NOWHERE
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,12 +99,12 @@ class Batch:
         values = self.values  # Rows, which are the rule, are asked for often.
         return len(values) if type(values) is list else credit_of(values)
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[Message[T]]:
         """Iterate over the records as `Message`s; a row of a table is a dict."""
         return map(_message_of, zip(self.values, self.timestamps, strict=True))
 
     @classmethod
-    def of(cls, *messages: Message) -> "Batch":
+    def of(cls, *messages: Message[T]) -> "Batch[T]":
         """Make a batch of messages."""
         return cls([m.value for m in messages], [m.timestamp for m in messages])
 
@@ -77,6 +116,7 @@ class EncodedBatch:
     count: int
     body: bytes | memoryview
     is_table: bool = False
+    origin: Origin = NOWHERE
 
     def __len__(self) -> int:
         return self.count

@@ -5,12 +5,25 @@ and an order like one. Nothing is ever appended to them. Who may meet either ask
 is Table``. Arrow is loaded by whoever makes the first table.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from gearpy.errors import ConfigError
+from gearpy.messages.late_time import LateTime, late_places, late_time
 
-__all__ = ["ROWS_PER_CREDIT", "Table", "Times", "credit_of", "newest_of", "oldest_of", "rows_of"]
+__all__ = [
+    "ROWS_PER_CREDIT",
+    "Table",
+    "Times",
+    "cells_of",
+    "credit_of",
+    "newest_of",
+    "oldest_of",
+    "rows_of",
+    "with_leaves",
+]
 
 #: So many rows of a table count for flow control as one record. What a row of a column takes, of
 #: time and of memory, is about so much less than what a record of its own takes.
@@ -81,13 +94,18 @@ class Table(_Values):
 class Times(_Times):
     """Event times in ms as one `pyarrow.Int64Array`. Immutable.
 
+    Args:
+        array: the times.
+        promised: what had been promised before each record, in ms; a record is late if it is older.
+            None if no record is.
+
     Raises:
         ConfigError: the array is of another type, or a time is missing.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "promised")
 
-    def __init__(self, array: "pa.Array") -> None:
+    def __init__(self, array: "pa.Array", promised: "pa.Array | None" = None) -> None:
         import pyarrow as pa  # noqa: PLC0415 - whoever made the array has loaded it
 
         if array.type != pa.int64() or array.null_count:
@@ -96,6 +114,7 @@ class Times(_Times):
                 "milliseconds since the epoch, one for each record"
             )
         self.array = array
+        self.promised = promised
 
     @classmethod
     def of(cls, times: Iterable[int]) -> "Times":
@@ -109,10 +128,12 @@ class Times(_Times):
         if isinstance(times, Times):
             return times
         listed = list(times)
-        for wrong in (time for time in listed if type(time) is not int):
+        late = late_places(listed)
+        for wrong in (time for time in listed if type(time) not in _INTS):
             raise ConfigError(f"timestamp {wrong!r} is no int: give ms since the epoch")
         try:
-            return cls(pa.array(listed, pa.int64()))
+            array = pa.array(listed, pa.int64())
+            return cls(array, _promised(listed, late) if late else None)
         except (pa.ArrowException, ArithmeticError) as error:
             raise ConfigError(f"timestamps must be int64 milliseconds: {error}") from error
 
@@ -126,11 +147,17 @@ class Times(_Times):
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             start, length = _part(at, len(self))
-            return Times(self.array.slice(start, length))
-        return self.array[_place(at, len(self))].as_py()
+            return self._changed(lambda array: array.slice(start, length))
+        place = _place(at, len(self))
+        time_ms: int = self.array[place].as_py()
+        return (
+            time_ms if self.promised is None else late_time(time_ms, self.promised[place].as_py())
+        )
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.array.to_pylist())
+        if self.promised is None:
+            return iter(self.array.to_pylist())
+        return map(late_time, self.array.to_pylist(), self.promised.to_pylist())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Times):
@@ -144,11 +171,15 @@ class Times(_Times):
 
     def take(self, places: "pa.Array") -> "Times":
         """Return the times at these places, in this order."""
-        return Times(self.array.take(places))
+        return self._changed(lambda array: array.take(places))
 
     def filter(self, mask: "pa.BooleanArray") -> "Times":
         """Return the times where the mask is true."""
-        return Times(self.array.filter(mask))
+        return self._changed(lambda array: array.filter(mask))
+
+    def _changed(self, change: "Callable[[pa.Array], pa.Array]") -> "Times":
+        promised = self.promised
+        return Times(change(self.array), None if promised is None else change(promised))
 
     def bounds(self) -> tuple[int, int]:
         """Return the oldest and the newest time; there is at least one."""
@@ -156,6 +187,22 @@ class Times(_Times):
 
         found = pc.min_max(self.array)
         return found["min"].as_py(), found["max"].as_py()
+
+
+#: What is an event time, as it stands in a list.
+_INTS: Final = frozenset({int, LateTime})
+
+
+def _promised(times: list[int], late: list[int]) -> "pa.Array":
+    """Return a promise before each record: of records in time, their own time."""
+    import pyarrow as pa  # noqa: PLC0415 - `Times` has loaded it
+
+    promised = list(times)
+    for at in late:
+        time = times[at]
+        assert type(time) is LateTime
+        promised[at] = time.promised_ms
+    return pa.array(promised, pa.int64())
 
 
 def credit_of(values: list[Any]) -> int:
@@ -169,20 +216,92 @@ def oldest_of(timestamps: list[int], default: int) -> int:
     """Return the oldest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[0] if len(timestamps) else default
-    return min(timestamps, default=default)
+    return int(min(timestamps, default=default))
 
 
 def newest_of(timestamps: list[int], default: int) -> int:
     """Return the newest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[1] if len(timestamps) else default
-    return max(timestamps, default=default)
+    return int(max(timestamps, default=default))
 
 
 def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
     """Return the rows of a record batch as dicts; a map in a column as a dict, too."""
-    rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
-    return rows
+    if not batch.num_columns:
+        return [{} for _ in range(batch.num_rows)]
+    columns = [cells_of(column) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def cells_of(column: "pa.Array") -> list[Any]:
+    """Return the values of a column as rows have them; a map as a dict.
+
+    A time in nanoseconds is a `datetime.datetime`, a span a `datetime.timedelta`, as in any other
+    unit: Arrow by itself gives objects of pandas where that is installed. A value that a datetime
+    cannot hold is as Arrow gives it.
+    """
+    if _has_nanoseconds(column.type):
+        import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+
+        micros = _in_microseconds(column.type)
+        try:
+            column = column.cast(micros)
+        except pa.ArrowInvalid:  # Cell by cell, so that it is the same however rows are cut.
+            return [_cell(scalar, micros) for scalar in column]
+    # Arrow looks at each value when it is told of maps; most columns cannot have one.
+    is_nested = column.type.num_fields > 0
+    cells: list[Any] = column.to_pylist(maps_as_pydicts="strict" if is_nested else None)
+    return cells
+
+
+def _cell(scalar: "pa.Scalar", micros: "pa.DataType") -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+
+    with suppress(pa.ArrowInvalid):
+        scalar = scalar.cast(micros)
+    return scalar.as_py(maps_as_pydicts="strict")
+
+
+@lru_cache(maxsize=256)
+def _has_nanoseconds(kind: "pa.DataType") -> bool:
+    return bool(_in_microseconds(kind) != kind)
+
+
+def _in_microseconds(kind: "pa.DataType") -> "pa.DataType":
+    """Return the type with microseconds instead of nanoseconds."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
+
+    def changed(leaf: "pa.DataType") -> "pa.DataType":
+        if pa.types.is_timestamp(leaf) and leaf.unit == "ns":
+            return pa.timestamp("us", leaf.tz)
+        if pa.types.is_duration(leaf) and leaf.unit == "ns":
+            return pa.duration("us")
+        return leaf
+
+    return with_leaves(kind, changed)
+
+
+def with_leaves(
+    kind: "pa.DataType", change: "Callable[[pa.DataType], pa.DataType]"
+) -> "pa.DataType":
+    """Return a type in which all plain types are changed, also those within lists and structs."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
+
+    def inside(field: "pa.Field") -> "pa.Field":
+        return field.with_type(with_leaves(field.type, change))
+
+    if pa.types.is_map(kind):
+        return pa.map_(inside(kind.key_field), inside(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([inside(each) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(inside(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(inside(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(inside(kind.value_field), kind.list_size)
+    return kind if pa.types.is_nested(kind) else change(kind)
 
 
 def _part(at: slice, length: int) -> tuple[int, int]:

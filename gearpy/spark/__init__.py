@@ -22,13 +22,14 @@ Programs as Spark queries:
 - `recorded`: what a source gave; `difference`: of two answers.
 
 Start with `sessions`. May be imported by dsl, cluster and above. Names load what they stand for
-when they are first used: only that needs PySpark, from ``pip install 'gearpy[spark]'``.
+when they are first used: only that needs PySpark, from the extra ``spark``.
 """
 
 import importlib.util
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'gearpy.spark' has no attribute {name!r}")
     if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError("Spark is not installed: pip install 'gearpy[spark]'")
+        raise ConfigError(f"Spark is not installed: {pip_install('spark')}")
     value = globals()[name] = getattr(import_module(f"gearpy.spark.{_HOME_OF[name]}"), name)
     return value
 

@@ -351,7 +351,7 @@ class Delivery:
         self._wake()
 
     def _tell_others(self) -> None:
-        """Let `gear windows` and what removes old files know how far it is."""
+        """Let `gear window-log` and what removes old files know how far it is."""
         self._reported_ms = _now_ms()
         report = ReaderReport(
             name=f"{READER_PREFIX}{self._spec.name}",

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from gearpy.core.copies import own
 from gearpy.core.fields import may_have_nan, one_nan
-from gearpy.core.panes import own
 from gearpy.core.stable_hash import stable_hash
 from gearpy.core.window import AlignedWindows, SessionWindows, SlidingWindows
 from gearpy.ids import MAX_MS

@@ -24,6 +24,7 @@ from gearpy.task.rejects import Rejects
 from gearpy.task.row_schema import RowSchema
 from gearpy.task.table_stages import MapBatchesStage, RowsStage, TableStage
 from gearpy.task.window_result import result_of
+from gearpy.wire.forms import RecordType
 from gearpy.wire.payload import decode_batch, encode_batch
 from gearpy.wire.records import DEFAULT_REGISTRY
 
@@ -84,18 +85,18 @@ class Worker:
         reads: what comes.
         steps: what becomes of it.
         gives: what goes on.
-        records: record classes that have to be known where it runs, by their names.
+        records: how classes travel that are not known where it runs, by their names.
     """
 
     reads: _In
     steps: tuple[RowsStep | BatchStep, ...] = ()
     gives: _Out
-    records: Mapping[str, type] = field(default_factory=dict)
+    records: Mapping[str, RecordType] = field(default_factory=dict)
 
     def __call__(self, batches: Batches) -> Batches:
         """Run over one partition of a frame."""
-        for name, cls in self.records.items():
-            DEFAULT_REGISTRY.register(cls, name)
+        for record in self.records.values():
+            DEFAULT_REGISTRY.adopt(record)
         yield from self.gives.batches(self._parts(batches))
 
     def _parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:

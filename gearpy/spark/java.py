@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 
 __all__ = [
@@ -40,7 +41,7 @@ JAVA_MIN: Final = 17
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
 _NO_JAVA: Final = (
-    "Spark needs Java 17 or newer, and there is none: pip install 'gearpy[spark-java]', "
+    f"Spark needs Java 17 or newer, and there is none: {pip_install('spark-java')}, "
     "or install a JDK and set JAVA_HOME"
 )
 #: A Java that cannot say within this time which one it is hangs.

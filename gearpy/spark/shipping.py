@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from gearpy.spark.plan import BatchStep, LinearPlan, RowsStep, Step
+from gearpy.wire.forms import RecordType
 from gearpy.wire.records import DEFAULT_REGISTRY
 
 __all__ = ["own_modules", "record_classes", "send_by_value"]
@@ -23,11 +24,11 @@ _INSTALLED: Final = tuple(
 _GEARPY: Final = Path(__file__).resolve().parent.parent
 
 
-def send_by_value(plan: LinearPlan) -> dict[str, type]:
+def send_by_value(plan: LinearPlan) -> dict[str, RecordType]:
     """Let what a plan uses of the program's own modules travel as code.
 
     Returns:
-        The record classes among it, which no worker knows by itself, by their names.
+        How instances of its classes travel, which no worker knows by itself, by their names.
     """
     from pyspark import cloudpickle  # noqa: PLC0415 - who has no Spark sends nothing
 
@@ -35,7 +36,8 @@ def send_by_value(plan: LinearPlan) -> dict[str, type]:
     for module in modules:
         if module.__name__ != "__main__":  # That travels as code in any case.
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return record_classes(modules)
+    found = record_classes(modules)
+    return {name: record for name, record in found.items() if _can_be_sent(record.cls)}
 
 
 def own_modules(functions: Iterable[Any]) -> list[ModuleType]:
@@ -49,11 +51,26 @@ def own_modules(functions: Iterable[Any]) -> list[ModuleType]:
     return [each for each in loaded if (file := _file_of(each)) and file.parent in folders]
 
 
-def record_classes(modules: Iterable[ModuleType]) -> dict[str, type]:
-    """Return the record classes of some modules, by the names under which they are known."""
-    classes = [each for module in modules for each in vars(module).values() if type(each) is type]
+def record_classes(modules: Iterable[ModuleType]) -> dict[str, RecordType]:
+    """Return how classes of some modules travel, by the names under which they are known."""
+    names = (each for module in modules for each in vars(module).values())
+    classes = [each for each in names if isinstance(each, type)]
     records = filter(None, map(DEFAULT_REGISTRY.of_class, classes))
-    return {each.name: each.cls for each in records if not _is_installed_class(each.cls)}
+    return {each.name: each for each in records if not _is_installed_class(each.cls)}
+
+
+def _can_be_sent(cls: type) -> bool:
+    """Tell whether Spark can be given the code of a class; a lock in it, say, stays here.
+
+    Such a class is none of records, as of a `cached_property` that builds a program.
+    """
+    from pyspark import cloudpickle  # noqa: PLC0415 - who has no Spark sends nothing
+
+    try:
+        cloudpickle.dumps(cls)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 - whatever its parts raise
+        return False
+    return True
 
 
 def _functions(plan: LinearPlan) -> Iterator[Any]:

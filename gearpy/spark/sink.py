@@ -58,7 +58,7 @@ class SparkSink(Sink):
         if options.get("compact_files") is not None:
             raise ConfigError(
                 "to_spark: compact_files would remove files while Spark reads them: leave it out, "
-                "and call `gear windows compact` now and then"
+                "and call `gear window-log compact` now and then"
             )
         self._function = function
         self._path = str(path)

@@ -16,7 +16,7 @@ from uuid import UUID
 import msgpack
 
 from gearpy.core.fields import one_nan
-from gearpy.errors import ConfigError, OperatorError, ProtocolError
+from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolError
 from gearpy.state.api import Section
 from gearpy.state.cells import Tables, Tag, runs_of
 from gearpy.state.coders import MSGPACK
@@ -314,4 +314,8 @@ def _take_in(pairs: dict[Any, Any], key: bytes, data: bytes) -> None:
 
 
 def _blamed(operator: str, error: ConfigError) -> OperatorError:
-    return OperatorError(operator=operator, cause=f"its snapshot cannot be stored: {error}")
+    return OperatorError(
+        operator=operator,
+        cause=f"its snapshot cannot be stored: {error}",
+        is_final=isinstance(error, CannotTravel),
+    )

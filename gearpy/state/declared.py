@@ -76,7 +76,7 @@ class Declared:
             return None
         if name not in self._expiries:
             clock = self.clock
-            now_ms = (lambda: clock.watermark_ms) if name == "event" else clock.now_ms
+            now_ms = (lambda: clock.event_ms) if name == "event" else clock.now_ms
             self._expiries[name] = Expiry(self.store, now_ms, name)
         return Ttl(duration, name, self.clock, self._expiries[name])
 

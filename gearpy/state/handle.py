@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gearpy.errors import ConfigError
+from gearpy.errors import CannotTravel, ConfigError
 from gearpy.state.api import Entry, Stored
 from gearpy.state.cells import Tag, cell_of, entry_cell, value_of
 from gearpy.state.coders import Coder, atoms_of
@@ -61,6 +61,9 @@ class State:
     def _encoded(self, value: Any) -> bytes:
         try:
             return self.binding.coder.encode(value)
+        except CannotTravel as error:
+            where = f"a value of state {self.binding.tag.name!r}"
+            raise CannotTravel(error.reason, where) from error
         except ConfigError as error:
             raise ConfigError(f"state {self.binding.tag.name!r}: {error}") from error
 

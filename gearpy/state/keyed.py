@@ -1,11 +1,12 @@
 """The keyed state of a task: `TaskContext.state`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from gearpy.core.times import Duration
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.type_variables import T
 from gearpy.state.api import CellStore, Section, StateDelta
 from gearpy.state.bulk import BulkState
 from gearpy.state.cells import Tag, is_collection
@@ -131,6 +132,28 @@ class KeyedState:
         return self._scopes[name]
 
     # -- states ------------------------------------------------------------------------------
+
+    @overload
+    def value(
+        self,
+        tag: str,
+        *,
+        coder: CoderLike = "msgpack",
+        default: None = None,
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> ValueState[Any]: ...
+
+    @overload
+    def value(
+        self,
+        tag: str,
+        *,
+        coder: CoderLike = "msgpack",
+        default: T,
+        ttl: Duration | None = None,
+        clock: ClockName = "event",
+    ) -> ValueState[T]: ...
 
     def value(
         self,
@@ -301,6 +324,10 @@ class KeyedState:
         self._clock.advance(watermark_ms)
         self._clock.time_ms = MIN_MS
         self._declared.sweep()
+
+    def goes_by_records(self) -> None:
+        """Let state expire as of the record at hand, as records come in the order of event time."""
+        self._clock.goes_by_records = True
 
     def close(self) -> None:
         """Release memory and files. Does nothing when called again."""

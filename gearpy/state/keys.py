@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from reprlib import repr as short_repr
@@ -20,6 +21,7 @@ from uuid import UUID
 
 from gearpy.core.stable_hash import KEY_GROUPS, key_group, stable_hash
 from gearpy.errors import ConfigError, ProtocolError
+from gearpy.wire.forms import NotAllowed, RecordType
 from gearpy.wire.records import DEFAULT_REGISTRY
 
 __all__ = ["NO_KEY", "TASK_GROUP", "decode_key", "encode_key", "group_of"]
@@ -223,8 +225,8 @@ def _of_dataclass(value: Any) -> bytes:
     record = DEFAULT_REGISTRY.of_class(kind)
     if record is None:
         raise ConfigError(
-            f"state cannot be kept for keys of class {kind.__qualname__}: register it with "
-            f"gearpy.register_record({kind.__name__}), or choose a tuple of its fields as the key"
+            f"state cannot be kept for keys of class {kind.__qualname__}: "
+            f"{DEFAULT_REGISTRY.why_not(kind)}; or choose a tuple of its fields as the key"
         )
     left_out = [each.name for each in fields(value) if not each.compare]
     if left_out:
@@ -232,15 +234,33 @@ def _of_dataclass(value: Any) -> bytes:
             f"state cannot be kept for keys of class {kind.__qualname__}: equal ones may differ in "
             f"{', '.join(left_out)}; choose a tuple of the other fields as the key"
         )
-    values = (encode_key(getattr(value, name)) for name in record.fields)
-    head = (record.name.encode(), _FINGERPRINT.pack(record.fingerprint))
-    return b"r" + _joined((*head, *values))
+    return _of_record(record, value)
 
 
-def _dataclass(data: bytes) -> Any:
+def _record(data: bytes) -> Any:
     name, fingerprint, *values = _parts(data)
     record = DEFAULT_REGISTRY.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
     return record.build([[decode_key(value)] for value in values], 1)[0]
+
+
+def _of_enum(value: Enum) -> bytes:
+    record = DEFAULT_REGISTRY.of_class(type(value))
+    if record is None:
+        raise ConfigError(
+            f"state cannot be kept for keys of class {type(value).__qualname__}: "
+            f"{DEFAULT_REGISTRY.why_not(type(value))}; or choose the name as the key"
+        )
+    return _of_record(record, value)
+
+
+def _of_record(record: RecordType, value: Any) -> bytes:
+    try:
+        parts = [encode_key(column[0]) for column in record.columns([value])]
+    except NotAllowed as error:
+        kind = type(value).__qualname__
+        raise ConfigError(f"state cannot be kept for a key of class {kind}: {error}") from error
+    head = (record.name.encode(), _FINGERPRINT.pack(record.fingerprint))
+    return b"r" + _joined((*head, *parts))
 
 
 # -- one pair of functions for each kind ---------------------------------------------------
@@ -269,6 +289,7 @@ _BY_ABC: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (Integral, lambda value: _of_int(int(value))),
     (Rational, _of_exact),
     (Real, lambda value: _of_float(float(value))),
+    (Enum, _of_enum),
     (tuple, _of_tuple),
     (frozenset, _of_frozenset),
     (Decimal, _of_exact),
@@ -290,7 +311,7 @@ _DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
     ord("b"): bytes,
     ord("t"): lambda data: tuple(map(decode_key, _parts(data))),
     ord("z"): lambda data: frozenset(map(decode_key, _parts(data))),
-    ord("r"): _dataclass,
+    ord("r"): _record,
     ord("d"): lambda data: _EPOCH + timedelta(microseconds=decode_key(data)),
     ord("D"): lambda data: (_EPOCH + timedelta(microseconds=decode_key(data))).replace(tzinfo=UTC),
     ord("a"): lambda data: date.fromordinal(decode_key(data)),

@@ -22,18 +22,27 @@ class StateClock:
     at, `MIN_MS` if it is at none.
     """
 
-    __slots__ = ("now_ms", "time_ms", "watermark_ms")
+    __slots__ = ("goes_by_records", "now_ms", "time_ms", "watermark_ms")
 
     def __init__(self, now_ms: Callable[[], int], watermark_ms: int = MIN_MS) -> None:
         self.now_ms = now_ms
         self.watermark_ms = MIN_MS
         self.time_ms = MIN_MS
+        #: Records come in the order of event time, so that it is as far as the record at hand.
+        self.goes_by_records = False
         self.advance(watermark_ms)
 
     def advance(self, watermark_ms: int) -> None:
         """Let event time go on, up to the end of the stream, at which nothing expires any more."""
         if self.watermark_ms < watermark_ms < MAX_MS:
             self.watermark_ms = watermark_ms
+
+    @property
+    def event_ms(self) -> int:
+        """How far event time has come."""
+        if self.goes_by_records and self.time_ms > self.watermark_ms:
+            return self.time_ms
+        return self.watermark_ms
 
     @property
     def written_ms(self) -> int:

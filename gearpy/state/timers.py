@@ -222,6 +222,11 @@ class KeyTimers:
             self._processing.let_go()
 
     @property
+    def next_event_ms(self) -> int | None:
+        """No timer on event time is due before this; None if there is none."""
+        return self._event.next_ms
+
+    @property
     def next_processing_ms(self) -> int | None:
         """No timer on wall time is due before this; None if there is none."""
         return self._processing.next_ms

@@ -7,6 +7,7 @@ before anything is written; sizes are counted while it is written. When an archi
 nothing is left of it.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ from typing import IO, BinaryIO, Final
 
 from gearpy.config.daemons import ArtifactConfig
 from gearpy.errors import ConfigError
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import sync_folder, told
 
 __all__ = ["SUFFIXES", "ArtifactLimits", "check_filename", "unpack"]
 
@@ -62,6 +63,7 @@ _DAMAGED: Final = (
     zlib.error,
     struct.error,
     EOFError,
+    IndexError,
     NotImplementedError,
     OverflowError,
     RuntimeError,
@@ -111,6 +113,7 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
 
     Raises:
         ConfigError: it is refused, or damaged; ``folder`` does not exist then.
+        OSError: ``packed`` cannot be read, or ``folder`` not be written, as when the disk is full.
     """
     check_filename(filename)
     folder.mkdir(mode=0o700)
@@ -120,18 +123,27 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
         else:
             _unzip(packed, folder, filename, limits)
         _sync_folders(folder)
-    except _DAMAGED as error:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ConfigError(f"{filename} is damaged: {error}") from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        if _is_damage(error):
+            raise ConfigError(f"{filename} is damaged: {error}") from error
         raise
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether an error is about what the archive says, and not about this machine.
+
+    An archive whose offsets lead before its beginning makes `zipfile` seek there, which the system
+    refuses as an invalid argument. Nothing else here can be refused so.
+    """
+    is_bad_offset = isinstance(error, OSError) and error.errno == errno.EINVAL
+    return is_bad_offset or isinstance(error, _DAMAGED)
 
 
 def _copy(packed: Path, target: Path, filename: str, limits: ArtifactLimits) -> None:
     meter = _Meter(filename, packed.stat().st_size, limits)
     with packed.open("rb") as source, _created(target) as out:
-        meter.copy(source, out)
+        meter.copy(source, out, target)
 
 
 def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
@@ -147,7 +159,7 @@ def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
                     continue
                 _make_folders(folder, target.parent)
                 with archive.open(entry) as source, _created(target) as out:
-                    meter.copy(source, out)
+                    meter.copy(source, out, target)
 
 
 class _Meter:
@@ -159,7 +171,7 @@ class _Meter:
         self._by_ratio = max(RATIO_FREE_BYTES, packed_bytes * RATIO_MAX)
         self._copied = 0
 
-    def copy(self, source: IO[bytes], out: BinaryIO) -> None:
+    def copy(self, source: IO[bytes], out: BinaryIO, target: Path) -> None:
         while chunk := source.read(_CHUNK_BYTES):
             self._copied += len(chunk)
             if self._copied > self._limit:
@@ -169,9 +181,11 @@ class _Meter:
                     f"{self._filename} unpacks to more than {RATIO_MAX} times its size: "
                     "store large data elsewhere"
                 )
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
+            with told(target):
+                out.write(chunk)
+        with told(target):
+            out.flush()
+            os.fsync(out.fileno())
 
 
 def _created(path: Path) -> BinaryIO:

@@ -18,7 +18,7 @@ from gearpy.messages.client import (
     UploadArtifact,
 )
 from gearpy.messages.cluster import Refused
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import create_file, sync_file, sync_folder
 
 __all__ = [
     "ARTIFACT_QUESTIONS",
@@ -36,6 +36,7 @@ PART_BYTES: Final = 256 * 1024
 UPLOADS_MAX: Final = 16
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_BUFFER_BYTES: Final = 1 << 17
 _PARTIAL: Final = ".partial"
 
 
@@ -172,7 +173,7 @@ class ArtifactStore:
     def _take(self, sha256: str, upload: _Upload, *, offset: int, data: bytes, last: bool) -> bool:
         new = data[upload.received - offset :] if offset <= upload.received else b""
         if new:
-            with upload.path.open("ab") as file:
+            with create_file(upload.path, "ab", buffering=_BUFFER_BYTES) as file:
                 if file.tell() != upload.received:
                     raise ConfigError(f"{upload.path} was changed by others: upload it again")
                 file.write(new)
@@ -189,8 +190,8 @@ class ArtifactStore:
                 f"the artifact has SHA-256 {upload.digest.hexdigest()[:12]}..., "
                 f"was announced as {sha256[:12]}...: upload it again"
             )
-        with upload.path.open("ab") as file:
-            os.fsync(file.fileno())
+        with create_file(upload.path, "ab", buffering=_BUFFER_BYTES) as file:
+            sync_file(file)
         upload.path.rename(self._path(sha256))
         sync_folder(self._folder)
         self._sound.add(sha256)

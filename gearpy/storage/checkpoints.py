@@ -45,6 +45,11 @@ class Checkpoints(Protocol):
     Runs on: any thread.
     """
 
+    @property
+    def place(self) -> str:
+        """The folder or URL, for people."""
+        ...
+
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """Store; return what is needed to find it, once it is durable. Replaces what was there.
 
@@ -130,6 +135,11 @@ class CheckpointStore:
             raise NotADirectoryError(f"{self._folder} is a file, and no folder")
         self._remove_leftovers()
 
+    @property
+    def place(self) -> str:
+        """See `Checkpoints`."""
+        return str(self._folder)
+
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`."""
         path = self._path(name)
@@ -210,6 +220,11 @@ class MemoryCheckpoints:
 
     def __init__(self) -> None:
         self._stored: dict[str, bytes] = {}
+
+    @property
+    def place(self) -> str:
+        """See `Checkpoints`."""
+        return "memory"
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`."""

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeVar
 
 from gearpy.core import coordinator_segments as segments
-from gearpy.core.coordinator_codec import check_draft, decode_segment
+from gearpy.core.coordinator_codec import check_draft, salvage_segment
 from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState, MessageDraft
+from gearpy.core.coordinator_repair import SalvagedLog, salvage_log
 from gearpy.core.coordinator_segments import (
     Drop,
     ListNames,
@@ -21,13 +22,24 @@ from gearpy.core.coordinator_segments import (
     Step,
     Steps,
 )
-from gearpy.errors import GearpyError, LogBroken
+from gearpy.errors import GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
 
-__all__ = ["CoordinatorLog", "FileReport", "log_folder", "newest_launch", "read_log", "survey_log"]
+__all__ = [
+    "CoordinatorLog",
+    "FileReport",
+    "log_folder",
+    "newest_launch",
+    "read_log",
+    "repair_log",
+    "salvage",
+    "survey_log",
+]
 
 _log = logging.getLogger(__name__)
 _FOLDER: Final = "coordinator"
+#: Beside it: files of logs as they were before they were repaired.
+_ASIDE: Final = "aside"
 _NONCE_BYTES: Final = 4
 _T = TypeVar("_T")
 
@@ -56,8 +68,11 @@ class CoordinatorLog:
         host: of this process; default: this machine's name.
         username: default: the user of this process.
         nonce: eight hexadecimal digits that no other opening at the same time has.
+        known_launch: the newest launch that is known to have opened the log; 0: none is.
+        instead: begins with this in place of what the files say, as they are damaged.
 
     Raises:
+        LogAbsent: it is not there, although a launch has opened it.
         LogSuperseded: a later launch has opened it.
         LogDamaged: a file is missing, or is not as it was stored.
         LogBroken: the store cannot be used.
@@ -75,6 +90,8 @@ class CoordinatorLog:
         host: str | None = None,
         username: str | None = None,
         nonce: str = "",
+        known_launch: int = 0,
+        instead: CoordinatorState | None = None,
     ) -> None:
         self._checkpoints = checkpoints
         self._folder = log_folder(prefix)
@@ -92,8 +109,9 @@ class CoordinatorLog:
             launch=launch,
             nonce=nonce or secrets.token_hex(_NONCE_BYTES),
             segments_max=segments_max,
+            known_launch=known_launch,
         )
-        _run(self._writer.open(), checkpoints, self._folder)
+        _run(self._writer.open(instead=instead), checkpoints, self._folder)
         _log.info("coordinator log %s opened by %s", self._folder, self._writer.opening)
 
     @property
@@ -160,7 +178,7 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
 
 
 class FileReport(NamedTuple):
-    """What a file of a log holds, or why it cannot be read.
+    """What can be read of a file of a log, and what is wrong with it.
 
     ``counts`` is None when that cannot be told, as a file is missing.
     """
@@ -197,14 +215,60 @@ def _report(
     counts = None if counting is None else name in counting
     try:
         data = checkpoints.load(f"{folder}/{name}")
-        return FileReport(name, decode_segment(data, name=name, log=folder), "", counts)
     except GearpyError as error:
         return FileReport(name, (), str(error), counts)
+    found = salvage_segment(data, name=name, log=folder)
+    return FileReport(name, found.messages, str(found.damage or ""), counts)
+
+
+def salvage(checkpoints: Checkpoints, prefix: str) -> SalvagedLog:
+    """Read what is left of the log of an application that does not run.
+
+    Raises:
+        LogDamaged: another version of gearpy has written it.
+        LogBroken: the store cannot be used.
+    """
+    folder = log_folder(prefix)
+    return _run(salvage_log(folder), checkpoints, folder)
+
+
+def repair_log(
+    checkpoints: Checkpoints,
+    prefix: str,
+    salvaged: SalvagedLog,
+    *,
+    source: str,
+    wall_ms: Callable[[], int],
+    segments_max: int,
+) -> str:
+    """Write the log anew with what was salvaged of it; return where its files are kept as copies.
+
+    Raises:
+        LogSuperseded: the application was launched meanwhile.
+        LogBroken: the store cannot be used.
+    """
+    folder, aside = log_folder(prefix), f"{prefix}/{_ASIDE}/{_FOLDER}-{wall_ms()}"
+    with _store_errors(folder):
+        for name in salvaged.files:
+            checkpoints.save(f"{aside}/{name}", [checkpoints.load(f"{folder}/{name}")])
+    CoordinatorLog(
+        checkpoints,
+        prefix,
+        launch=newest_launch(checkpoints, prefix),
+        source=source,
+        wall_ms=wall_ms,
+        segments_max=segments_max,
+        instead=salvaged.state,
+    )
+    return aside
 
 
 def _run(steps: Steps[_T], checkpoints: Checkpoints, folder: str) -> _T:
     with _store_errors(folder):
-        return segments.run_steps(steps, lambda step: _do(step, checkpoints, folder))
+        try:
+            return segments.run_steps(steps, lambda step: _do(step, checkpoints, folder))
+        except LogAbsent as error:
+            raise error.at(checkpoints.place) from None
 
 
 def _do(step: Step, checkpoints: Checkpoints, folder: str) -> object:

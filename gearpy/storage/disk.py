@@ -4,20 +4,34 @@ What is written to a file is durable after `Disk.sync`, and which files there ar
 `Disk.sync_names`; before that, a power cut may undo all, a part, or nothing of it.
 """
 
+import errno
 import fcntl
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Protocol, cast
 
 from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["TEMPORARY", "Disk", "FolderDisk", "MemoryDisk", "replace", "sync_folder"]
+    from _typeshed import ReadableBuffer
+
+__all__ = [
+    "TEMPORARY",
+    "Disk",
+    "FolderDisk",
+    "MemoryDisk",
+    "create_file",
+    "replace",
+    "sync_file",
+    "sync_folder",
+    "told",
+]
 
 #: Ends the name of a file that is not complete yet.
 TEMPORARY: Final = ".tmp"
@@ -150,13 +164,16 @@ class FolderDisk:
 
     def write(self, name: str, data: bytes) -> None:
         """See `Disk`."""
-        handle, left = self._handle(name), memoryview(data)
-        while left:
-            left = left[os.write(handle, left) :]
+        left = memoryview(data)
+        with told(self._folder / name):
+            handle = self._handle(name)
+            while left:
+                left = left[os.write(handle, left) :]
 
     def sync(self, name: str) -> None:
         """See `Disk`."""
-        os.fsync(self._handle(name))
+        with told(self._folder / name):
+            os.fsync(self._handle(name))
 
     def truncate(self, name: str, size: int) -> None:
         """See `Disk`."""
@@ -188,6 +205,64 @@ class FolderDisk:
         if self._open is not None:
             handle, self._open = self._open[1], None
             os.close(handle)
+
+
+class _ToldFile(FileIO):
+    """A file whose errors of writing name it; those of the system do not."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write; see `FileIO`."""
+        with told(Path(os.fsdecode(self.name))):
+            return super().write(data)
+
+
+def create_file(path: Path, mode: Literal["xb", "wb", "ab"], *, buffering: int) -> BinaryIO:
+    """Open a file to write; an error of writing names it and, on a full disk, says what to do.
+
+    ``buffering`` is in bytes; 0: each write goes to the system.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with told(path):
+        file = _ToldFile(path, mode)
+    return cast("BinaryIO", BufferedWriter(file, buffering) if buffering else file)
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Make what was written to a file durable.
+
+    Raises:
+        OSError: it is not; the file is named.
+    """
+    file.flush()
+    with told(Path(os.fsdecode(file.name))):
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Have errors of the system name a file and, on a full disk, how full it is and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        reason = f"{error.strerror}{_advice(error.errno, path)}"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+def _advice(number: int, path: Path) -> str:
+    if number == errno.EFBIG:
+        return " (a limit of this process: raise executor.file-max-bytes, or what ulimit -f says)"
+    if number not in {errno.ENOSPC, errno.EDQUOT}:
+        return ""
+    free = ""
+    with suppress(OSError):
+        found = os.statvfs(path.parent)
+        size, left = found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+        free = f"{left:,} of {size:,} bytes are free: "
+    return f" ({free}make room in {path.parent}, or choose another folder)"
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,6 +3,9 @@
 A segment is a header and then frames; a frame holds what one append was given, so that after a
 crash there is all of it or nothing. The checksum of a frame begins with a number that each
 segment draws anew: what a record says can never look like a frame.
+
+Beside a segment is its head: marks that say how many bytes of the segment were acknowledged. A
+broken frame behind the last mark was cut off by a crash; one before it is damage.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,16 +19,19 @@ from gearpy.errors import LogDamaged
 __all__ = [
     "FORMAT_VERSION",
     "FRAME_BYTES_MAX",
+    "HEADER_BYTES",
     "Segment",
+    "acknowledged_bytes",
     "frame_of",
     "header_of",
+    "mark_of",
     "read_segment",
     "read_snapshot",
     "snapshot_of",
 ]
 
 #: Of segments and snapshots; raised when either can no longer be read by an older gearpy.
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 #: What one append may hold.
 FRAME_BYTES_MAX: Final = 1 << 30
 
@@ -35,7 +41,13 @@ _FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
 _HEADER: Final = Struct(">8sHII")  # Magic, version, salt, checksum of these.
 _FRAME: Final = Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
 _LENGTH: Final = Struct(">I")
+_MARK: Final = Struct(">4sIQI")  # Magic, salt, acknowledged bytes, checksum of these.
+_MARK_MAGIC: Final = b"\xf7ack"
 _SNAPSHOT: Final = Struct(">8sHQI")  # Magic, version, bytes of the state, its checksum.
+
+
+#: A segment without frames is so long.
+HEADER_BYTES: Final = _HEADER.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +91,35 @@ def read_segment(data: bytes, file: str) -> Segment:
     return Segment(
         salt=salt, records=tuple(records), good_bytes=at, torn_bytes=max(0, len(data) - at)
     )
+
+
+def mark_of(acknowledged: int, salt: int) -> bytes:
+    """Return the mark of a head: so many bytes of the segment with this salt are promised."""
+    plain = _MARK.pack(_MARK_MAGIC, salt, acknowledged, 0)[: -_LENGTH.size]
+    return plain + _LENGTH.pack(crc32(plain))
+
+
+def acknowledged_bytes(head: bytes, salt: int | None) -> int:
+    """Return the most that the marks of a head promise; 0 if none of them can be trusted.
+
+    A mark that is broken says nothing: a crash may have cut it off, and those before it promise
+    less.
+
+    Args:
+        head: the whole file.
+        salt: of the segment; None: it is gone, any will do.
+    """
+    marks = (head[at : at + _MARK.size] for at in range(0, len(head), _MARK.size))
+    return max((_promised(each, salt) for each in marks), default=0)
+
+
+def _promised(mark: bytes, salt: int | None) -> int:
+    if len(mark) < _MARK.size:
+        return 0
+    _, found, acknowledged, _ = _MARK.unpack(mark)
+    if mark != mark_of(acknowledged, found) or salt not in (None, found):
+        return 0
+    return int(acknowledged)
 
 
 def snapshot_of(state: bytes) -> bytes:

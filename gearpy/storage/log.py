@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from gearpy.errors import LogBroken, LogDamaged
 from gearpy.storage.disk import TEMPORARY, Disk, FolderDisk, MemoryDisk, replace
 from gearpy.storage.framing import (
+    HEADER_BYTES,
+    Segment,
+    acknowledged_bytes,
     frame_of,
     header_of,
+    mark_of,
     read_segment,
     read_snapshot,
     snapshot_of,
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FileLog", "Log", "MemoryLog", "Replay"]
 
 _log = logging.getLogger(__name__)
-_NAME: Final = re.compile(r"(segment|snapshot)-(\d{20})")
+_NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
 
 
 class Replay(NamedTuple):
@@ -79,6 +83,9 @@ class FileLog:
     replace; so at each moment, one of both generations is whole. Both are numbered by how
     many records came before.
 
+    Before an append returns, the head of the segment says durably how long the segment is; so a
+    broken end is known as what a crash left, or as damage of what was promised.
+
     Runs on: one thread at a time. Restart: open a new one after `close`.
 
     Raises:
@@ -93,6 +100,7 @@ class FileLog:
         self._start = 0  # Records before the segment that is written to.
         self._count = 0  # Records in it.
         self._salt = 0
+        self._bytes = 0  # Of the segment.
         self._disk.lock()
         try:
             self._open()
@@ -107,6 +115,7 @@ class FileLog:
             with self._writing():
                 self._disk.write(self._segment, frame)
                 self._disk.sync(self._segment)
+                self._promise(self._bytes + len(frame))
             self._count += len(records)
         return self._start + self._count
 
@@ -142,6 +151,7 @@ class FileLog:
                 self._disk.remove(name)
         snapshots, segments = self._numbers("snapshot"), self._numbers("segment")
         covered = snapshots[-1] if snapshots else 0
+        self._check_promised(segments)
         if not snapshots and not segments:
             self._begin_segment(0)
             return
@@ -161,14 +171,33 @@ class FileLog:
             path = self._path(_name("snapshot", segments[-1]))
             raise LogDamaged(file=path, offset=0, reason="the file is missing")
 
+    def _check_promised(self, segments: list[int]) -> None:
+        """Refuse to go on when a segment is gone that had something in it."""
+        for number in self._numbers("head"):
+            promised = acknowledged_bytes(self._disk.read(_name("head", number)), None)
+            if promised > HEADER_BYTES and not any(each >= number for each in segments):
+                path = self._path(_name("segment", number))
+                reason = f"the file is missing, and {promised} bytes of it were acknowledged"
+                raise LogDamaged(file=path, offset=0, reason=reason)
+
     def _begin_segment(self, start: int) -> None:
         salt = int.from_bytes(os.urandom(4), "big")
-        replace(self._disk, _name("segment", start), header_of(salt))
-        self._start, self._count, self._salt = start, 0, salt
+        header = header_of(salt)
+        replace(self._disk, _name("head", start), mark_of(len(header), salt))
+        replace(self._disk, _name("segment", start), header)
+        self._start, self._count, self._salt, self._bytes = start, 0, salt, len(header)
+
+    def _promise(self, size: int) -> None:
+        """Make durable that the segment is so long."""
+        head = _name("head", self._start)
+        self._disk.write(head, mark_of(size, self._salt))
+        self._disk.sync(head)
+        self._bytes = size
 
     def _recover_segment(self, start: int) -> None:
         name = _name("segment", start)
         segment = read_segment(self._disk.read(name), self._path(name))
+        self._check_whole(name, segment)
         if segment.torn_bytes:
             _log.warning(
                 "%s: cut off %d bytes at byte %d, of an append that a crash interrupted",
@@ -181,9 +210,32 @@ class FileLog:
         self._disk.sync(name)
         self._disk.sync_names()
         self._start, self._count, self._salt = start, len(segment.records), segment.salt
+        self._bytes = segment.good_bytes
+        replace(self._disk, _name("head", start), mark_of(self._bytes, self._salt))
+
+    def _check_whole(self, name: str, segment: Segment) -> None:
+        """Tell damage of what was promised from what a crash has cut off."""
+        head = name.replace("segment", "head")
+        marks = self._disk.read(head) if head in self._disk.names() else b""
+        promised = acknowledged_bytes(marks, segment.salt)
+        if not promised:
+            _log.warning(
+                "%s does not say how much of %s was acknowledged: a broken end of it counts as cut "
+                "off by a crash",
+                self._path(head),
+                name,
+            )
+        if segment.good_bytes < promised:
+            raise LogDamaged(
+                file=self._path(name),
+                offset=segment.good_bytes,
+                reason=f"from there on it is broken, and {promised} bytes were acknowledged",
+                fix="restore its folder from a copy; or, to go on without what is broken, keep a "
+                f"copy of the folder and remove {self._path(head)}",
+            )
 
     def _remove_before(self, index: int) -> None:
-        for kind in ("segment", "snapshot"):
+        for kind in ("head", "segment", "snapshot"):
             for number in self._numbers(kind):
                 if number < index:
                     self._disk.remove(_name(kind, number))
@@ -198,7 +250,7 @@ class FileLog:
         return f"{self._disk.place}/{name}"
 
     def _numbers(self, kind: str) -> list[int]:
-        """Return the numbers of all segments or snapshots, oldest first."""
+        """Return the numbers of all files of a kind, oldest first."""
         found = filter(None, map(_NAME.fullmatch, self._disk.names()))
         return sorted(int(match[2]) for match in found if match[1] == kind)
 

@@ -53,6 +53,7 @@ class UrlCheckpoints:
     """
 
     def __init__(self, url: str, *, puts_whole: bool | None = None) -> None:
+        self.place = url  #: See `Checkpoints`.
         self._fs, root = _file_system(url)
         self._root = str(root).rstrip("/")
         kinds = [self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol

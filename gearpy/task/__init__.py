@@ -15,13 +15,14 @@ What runs it:
 - `guarantees`: what is promised from sources to sinks.
 - `rejects`: records that it could not take.
 - `wiring`: makes the runner of a task of an application.
-- `actor`: puts a runner into a mailbox.
+- `actor`: puts a runner into a mailbox; `turns`: what it is doing, when that takes long.
 - `failure`: from an exception in user code to what people are told.
 
 What the stream language lowers to:
 - `operators`: chains of stages. `source_task`: reads a source; `source_partition`: one of its
   partitions. `sink_stage`: the end of a chain.
 - `late`: late records; `table_late`: those of a table. `sides`: side outputs.
+- `event_gate`: lets records wait until event time has passed them.
 - `fused`: map, filter and flat_map as one loop; `generated` makes functions of such loops.
 - `stateless`: branches and log lines. `stateful`: a function with keyed state. `distinct`: the
   first record of each key.
@@ -30,7 +31,8 @@ What the stream language lowers to:
   records. `changes`: what changed.
 - `window_stage`: windows of any kind with any trigger; `pane_store`: their state; `window_result`:
   what they put out.
-- `join_stage`: joins; `join_result`: what they put out.
+- `join_stage`: joins; `join_result`: what they put out. `table_join`: joins with a table that is
+  complete first; `side_table`: reads it, and has it for all tasks of the process.
 - `async_stage`: coroutines; `lookup`: those that find something for a key.
 - `step_state`: where the steps of a chain keep their state.
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from gearpy.actor.api import BatchActor, Cancellable, Ref
 from gearpy.errors import GearpyError, MailboxFull, OperatorError
 from gearpy.ids import TaskId
-from gearpy.messages.app import TaskClock
+from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.data import (
     Ack,
@@ -22,10 +22,12 @@ from gearpy.messages.data import (
     LinkMessage,
     Unmanaged,
 )
-from gearpy.task.failure import card_of
+from gearpy.task.failure import card_of, kind_of
 from gearpy.task.runner import TaskRunner
 from gearpy.task.snapshots import TaskSnapshot
+from gearpy.task.turns import TurnBoard
 from gearpy.transport.api import Transport
+from gearpy.wire.class_names import PROGRAM
 
 __all__ = [
     "ClockBoard",
@@ -62,6 +64,7 @@ class CutEpoch:
 
     epoch: int
     cut_time_ms: int | None = None
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class TaskEvents(Protocol):
         """The task runs."""
         ...
 
-    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
         """The task raised or lost messages, and does nothing more."""
         ...
 
@@ -145,9 +148,13 @@ class ClockBoard:
     """The latest clock of each task of an executor, posted by tasks and collected on a timer.
 
     Runs on: any thread.
+
+    Attributes:
+        turns: those that are under way.
     """
 
     def __init__(self) -> None:
+        self.turns = TurnBoard()
         self._lock = Lock()
         self._posted: dict[TaskId, TaskClock] = {}
 
@@ -197,9 +204,18 @@ class TaskActor(BatchActor[TaskMessage]):
 
     def receive_batch(self, messages: list[TaskMessage]) -> None:
         """Take everything that came, then work for one turn."""
+        turns = self._board.turns
+        turns.begin(self._task_id, self._clock_ms())
+        try:
+            self._work(messages)
+        finally:
+            turns.end(self._task_id)
+
+    def _work(self, messages: list[TaskMessage]) -> None:
         if self._stopped:
             self._answer_stop(messages)
             return
+        PROGRAM.set(self._runner.info.program)
         try:
             for message in messages:
                 self._take(message)
@@ -234,7 +250,7 @@ class TaskActor(BatchActor[TaskMessage]):
     def _pass_on(self, message: CutEpoch | CommitTask | InjectMessage) -> None:
         match message:
             case CutEpoch():
-                self._runner.cut(message.epoch, message.cut_time_ms)
+                self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
             case CommitTask():
                 self._runner.commit(message.epoch)
             case InjectMessage():
@@ -299,7 +315,7 @@ class TaskActor(BatchActor[TaskMessage]):
         self._post_last_clock()
         where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
         card = card_of(error, operator=where, task=str(self._task_id))
-        self._events.on_task_failed(self._task_id, card)
+        self._events.on_task_failed(self._task_id, card, kind_of(error))
         try:
             self._runner.stop(completed=False)
         except OperatorError as second:

@@ -8,6 +8,7 @@ from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+from gearpy.core.copies import ATOMS, own
 from gearpy.core.fields import may_have_nan, one_nan
 from gearpy.core.sliding_pieces import SlidingPieces
 from gearpy.core.window import SlidingWindows, WindowAssigner
@@ -16,6 +17,7 @@ from gearpy.messages.data import Message
 from gearpy.state.bulk import BulkState
 from gearpy.task.api import TaskContext
 from gearpy.task.changes import Changes
+from gearpy.task.event_gate import EventGate, Waits, marked_late
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.late import LATE, WindowLate
 from gearpy.task.output import Columns
@@ -146,7 +148,8 @@ class RunningFold(RunningStage):
                     before = state.get(key, _MISSING)
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
-                out.append((key, after))
+                # The next record may change what is kept, within this batch.
+                out.append((key, after if type(after) in ATOMS else own(after)))
             except USER_ERRORS as error:
                 at = len(out) + len(dropped)
                 self._reject(error, record, timestamps[at])
@@ -197,6 +200,7 @@ class WindowFold:
         late: what becomes of late records: "restamp" gives them the time of the watermark, "side"
             sends them to a side output.
         late_tag: of that side output.
+        waits: which records wait for event time; all, where the fold sees their order.
     """
 
     place = 0
@@ -212,6 +216,7 @@ class WindowFold:
         limit: int,
         late: WindowLate = "drop",
         late_tag: str = LATE,
+        waits: Waits = "late",
     ) -> None:
         self.name = name
         self._late = late
@@ -228,11 +233,22 @@ class WindowFold:
         self._changes: dict[int, Changes] = {}
         self._oldest_ms: dict[int, int] = {}
         self._watermark_ms = MIN_MS
+        self._gate = EventGate(context, key, waits=waits)
+        self._waits_all = waits == "all"
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Fold the records into their windows; yields nothing."""
+        """Fold the records into their windows; late ones may have to wait for that.
+
+        Yields nothing, but what had to come before a late one.
+        """
+        if self._waits_all or self._context.sees_late:
+            values, timestamps = self._gate.take(values, timestamps)
+        self._fold_in(values, timestamps)
+        return self._due(self._watermark_ms) if len(self._gate) else iter(())
+
+    def _fold_in(self, values: list[Any], timestamps: list[int]) -> None:
         if not timestamps:
-            return iter(())
+            return
         start_of = self._pieces.start_of
         low, high = min(timestamps), max(timestamps)
         start = start_of(low)
@@ -240,11 +256,18 @@ class WindowFold:
             self._add(start, values, timestamps, low)
         else:
             self._add_split(values, timestamps)
-        return iter(())
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the late records whose turn has come, each when event time is where it was late."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            yield from self._closed(max(at_ms, self._watermark_ms))
+            self._fold_in(values, timestamps)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield the results of the windows that end at or before the watermark, in order."""
         try:
+            if len(self._gate):
+                yield from self._due(watermark_ms)
             yield from self._closed(watermark_ms)
         except USER_ERRORS as error:  # No record is to blame for what makes results.
             raise operator_error(self.name, error) from error
@@ -277,6 +300,7 @@ class WindowFold:
         """
         for changes in self._changes.values():
             changes.tell()
+        self._gate.tell()
         return [self._oldest_ms, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
@@ -285,6 +309,7 @@ class WindowFold:
             self._oldest_ms, self._watermark_ms = state
         for start, pairs in self._bulk().restored():
             self._begin(start, pairs)
+        self._gate.restore(self.place, self.name)
         # It may have been shared with other tasks.
         self._oldest_ms = {start: self._oldest_ms[start] for start in self._open}
 
@@ -293,8 +318,8 @@ class WindowFold:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record of an open window."""
-        return min(self._oldest_ms.values(), default=MAX_MS)
+        """Oldest record of an open window, or one that waits."""
+        return min(self._gate.first_ms, *self._oldest_ms.values(), MAX_MS)
 
     def _add_split(self, values: list[Any], timestamps: list[int]) -> None:
         start_of = self._pieces.start_of
@@ -359,7 +384,9 @@ class WindowFold:
     def _take_late(self, values: list[Any], timestamps: list[int]) -> None:
         self._context.counters.late_records += self._fold.records_in(values)
         if self._late == "side":
-            for value, time in zip(values, timestamps, strict=True):
+            self._context.sees_late = True  # From here on.
+            times = marked_late(timestamps, self._watermark_ms)
+            for value, time in zip(values, times, strict=True):
                 self._context.output(Message(Side(self._late_tag, value), time))
         elif self._late == "restamp":
             time = self._watermark_ms

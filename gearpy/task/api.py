@@ -10,13 +10,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 from gearpy.config.spark import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.consumers import ConsumerReport
-from gearpy.messages.data import Batch, Message
+from gearpy.messages.data import NOWHERE, Batch, Message, Origin
+from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
 from gearpy.state.keyed import KeyedState
 from gearpy.state.timers import KeyTimer
 from gearpy.task.counters import TaskCounters
@@ -62,7 +64,7 @@ class TaskLimits:
 
 
 @dataclass(slots=True)
-class TaskContext:
+class TaskContext(Generic[Out_co]):
     """What a task knows and may do. Gearpump: `TaskContext`.
 
     Belongs to the task's own thread of work: use it only inside the task's methods.
@@ -74,7 +76,7 @@ class TaskContext:
     app_id: AppId
     app_name: str
     executor_id: ExecutorId
-    output: Callable[[Message], None]
+    output: Callable[[Message[Out_co | Side]], None]
     """Send one message to every downstream processor. Gearpump: `TaskContext.output`."""
     schedule: Callable[[int, object], None]
     """``schedule(delay_ms, payload)``: call `Task.on_timer` with the payload after the delay."""
@@ -105,6 +107,14 @@ class TaskContext:
     epoch: int = 1
     """The epoch that the records belong to which the task gets; in `Task.snapshot`, the one that
     has ended."""
+    origin: Origin = NOWHERE
+    """Where the records come from that the task has at hand; told to those behind."""
+    enter: Callable[[Origin], None] = lambda _: None
+    """Let what is put out from now on be of another origin."""
+    sources: int = 0
+    """How many sources its records may come from; 0 if nobody knows."""
+    sees_late: bool = False
+    """Whether it has met a `LateTime`: as long as it has not, nobody need look for one."""
     keyed: KeyedTask | None = None
     counters: TaskCounters = field(default_factory=TaskCounters)
     rejects: Rejects = field(default_factory=Rejects)
@@ -135,7 +145,7 @@ class TaskContext:
         return self.keyed.state
 
 
-class Task:
+class Task(Generic[In_contra, Out_co]):
     """An operator: gets records of its inputs in order, sends records downstream.
 
     Override `on_next` (a message at a time) or `on_batch` (all at once, faster), or `produce`
@@ -157,28 +167,30 @@ class Task:
     #: instead, and `snapshot` must leave out what belongs to later epochs. If too much waits, links
     #: that are ahead do wait. There is no `TaskContext.state` then.
     aligned: ClassVar[bool] = True
+    #: State expires by a watermark behind `on_watermark`, not before.
+    keeps_state_until_told: ClassVar[bool] = False
     #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
     #: without downstream, what it takes counts.
     counts_output: ClassVar[bool] = False
 
-    def __init__(self, context: TaskContext) -> None:
+    def __init__(self, context: TaskContext[Out_co]) -> None:
         self.context = context
 
     def on_start(self, start_time_ms: int) -> None:
         """Start; sources go to ``start_time_ms`` (`MIN_MS` on a first start)."""
 
-    def on_next(self, message: Message) -> Iterable[Message] | None:
+    def on_next(self, message: Message[In_contra]) -> Iterable[Message[Out_co | Side]] | None:
         """Take one message. What is returned is sent, pulled as fast as downstream allows."""
         raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
 
-    def on_batch(self, batch: Batch) -> Iterator[Batch | None] | None:
+    def on_batch(self, batch: Batch[In_contra]) -> Iterator[Batch[Out_co] | None] | None:
         """Take many messages. Not called for tasks that only have `on_next`.
 
         Their keys may differ: set ``context.state.key`` for each of them, if you use the state.
         """
         raise NotImplementedError
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None] | None:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch[Out_co] | None] | None:
         """Learn that no older record will come (late ones excepted); `MAX_MS` is the end.
 
         What is returned is sent before the watermark is passed on.
@@ -186,7 +198,7 @@ class Task:
         """
         return None
 
-    def produce(self) -> int | Generator[Batch | None, None, int]:
+    def produce(self) -> int | Generator[Batch[Out_co] | None, None, int]:
         """Send some messages on one's own; called while downstream has room.
 
         A task without inputs ends its stream when this returned `FINISHED` and no timer is left.
@@ -201,7 +213,7 @@ class Task:
     def on_timer(self, payload: object) -> None:
         """Take what `TaskContext.schedule` was given, when its time has come."""
 
-    def on_key_timer(self, timer: KeyTimer) -> Iterable[Message] | None:
+    def on_key_timer(self, timer: KeyTimer) -> Iterable[Message[Out_co | Side]] | None:
         """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
 
         What is returned is sent. Timers on event time come before `on_watermark`. Those on wall
@@ -209,7 +221,7 @@ class Task:
         as `hold_ms` says that something is kept, it does not.
         """
 
-    def before_snapshot(self) -> Iterable[Batch]:
+    def before_snapshot(self) -> Iterable[Batch[Out_co]]:
         """Return what is to be sent before an epoch ends, rather than kept in its snapshot."""
         return ()
 
@@ -273,7 +285,7 @@ class Task:
         """
         return None
 
-    def on_wake(self, now_ms: int) -> Iterator[Batch] | None:
+    def on_wake(self, now_ms: int) -> Iterator[Batch[Out_co]] | None:
         """Learn that `wake_ms` has come. What is returned is sent; at most one call in each ms."""
         return None
 
@@ -285,6 +297,22 @@ class Task:
         room is left until there is. `on_wake` makes room.
         """
         return True
+
+    @property
+    def epoch_fill(self) -> float:
+        """How much it keeps until its epoch ends, as a share of what it may keep.
+
+        In good time before that is 1 the epoch is ended, whatever its time; and a source waits.
+        """
+        return 0.0
+
+    @property
+    def is_working(self) -> bool:
+        """Whether results of records that it has taken will come without more input, and soon.
+
+        Then an application that is drained waits for them.
+        """
+        return False
 
     @property
     def passes_ms(self) -> int:
@@ -305,8 +333,13 @@ class Task:
         """Return who takes what a sink of this task has shown, and how far they are."""
         return ()
 
+    @property
+    def waits_for(self) -> str:
+        """What outside of the application this task waits for; see `SourceReader.waits_for`."""
+        return ""
 
-class SourceReader(ABC):
+
+class SourceReader(ABC, Generic[T_co]):
     """Reads one partition of a source, from where it was opened.
 
     Calls come in this order: `read_batch` and the questions after it, over and over, then
@@ -318,6 +351,14 @@ class SourceReader(ABC):
     #: Nothing comes at present; the partition holds no clock back until it gives again.
     idle: bool = False
 
+    #: What outside of the application it waits for before it can give more, such as a server that
+    #: does not answer; for people. Empty while there is nothing of that kind.
+    waits_for: str = ""
+
+    #: Event times are no more than the time at which records came, or there are none: the order of
+    #: arrival is the only one that records have.
+    is_by_arrival: bool = False
+
     #: Bad records that it has left out since it was opened, where its source was told to.
     skipped_records: int = 0
 
@@ -326,7 +367,7 @@ class SourceReader(ABC):
     out_of_order_ms: int | None = None
 
     @abstractmethod
-    def read_batch(self, max_records: int) -> Batch | None:
+    def read_batch(self, max_records: int) -> Batch[T_co] | None:
         """Return up to ``max_records`` records, or None if there are none now. Never waits.
 
         A reader of a source with a `Source.schema` gives a `Table` and its `Times`.
@@ -349,11 +390,11 @@ class SourceReader(ABC):
         """How much was read of how much, in any unit; (0, 0) if unknown."""
         return (0, 0)
 
-    def close(self) -> None:  # noqa: B027 - optional
+    def close(self) -> None:
         """Release what `Source.open` took."""
 
 
-class Source(ABC):
+class Source(ABC, Generic[T_co]):
     """Where records come from: a number of partitions, each read by one task.
 
     After a restart a partition is opened at its last snapshot, or, if the source is not
@@ -367,14 +408,27 @@ class Source(ABC):
 
     replayable: bool = False  #: A partition opened at a snapshot gives the same records again.
     bounded: bool = False  #: Every partition finishes.
+    is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
 
     @abstractmethod
     def partitions(self) -> Sequence[str]:
         """Return the names of the partitions, stable over restarts."""
 
     @abstractmethod
-    def open(self, partition: str, resume: Any | None) -> SourceReader:
+    def open(self, partition: str, resume: Any | None) -> SourceReader[T_co]:
         """Open a partition at the start, or where a snapshot of it was taken."""
+
+    def renewed(self) -> "Source":
+        """Return a source that looks again at what there is, such as which files; for a table."""
+        return self
+
+    def version(self) -> str | None:
+        """Return text that is another when what the source gives has changed, at little cost.
+
+        None: nobody knows without reading it. A table that is refreshed is read again only if this
+        is None, or another.
+        """
+        return None
 
     @property
     def schema(self) -> "RowSchema | None":
@@ -399,7 +453,7 @@ class SinkContext:
     """Have the task look soon at what its writer says. This one may be called on any thread."""
 
 
-class SinkWriter(ABC):
+class SinkWriter(ABC, Generic[T_contra]):
     """Writes what one task gets.
 
     After a restart records are written again from the last complete epoch on: at least once.
@@ -413,10 +467,10 @@ class SinkWriter(ABC):
     #: nobody knows which record it was, unless it was one alone: more are always a failure.
     atomic: ClassVar[bool] = False
 
-    def begin(self, context: SinkContext) -> None:  # noqa: B027 - optional
+    def begin(self, context: SinkContext) -> None:
         """Learn for whom it writes."""
 
-    def restore(self, state: Any) -> None:  # noqa: B027 - optional
+    def restore(self, state: Any) -> None:
         """Go on from what `snapshot` returned; with None begin afresh.
 
         None does not mean that nothing was written: a task may have failed before the end of
@@ -424,10 +478,10 @@ class SinkWriter(ABC):
         """
 
     @abstractmethod
-    def write_batch(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch[T_contra]) -> None:
         """Write the records; may block, which slows the stream down."""
 
-    def on_watermark(self, watermark_ms: int) -> None:  # noqa: B027 - optional
+    def on_watermark(self, watermark_ms: int) -> None:
         """Learn how far event time has come."""
 
     def snapshot(self) -> Any:
@@ -442,11 +496,16 @@ class SinkWriter(ABC):
         """Return who takes what was written, and how far they are; asked often."""
         return ()
 
-    def close(self, *, completed: bool) -> None:  # noqa: B027 - optional
+    @property
+    def epoch_fill(self) -> float:
+        """How much is kept until the epoch ends, as a share of what may be: `Task.epoch_fill`."""
+        return 0.0
+
+    def close(self, *, completed: bool) -> None:
         """Flush and release; ``completed`` when the stream has ended well."""
 
 
-class TransactionalWriter(SinkWriter):
+class TransactionalWriter(SinkWriter[T_contra]):
     """Writes so that nobody sees a record before its epoch is complete, and everybody does then.
 
     Calls come in this order: `restore`, then `recover` once; `write_batch`, `on_watermark`;
@@ -487,7 +546,7 @@ class TransactionalWriter(SinkWriter):
         """Show what `prepare` returned; the same again if it is shown already."""
 
 
-class PacedWriter(TransactionalWriter):
+class PacedWriter(TransactionalWriter[T_contra]):
     """Hands what it has shown to somebody, on a thread of its own, and as fast as they take it.
 
     What it is asked here may change at any time, on any thread; it calls `SinkContext.wake` then.
@@ -512,7 +571,7 @@ class PacedWriter(TransactionalWriter):
         """What has ended the hand-over, and so ends the task."""
 
 
-class Sink(ABC):
+class Sink(ABC, Generic[T_contra]):
     """Where records go. Built with the graph, opened once for each of its tasks.
 
     Gearpump: `DataSink`.
@@ -525,7 +584,7 @@ class Sink(ABC):
     paced: bool = False  #: Its writers are `PacedWriter`s.
 
     @abstractmethod
-    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+    def open(self, task_index: int, parallelism: int) -> SinkWriter[T_contra]:
         """Open the writer of one task."""
 
     @property
@@ -537,3 +596,11 @@ class Sink(ABC):
     def writes(self) -> Sequence[str]:
         """What a transactional sink writes to, and no other sink of the application may."""
         return (self.description,)
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """Folders with what it has prepared, in files that have the run in their names.
+
+        A run that was killed and cannot be resumed is cleared away there by whoever runs next.
+        """
+        return ()

@@ -16,13 +16,12 @@ from gearpy.core.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId
 from gearpy.task.api import Sink, Source, Task, TaskContext
+from gearpy.wire.class_names import without_package
 
 __all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"]
 
 TaskFactory: TypeAlias = Callable[[TaskContext], Task]
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-#: What the cluster puts before names of a program's modules; see `cluster.isolation`.
-_OWN_PACKAGE: Final = re.compile(r"^gearpy_app_(\d+\.)?")
 _PARTITIONS_CHARS_MAX: Final = 200
 
 
@@ -40,6 +39,8 @@ class Processor:
         dispatcher: "pinned" gives each task a thread of its own, for code that blocks.
         source: what it reads, if it reads something; checked when the application is built.
         key: gives the key of a record, for keyed state; the records must come by this key.
+        ordered: the task gets its records in the order of event time, and key timers between them.
+        sources: how many sources they may come from; 0 if nobody knows.
         sink: what it writes to, if it writes to something; for the guarantee that people are told.
         steps: what is in it; if not given, it is one step, found again by its name.
     """
@@ -51,6 +52,8 @@ class Processor:
     dispatcher: Literal["default", "shared", "pinned"] = "default"
     source: Source | None = None
     key: Callable[[Any], Any] | None = None
+    ordered: bool = False
+    sources: int = 0
     sink: Sink | None = None
     steps: Sequence[StepSpec] = ()
 
@@ -110,6 +113,7 @@ class StreamApplication:
         processors: the processor of each number.
         partitioners: the partitioner of each edge (source number, target number).
         of_no_use: what to tell who runs it, if nothing would come of it; empty otherwise.
+        program: the package of the modules that made it, where several programs share a process.
 
     Raises:
         ConfigError: name, graph or a source is wrong; all mistakes at once.
@@ -118,6 +122,7 @@ class StreamApplication:
     def __init__(self, name: str, graph: Graph) -> None:
         self.name = name
         self.of_no_use = ""
+        self.program = ""
         mistakes = [] if _NAME.fullmatch(name) else [_bad_name(name)]
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
@@ -166,7 +171,7 @@ class StreamApplication:
 def _kind(processor: Processor) -> str:
     """Name what a processor runs, alike in every process that built it."""
     task = processor.task
-    module = _OWN_PACKAGE.sub("", getattr(task, "__module__", None) or "")
+    module = without_package(getattr(task, "__module__", None) or "")
     return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"
 
 

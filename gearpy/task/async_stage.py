@@ -11,6 +11,7 @@ from gearpy.core.attempts import CallLimits
 from gearpy.core.lookup_cache import LookupCache
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.late_time import late_places, late_time, promise_of
 from gearpy.task.api import TaskContext
 from gearpy.task.failure import operator_error
 from gearpy.task.output import Columns
@@ -179,6 +180,7 @@ class AsyncStage:
             window.passed_ms,
             [each.value for each in held],
             [each.time_ms for each in held],
+            [promise_of(each.time_ms) for each in held],
         ]
 
     def restore(self, state: list[Any] | None) -> None:
@@ -189,7 +191,10 @@ class AsyncStage:
         self._calls = self._context.coroutines.open(
             function, self._function.limits, self._context.wake, self.name
         )
-        watermark_ms, passed_ms, values, times = state or (MIN_MS, MIN_MS, [], [])
+        watermark_ms, passed_ms, values, plain, promises = state or (MIN_MS, MIN_MS, [], [], [])
+        times = list(map(late_time, plain, promises))
+        if late_places(times):
+            self._context.sees_late = True
         self._window.restore(watermark_ms, passed_ms)
         self._begin(values, times)
 
@@ -207,6 +212,11 @@ class AsyncStage:
     def is_ready(self) -> bool:
         """Whether calls have ended."""
         return self._calls is not None and (self._calls.has_outcomes or self._window.is_ready)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether records are in flight."""
+        return any(True for _ in self._window.held())
 
     @property
     def passed_ms(self) -> int:

@@ -22,7 +22,7 @@ from gearpy.core.fields import NAN, one_nan
 from gearpy.core.window import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregate import Fold, FoldLoop, WindowFold
 from gearpy.task.api import TaskContext
 from gearpy.task.failure import operator_error
@@ -148,13 +148,29 @@ class PartialAggregateStage:
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield what the records come to."""
-        table, times = as_table(values).batch, Times.of(timestamps)
-        if len(times):
-            self._check(table.schema)
-            try:
-                yield self._partial(table, times)
-            except pa.ArrowException as error:
-                raise operator_error(self.name, error) from error
+        table, times = as_table(values), Times.of(timestamps)
+        if not len(times):
+            return
+        self._check(table.batch.schema)
+        try:
+            if times.promised is not None:
+                late = pc.less(times.array, times.promised)
+                yield from self._partials_of_late(table.filter(late), times.filter(late))
+                in_time = pc.invert(late)
+                table, times = table.filter(in_time), Times(times.array.filter(in_time))
+            if len(times):
+                yield self._partial(table.batch, times)
+        except pa.ArrowException as error:
+            raise operator_error(self.name, error) from error
+
+    def _partials_of_late(self, table: Table, times: Times) -> Iterator[Columns]:
+        """Yield the partial results of late rows, with the promise before each row."""
+        for promised_ms in pc.unique(times.promised).to_pylist():
+            alike = pc.equal(times.promised, promised_ms)
+            partials, oldest = self._partial(table.filter(alike).batch, times.filter(alike))
+            assert type(oldest) is Times
+            promised = pa.repeat(pa.scalar(promised_ms, pa.int64()), len(oldest))
+            yield partials, Times(oldest.array, promised)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Nothing waits."""
@@ -363,7 +379,7 @@ class _Reader:
 
 
 def _key_values(column: pa.Array) -> list[Any]:
-    values: list[Any] = column.to_pylist()
+    values = cells_of(column)
     if pa.types.is_floating(column.type):
         return [each if each == each else NAN for each in values]  # noqa: PLR0124 - NaN
     return values

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, TypeAlias
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch, Message
 from gearpy.task.api import Task
-from gearpy.task.failure import USER_ERRORS, complete, operator_error
+from gearpy.task.failure import USER_ERRORS, TimerFailure, complete, operator_error
 from gearpy.task.rejects import Rejects
 
 __all__ = ["Job", "blame", "driver_of", "reject"]
@@ -98,6 +98,8 @@ class _Driver:
                             yield None
                 elif len(buffer) >= limit:
                     yield None
+        except TimerFailure as failure:
+            blame(self._operator, failure.error)
         except USER_ERRORS as error:
             blame(self._operator, error, message)
 
@@ -113,6 +115,8 @@ class _Driver:
                     if len(buffer) >= limit:
                         yield None
                         kept = 0  # The buffer was sent.
+            except TimerFailure as failure:  # The record is not to blame.
+                blame(self._operator, failure.error)
             except USER_ERRORS as error:
                 del buffer[kept:]
                 reject(self._rejects, self._operator, error, message)

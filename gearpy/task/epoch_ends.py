@@ -53,13 +53,17 @@ class CutRequest:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch - 1  #: The newest one that was asked to end.
         self._is_by_time = False
+        self._is_last = False
+        self.is_over = False  #: The last epoch that there will be has ended.
         self.has_missed = False  #: A record that is not older than the cut time was sent before.
 
-    def ask(self, task: Task | None, epoch: int, cut_time_ms: int | None) -> None:
+    def ask(
+        self, task: Task | None, epoch: int, cut_time_ms: int | None, *, is_last: bool = False
+    ) -> None:
         """Take a request; asked again for an epoch, nothing changes."""
         if epoch <= self.epoch:
             return
-        self.epoch = epoch
+        self.epoch, self._is_last = epoch, is_last
         self._is_by_time = cut_time_ms is not None
         if cut_time_ms is not None:
             self.has_missed = task is None or not task.begin_cut(cut_time_ms)
@@ -74,6 +78,7 @@ class CutRequest:
         """Let the task go on behind the end; tell whether it may have held records back."""
         was_by_time, self._is_by_time, self.has_missed = self._is_by_time, False, False
         task.end_cut()
+        self.is_over = self.is_over or self._is_last
         return was_by_time
 
 

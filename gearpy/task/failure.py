@@ -3,25 +3,45 @@
 import linecache
 import os
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Final
 
-from gearpy.errors import OperatorError
+from gearpy.errors import CannotTravel, GearpyError, MessageLost, OperatorError, placed
+from gearpy.messages.app import FailureKind
 from gearpy.messages.cluster import ErrorCard
 
 __all__ = [
     "USER_ERRORS",
+    "TimerFailure",
     "card_of",
     "complete",
+    "is_final",
+    "kind_of",
+    "note_place",
     "operator_error",
     "raised_by_user",
     "shown",
+    "source_in",
     "source_of",
 ]
 
 #: What user code may raise that is a failure of the task. `sys.exit` ends a task, no more.
 USER_ERRORS: Final = (Exception, SystemExit)
+
+
+class TimerFailure(Exception):
+    """A timer has raised that fired before a record: the record is not to blame.
+
+    Args:
+        error: what it raised.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
 
 _GEARPY: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 _RECORD_CHARS_MAX: Final = 500
@@ -52,10 +72,25 @@ def operator_error(
         record="" if record is _NOTHING else shown(record),
         event_time_ms=event_time_ms,
         traceback=_trace_of(error),
+        is_final=isinstance(error, CannotTravel),
     )
 
 
+def is_final(error: BaseException) -> bool:
+    """Tell whether something would fail again in the same way, however often it is tried."""
+    return isinstance(error, CannotTravel) or getattr(error, "is_final", False)
+
+
+def kind_of(error: BaseException) -> FailureKind:
+    """Return the kind of a failure, by which the app master decides on restarts."""
+    if isinstance(error, MessageLost):
+        return "lost"
+    return "final" if is_final(error) else "raised"
+
+
 def _cause_of(error: BaseException, source: str) -> str:
+    if isinstance(error, CannotTravel):
+        return str(error)
     if not str(error):
         return type(error).__name__
     # With no line of the user's it was a step that could not look a key up.
@@ -65,12 +100,17 @@ def _cause_of(error: BaseException, source: str) -> str:
 
 
 def source_of(trace: TracebackType | None) -> tuple[str, str]:
-    """Return ``file:line`` and text of the innermost line that is not gearpy's own.
+    """Return ``file:line`` and text of the innermost line that is not gearpy's own."""
+    return source_in(traceback.walk_tb(trace))
+
+
+def source_in(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, str]:
+    """Return the same of frames and the lines they are at, the outermost first.
 
     Standard-library lines are passed over for the user's line that called them, if there is one.
     """
     found = ("", "")
-    for frame, number in traceback.walk_tb(trace):
+    for frame, number in frames:
         name = frame.f_code.co_filename
         if name.startswith((_GEARPY, "<")):
             continue
@@ -78,6 +118,17 @@ def source_of(trace: TracebackType | None) -> tuple[str, str]:
             break
         found = (f"{name}:{number}", linecache.getline(name, number).strip())
     return found
+
+
+def note_place(error: GearpyError) -> None:
+    """Note on an error that gearpy raised which line of the user's has led to it.
+
+    One that the user's code raises itself says what it wants to say.
+    """
+    source, line = source_of(error.__traceback__)
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if source and files[-1].startswith(_GEARPY) and not isinstance(error, OperatorError):
+        error.add_note(placed(source, line))
 
 
 def complete(error: OperatorError) -> None:
@@ -105,7 +156,8 @@ def card_of(error: BaseException, *, operator: str = "", task: str = "") -> Erro
         source=error.source,
         source_line=error.source_line,
         record=error.record,
-        event_time_ms=error.event_time_ms,
+        # A plain number: what a late record knows of promises is not for cards.
+        event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
         traceback=error.traceback,
     )
 

@@ -8,9 +8,9 @@ the output of each record begins.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType, CoroutineType
+from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
@@ -98,6 +98,13 @@ class FusedStage:
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
+
+    def operator_at(self, frames: Iterable[tuple[FrameType, int]]) -> str:
+        """Return the name of the operator that works in a stack; of all, if that is not known."""
+        for frame, line in frames:
+            if frame.f_code is self._code and line in self._line_of:
+                return self._operators[self._line_of[line][0]].name
+        return self.name
 
     def _reject(self, error: BaseException, value: Any, time: int) -> None:
         self._rejects.take(value, time, self._blame(error), place=self.place)

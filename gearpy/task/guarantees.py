@@ -17,7 +17,16 @@ from gearpy.task.api import Sink, Source, Task
 from gearpy.task.application import Processor, StreamApplication
 from gearpy.task.operators import ChainTask
 
-__all__ = ["Effect", "Guarantee", "PathGuarantee", "Weakness", "guarantee_lines", "guarantees_of"]
+__all__ = [
+    "Effect",
+    "Guarantee",
+    "PathGuarantee",
+    "Weakness",
+    "cannot_be_resumed",
+    "guarantee_lines",
+    "guarantees_of",
+    "short_guarantee",
+]
 
 _SHOWN_MAX: Final = 5
 _STORES: Final = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL"})
@@ -128,6 +137,30 @@ def guarantee_lines(paths: Iterable[PathGuarantee]) -> Iterator[str]:
         yield f"{guarantee.value}{of_all}: {weakness}"
     if len(weak) > _SHOWN_MAX:
         yield f"and {len(weak) - _SHOWN_MAX} more weak links"
+
+
+def short_guarantee(paths: Iterable[PathGuarantee]) -> str:
+    """Return the weakest promise of all paths in a few words, with the part that it is due to."""
+    order = list(Guarantee)
+    weakest = min(paths, key=lambda each: order.index(each.guarantee), default=None)
+    if weakest is None:
+        return Guarantee.NONE.value
+    part = "" if weakest.weakest is None else f" ({weakest.weakest.part}; see gear plan)"
+    return f"{weakest.guarantee.value}{part}"
+
+
+def cannot_be_resumed(application: StreamApplication) -> str | None:
+    """Return a line for who runs an application without a folder to resume it from.
+
+    None where it does not matter: its input has an end, or cannot be read again anyway.
+    """
+    sources = [each.source for each in application.processors.values() if each.source is not None]
+    if not any(source.replayable and not source.bounded for source in sources):
+        return None
+    return (
+        f"{application.name} cannot be resumed when it has ended: for that, begin it with --resume "
+        "NAME, or gp.run(app, checkpoint=FOLDER)"
+    )
 
 
 # -- the graph -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.consumers import ConsumerReport
-from gearpy.messages.data import Message
+from gearpy.messages.data import Message, Origin
 from gearpy.task.api import TaskContext, TaskLimits
 from gearpy.task.counters import TaskCounters
 from gearpy.task.keyed import KeyedTask
@@ -33,8 +33,11 @@ class TaskInfo:
     app_name: str = ""
     executor_id: ExecutorId = ExecutorId(0)
     run: str = ""
+    program: str = ""  #: Package of the program's modules, where a process has several programs.
     config: Mapping[str, Any] | None = None
     key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
+    ordered: bool = False  #: Records come in the order of event time, key timers between them.
+    sources: int = 0  #: Where records may come from; 0 if nobody knows.
 
 
 def clock_of(
@@ -43,8 +46,11 @@ def clock_of(
     *,
     clock_ms: int,
     watermark_ms: int,
+    hold_ms: int,
     idle: bool,
     consumers: tuple[ConsumerReport, ...] = (),
+    waits_for: str = "",
+    wants_epoch: bool = False,
 ) -> TaskClock:
     """Return the report of a task: how far it is, and what it has handled."""
     return TaskClock(
@@ -52,6 +58,7 @@ def clock_of(
         session=info.session,
         clock_ms=clock_ms,
         watermark_ms=watermark_ms,
+        hold_ms=hold_ms,
         idle=idle,
         records_in=counters.records_in,
         records_out=counters.records_out,
@@ -63,6 +70,8 @@ def clock_of(
         newest_ms=counters.newest_ms,
         span_ms=counters.span_ms,
         consumers=consumers,
+        waits_for=waits_for,
+        wants_epoch=wants_epoch,
     )
 
 
@@ -82,6 +91,7 @@ def context_of(
     counters: TaskCounters,
     rejects: Rejects,
     coroutines: Coroutines,
+    enter: Callable[[Origin], None],
 ) -> TaskContext:
     """Return what the user's task gets: who it is, and what its runner does for it."""
     return TaskContext(
@@ -108,4 +118,6 @@ def context_of(
         counters=counters,
         rejects=rejects,
         coroutines=coroutines,
+        enter=enter,
+        sources=info.sources,
     )

@@ -8,6 +8,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
+from gearpy.core.copies import own_each
 from gearpy.core.fields import may_have_nan, one_nan
 from gearpy.core.joins import LEFT, PAIR, RIGHT, How, Join, Pairing, Row
 from gearpy.core.joins_asof import AsOfJoin, Direction
@@ -20,7 +21,9 @@ from gearpy.core.trigger import AfterWatermark
 from gearpy.core.window import AlignedWindows, SessionWindows, Windows
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.data import NOWHERE
 from gearpy.task.api import TaskContext
+from gearpy.task.event_gate import EventGate, Waits, marked_late
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.join_result import CoGroup, JoinResult
 from gearpy.task.output import Columns
@@ -176,8 +179,8 @@ class JoinSpec:
 class JoinStage:
     """Joins two streams by key. Records are ``(side, key, value)``, as `as_left` makes them.
 
-    What a join keeps is keyed state. It is encoded beside the task, when it is stored; so records
-    must not be changed after they were sent, as `Batch` says.
+    What a join keeps is keyed state. It is encoded beside the task, when it is stored; so results
+    have copies of records that could be changed.
 
     A record whose key cannot be hashed is rejected. So is a pair on which ``combine`` raises, while
     other pairs of the same records come out: what stands in quarantine is the pair,
@@ -192,32 +195,58 @@ class JoinStage:
         context: has the state.
         name: for people.
         spec: says how.
+        waits: which records wait for event time; all, where it is to see their order.
     """
 
     place = 0
 
-    def __init__(self, context: TaskContext, name: str, spec: JoinSpec) -> None:
+    def __init__(
+        self, context: TaskContext, name: str, spec: JoinSpec, *, waits: Waits = "late"
+    ) -> None:
         self.name = name
         self._context = context
         self._spec = spec
         self._join = spec.start(context.limits.batch_records)
         self._watermark_ms = MIN_MS
+        self._gate = EventGate(context, join_key, waits=waits, side_of=_right_first)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield the results that are known now."""
         values, timestamps = self._joinable(values, timestamps)
         if values and values[0][0] == PAIR:  # Given again: one alone.
-            return self._once_more(values, timestamps)
-        return self._joined(values, timestamps) if values else iter(())
+            yield from self._once_more(values, timestamps)
+            return
+        values, timestamps = self._gate.take(values, timestamps)
+        self._context.enter(NOWHERE)  # A pair is of two partitions.
+        if values:
+            yield from self._joined(values, timestamps)
+        if len(self._gate):
+            yield from self._due(self._watermark_ms)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the records whose turn has come, each late one when event time is where it was."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            if at_ms == MIN_MS:
+                yield from self._joined(values, timestamps)
+                continue
+            yield from self._advance(max(at_ms, self._watermark_ms))
+            for results, times in self._joined(values, timestamps):
+                yield results, marked_late(times, at_ms)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield the results that were waiting for it."""
+        if len(self._gate):
+            yield from self._due(watermark_ms)
+        yield from self._advance(watermark_ms)
+
+    def _advance(self, watermark_ms: int) -> Iterator[Columns]:
         self._watermark_ms = watermark_ms
         for rows, times in self._join.on_watermark(watermark_ms):
             yield from self._results(rows, times)
 
     def snapshot(self) -> list[Any]:
         """Let keyed state have what has changed; return of which join it is, and the watermark."""
+        self._gate.tell()
         for namespace, pairs, is_deleted in self._join.changes():
             if is_deleted:
                 self._kept.delete_first(len(pairs), pairs, namespace)
@@ -242,6 +271,7 @@ class JoinStage:
         for namespace, pairs in self._kept.restored():
             self._join.load(namespace, pairs)
         self._join.resume(self._watermark_ms)
+        self._gate.restore(self.place, self.name)
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
@@ -249,7 +279,7 @@ class JoinStage:
     @property
     def hold_ms(self) -> int:
         """Oldest event time of a result that may come of what is kept."""
-        return self._join.hold_ms
+        return min(self._join.hold_ms, self._gate.first_ms)
 
     # -- as a stage that defers --------------------------------------------------------------
 
@@ -306,7 +336,8 @@ class JoinStage:
         return True
 
     def _results(self, rows: list[Row], times: list[int]) -> Iterator[Columns]:
-        """Yield what the rows come to."""
+        """Yield the results of the rows, with copies of records that are kept or in other pairs."""
+        rows = _own_rows(rows)
         combine = self._spec.combine
         if combine is None:
             kind: type[Any] = CoGroup if self._spec.kind == "cogroup" else JoinResult
@@ -330,6 +361,22 @@ class JoinStage:
     def _reject(self, error: BaseException, value: _Keyed, shown: Any, time: int) -> None:
         blamed = operator_error(self.name, error, record=shown, event_time_ms=time)
         self._context.rejects.take(value, time, blamed, place=self.place)
+
+
+def _right_first(value: _Keyed) -> int:
+    """Return the rank of a record among others at its time: what is looked up comes first."""
+    return 1 if value[0] == LEFT else 0
+
+
+def _own_rows(rows: list[Row]) -> list[Row]:
+    """Return rows with records of their own; these, if no record can change."""
+    if not rows:
+        return rows
+    keys, lefts, rights, starts, ends = map(list, zip(*rows, strict=True))
+    mine, others = own_each(lefts), own_each(rights)
+    if mine is lefts and others is rights:
+        return rows
+    return list(zip(keys, mine, others, starts, ends, strict=True))
 
 
 def _window_join(windows: Windows, how: How, gathers: bool, limit: int) -> Join:  # noqa: FBT001
@@ -357,7 +404,7 @@ def _of_windows(windows: object) -> list[str]:
     if windows.accumulation != "discarding":
         mistakes.append(f"windows of a join fire once: leave out {windows.accumulation}()")
     if windows.allowed_lateness_ms:
-        mistakes.append("windows of a join take nothing late: leave out allowing(...)")
+        mistakes.append("windows of a join take nothing late: leave out allowed_lateness(...)")
     if windows.clock != "event":
         mistakes.append(f"windows of a join are of event time: leave out clock={windows.clock!r}")
     return mistakes

@@ -11,6 +11,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.keys import NO_KEY
 from gearpy.state.open import StateSettings, open_state
 from gearpy.state.timers import KeyTimer
+from gearpy.task.failure import USER_ERRORS, TimerFailure
 
 __all__ = ["KeyedTask", "OpenState", "open_on_heap"]
 
@@ -50,6 +51,8 @@ class KeyedTask:
         self._key_of: Callable[[Any], Any] | None = None
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
+        self._reached_ms: int | None = None  # How far event time is, if not by the record.
+        self._reach: Callable[[int], None] | None = None
         self._fired_ms = MIN_MS  # When timers on wall time have fired last.
 
     @property
@@ -107,6 +110,72 @@ class KeyedTask:
 
         return at_record
 
+    def in_order(
+        self,
+        on_next: Callable[[Message], Any],
+        on_timer: Callable[[KeyTimer], Any],
+        key_of: Callable[[Any], Any] | None,
+        reach: Callable[[int], None],
+    ) -> Callable[[Message], Any]:
+        """Do as `keyed` for records in the order of event time: timers up to one fire before it.
+
+        Args:
+            on_next: of the task.
+            on_timer: of the task.
+            key_of: gives the key of a record.
+            reach: called with how far event time is, in ms, before either is.
+        """
+        self._key_of, self._reach = key_of, reach
+
+        def at_record(message: Message) -> Any:
+            self._message = message
+            if (state := self._state) is None:
+                reach(self._place_of(message))
+                return on_next(message)
+            next_ms, place_ms = state.timers.next_event_ms, self._place_of(message)
+            if next_ms is not None and next_ms <= place_ms:
+                return timers_first(state, message)
+            reach(place_ms)
+            self._enter(state, message)
+            return on_next(message)
+
+        def timers_first(state: KeyedState, message: Message) -> Iterator[Message]:
+            for timer in self.until(message):
+                try:
+                    yield from on_timer(timer) or ()
+                except USER_ERRORS as error:
+                    raise TimerFailure(error) from error
+            reach(self._place_of(message))
+            self._enter(state, message)
+            yield from on_next(message) or ()
+
+        return at_record
+
+    def reach(self, at_ms: int | None) -> None:
+        """Let event time be so far for the records that follow; None: as far as each of them."""
+        self._reached_ms = at_ms
+        if at_ms is not None and self._state is not None:
+            self._state.advance(at_ms)
+
+    def until(self, message: Message) -> Iterator[KeyTimer]:
+        """Give the timers up to a record."""
+        if self._state is not None:
+            yield from self._reached(self._state.timers.due_event(self._place_of(message)))
+
+    def enter(self, message: Message) -> None:
+        """Let event time be as far as a record, for a task that takes it in a batch."""
+        if self._reach is not None:
+            self._reach(self._place_of(message))
+
+    def _reached(self, timers: Iterator[KeyTimer]) -> Iterator[KeyTimer]:
+        for timer in timers:
+            if self._reach is not None:
+                self._reach(timer.at_ms)
+            yield timer
+
+    def _place_of(self, message: Message) -> int:
+        return message.timestamp if self._reached_ms is None else self._reached_ms
+
     def _enter(self, state: KeyedState, message: Message) -> None:
         if self._key_of is not None:
             state.key = self._key_of(message.value)
@@ -118,7 +187,7 @@ class KeyedTask:
         """Let event time go on: forget what is over, give the timers that are due, in order."""
         if self._state is None:
             return
-        yield from self._state.timers.due_event(watermark_ms)
+        yield from self._reached(self._state.timers.due_event(watermark_ms))
         self._state.advance(watermark_ms)
         # Not at the record that came last: after a restart that would be another one.
         self._state.key, self._state.namespace = NO_KEY, None

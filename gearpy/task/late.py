@@ -6,17 +6,25 @@ least of all on how many are read at a time. So a replay finds the same ones aga
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
-from operator import le
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError
-from gearpy.messages.data import Batch
+from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.late_time import late_time
 from gearpy.messages.table import Table, Times
 from gearpy.task.counters import TaskCounters
 from gearpy.task.row_schema import RowSchema
 from gearpy.task.sides import Side, split_sides
-from gearpy.task.table_late import late_rows, others, places_of, promised_times, restamped
+from gearpy.task.table_late import (
+    are_sorted,
+    late_rows,
+    marked,
+    others,
+    places_of,
+    promised_times,
+    restamped,
+)
 
 __all__ = [
     "LATE",
@@ -47,6 +55,7 @@ class Portion:
         after_ms: promised behind the last one.
         out_of_order_ms: the promise is the newest event time less this. None: it has moved at
             the end, so far as anybody knows.
+        origin: the partition.
         aside: of a table, for each row whether it is for the side output, as a
             `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
     """
@@ -57,6 +66,7 @@ class Portion:
     after_ms: int
     out_of_order_ms: int | None = None
     aside: Any = None
+    origin: Origin = NOWHERE
 
     def __len__(self) -> int:
         return len(self.values)
@@ -82,10 +92,15 @@ class Portion:
         )
 
     @property
-    def is_in_order(self) -> bool:
-        """Whether no record is older than the one before it, or than the promise; none is late."""
+    def is_in_time(self) -> bool:
+        """Whether it is seen at a glance that no record is late."""
         times = self.timestamps
-        return times[0] >= self.before_ms and all(map(le, times, islice(times, 1, None)))
+        if times[0] < self.before_ms:
+            return False
+        if type(times) is Times:
+            return are_sorted(times) or times.bounds()[0] >= self.after_ms
+        # To sort what is sorted is the quickest look at all of them that Python has.
+        return sorted(times) == times or min(times) >= self.after_ms
 
     def promised(self) -> Sequence[int]:
         """Return what was promised before each record; never falls."""
@@ -102,9 +117,9 @@ class LateRecords:
     """Finds late records, counts them, and does with them as a policy says.
 
     Args:
-        policy: "keep" lets them pass, and does not count them, since windows will; "drop" leaves
-            them out; "restamp" gives them the time that was promised; "side" wraps them for a
-            side output.
+        policy: "keep" lets them pass with what was promised before them, and does not count them,
+            since windows will; "drop" leaves them out; "restamp" gives them the time that was
+            promised; "side" wraps them for a side output.
         counters: of the task.
         tag: of the side output.
     """
@@ -113,6 +128,7 @@ class LateRecords:
         self._policy = policy
         self._counters = counters
         self._tag = tag
+        self.has_marked = False  #: Times of some records have been made a `LateTime`.
 
     @property
     def sets_aside(self) -> bool:
@@ -121,18 +137,19 @@ class LateRecords:
 
     def judge(self, portion: Portion) -> Portion:
         """Return the portion as it goes on; may be empty."""
-        if self._policy == "keep":
+        if portion.is_in_time:
             return portion
         if type(portion.timestamps) is Times:
             return self._judged_table(portion, portion.timestamps)
-        if portion.is_in_order:
-            return portion
         promised = portion.promised()
         pairs = zip(portion.timestamps, promised, strict=True)
         late = [at for at, (time_ms, least_ms) in enumerate(pairs) if time_ms < least_ms]
         if not late:
             return portion
-        self._counters.late_records += len(late)
+        if self._policy == "keep":
+            self.has_marked = True
+        else:
+            self._counters.late_records += len(late)
         return (
             self._without(portion, late)
             if self._policy == "drop"
@@ -144,7 +161,7 @@ class LateRecords:
         values, times = portion.values, portion.timestamps
         if type(values) is not Table or type(times) is not Times:
             *main, sides = split_sides(values, times)
-            return Batch(*main), sides
+            return Batch(main[0], main[1]), sides
         if portion.aside is None:
             return Batch(values, times), Batch([], [])
         aside, main_rows = values.filter(portion.aside), others(portion.aside)
@@ -158,6 +175,9 @@ class LateRecords:
         late = late_rows(times, least)
         if late is None:
             return portion
+        if self._policy == "keep":
+            self.has_marked = True
+            return replace(portion, timestamps=marked(times, least))
         self._counters.late_records += len(places_of(late))
         if self._policy == "restamp":
             return replace(portion, timestamps=restamped(times, least))
@@ -174,6 +194,8 @@ class LateRecords:
         for at in late:
             if self._policy == "side":
                 values[at] = Side(self._tag, values[at])
+            elif self._policy == "keep":
+                timestamps[at] = late_time(timestamps[at], promised[at])
             else:
                 timestamps[at] = promised[at]
         return replace(portion, values=values, timestamps=timestamps)

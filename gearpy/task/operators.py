@@ -6,7 +6,7 @@ one after the other on each batch.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
@@ -85,6 +85,16 @@ class CommittingStage(Protocol):
 
 
 @runtime_checkable
+class KeepingStage(Protocol):
+    """A stage that keeps records until the epoch ends."""
+
+    @property
+    def epoch_fill(self) -> float:
+        """How many, as a share of those that it may keep; see `Task.epoch_fill`."""
+        ...
+
+
+@runtime_checkable
 class ConsumedStage(Protocol):
     """A stage whose output somebody takes outside of the stream."""
 
@@ -144,6 +154,16 @@ class DeferringStage(Stage, Protocol):
         ...
 
 
+@runtime_checkable
+class WorkingStage(Protocol):
+    """A stage that has something done outside of the task."""
+
+    @property
+    def is_working(self) -> bool:
+        """Whether that is under way; see `Task.is_working`."""
+        ...
+
+
 class _Lane:
     """Stages of a chain that run without a wait; the first of them, or one behind a deferring one.
 
@@ -159,9 +179,9 @@ class _Lane:
         self.first = first
         self.head = head
         self.timed = timed
-        #: Was left for want of room in the deferring stage behind.
-        self.work: Iterator[Batch | None] | None = None
-        self.told_ms = MIN_MS if head is None else head.passed_ms  #: Its stages know of.
+        self.work: Iterator[Batch | None] | None = None  #: Was left for want of room behind.
+        #: How far its stages know that event time has come; after a restart they are told again.
+        self.told_ms = MIN_MS
 
     @property
     def wake_ms(self) -> int | None:
@@ -183,6 +203,18 @@ class _Lane:
         return self.told_ms
 
 
+class _Left(NamedTuple):
+    """Work that was left in the middle, as a deferring stage had no room.
+
+    Attributes:
+        place: of that stage.
+        lane: whose work it is; None: what the runner pulls.
+    """
+
+    place: int
+    lane: _Lane | None
+
+
 class StagesOfSteps(list[Stage]):
     """Stages, and the id of the step that each of them belongs to."""
 
@@ -195,9 +227,12 @@ class StagesOfSteps(list[Stage]):
 class ChainTask(Task):
     """Runs a chain of stages over its inputs.
 
-    Behind a deferring stage begins a new lane. What runs in a lane waits while the deferring stage
-    at its end is full; the lanes behind go on meanwhile, and make room. No record is taken as long
-    as a lane waits in the middle of its work, so a snapshot has all that is not done.
+    Behind a deferring stage begins a new lane. Work that comes to a deferring stage without room is
+    left there; only the lanes behind that stage go on meanwhile, and make room. Their work may be
+    left further behind; what was left last goes on first. As long as work is left no record is
+    taken, so a snapshot has all that is not done.
+
+    Work may go through several lanes, as some deferring stages yield a part at once.
 
     Args:
         make_stages: makes this task's own stages; called by `on_start`. Of `StagesOfSteps` state
@@ -205,6 +240,7 @@ class ChainTask(Task):
     """
 
     counts_output = True  # A sink is one of the stages.
+    keeps_state_until_told = True  # Records that have waited for event time still need it.
 
     def __init__(
         self, context: TaskContext, make_stages: Callable[[TaskContext], Sequence[Stage]]
@@ -214,9 +250,11 @@ class ChainTask(Task):
         self._stages: Sequence[Stage] = ()
         self._has_ids = False
         self._consumed: Sequence[ConsumedStage] = ()
+        self._keeping: Sequence[KeepingStage] = ()
         self._deferring: dict[int, DeferringStage] = {}  # By place.
         self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
-        self._waits = False  # What the runner pulls has been left for want of room.
+        self._left: list[_Left] = []  # Each at a place behind the one before it.
+        self._full = 0  # Place of the stage for want of whose room a job has stopped.
 
     def on_start(self, start_time_ms: int) -> None:
         """Make the stages; each goes on from where it was."""
@@ -231,6 +269,7 @@ class ChainTask(Task):
             if isinstance(stage, DeferringStage)
         }
         self._consumed = [each for each in self._stages if isinstance(each, ConsumedStage)]
+        self._keeping = [each for each in self._stages if isinstance(each, KeepingStage)]
         self._lanes = _lanes_of(self._stages)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
@@ -296,7 +335,7 @@ class ChainTask(Task):
 
     @property
     def wake_ms(self) -> int | None:
-        """When a stage has something to yield by itself."""
+        """When a stage has something to yield by itself, and may."""
         if not self._lanes:
             return None
         return min(
@@ -306,20 +345,28 @@ class ChainTask(Task):
     def on_wake(self, now_ms: int) -> Iterator[Batch]:
         """Let each lane do what it can, the last one first, as that makes room."""
         for lane in reversed(self._lanes):
-            if lane.head is None and self._waits:
-                continue  # Its stages are in the middle of the runner's work.
-            work, lane.work = lane.work or self._work_of(lane, now_ms), None
+            if not self._may_run(lane):
+                continue
+            if lane.work is None:
+                work = self._work_of(lane, now_ms)
+            else:
+                work, lane.work = lane.work, None
+                self._left.pop()
             for batch in work:
                 if batch is None:
                     lane.work = work
+                    self._left.append(_Left(self._full, lane))
                     break
                 yield batch
 
     @property
     def has_room(self) -> bool:
-        """Whether the first deferring stage takes more, and no lane waits for room."""
+        """Whether the runner's work can go on, or, when none is left, new work can begin."""
+        if self._left:
+            last = self._left[-1]
+            return last.lane is None and self._deferring[last.place].has_room
         first = next(iter(self._deferring.values()), None)
-        return first is None or (first.has_room and all(lane.work is None for lane in self._lanes))
+        return first is None or first.has_room
 
     @property
     def passes_ms(self) -> int:
@@ -330,6 +377,16 @@ class ChainTask(Task):
     def is_delivered(self) -> bool:
         """Whether the end of the stream waits for no sink of the chain."""
         return all(stage.is_delivered for stage in self._consumed)
+
+    @property
+    def epoch_fill(self) -> float:
+        """That of the stage that has the least room left."""
+        return max((stage.epoch_fill for stage in self._keeping), default=0.0)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a stage waits for what is done outside of the task."""
+        return any(stage.is_working for stage in self._stages if isinstance(stage, WorkingStage))
 
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return who takes what sinks of the chain have shown."""
@@ -352,12 +409,16 @@ class ChainTask(Task):
         return min((stage.hold_ms for stage in self._stages), default=MAX_MS)
 
     def _wake_of(self, lane: _Lane) -> int | None:
-        if lane.head is None and self._waits:
+        if not self._may_run(lane):
             return None
-        if lane.work is None:
-            return lane.wake_ms
-        behind = next(stage for at, stage in self._deferring.items() if at >= lane.first)
-        return 0 if behind.has_room else None
+        return lane.wake_ms if lane.work is None else 0
+
+    def _may_run(self, lane: _Lane) -> bool:
+        """Tell whether a lane is behind all that is left, or what was left last can go on in it."""
+        if not self._left:
+            return True
+        place, owner = self._left[-1]
+        return lane.first > place or (lane is owner and self._deferring[place].has_room)
 
     def _work_of(self, lane: _Lane, now_ms: int) -> Iterator[Batch | None]:
         """Yield what the stages of a lane were waiting for."""
@@ -385,9 +446,12 @@ class ChainTask(Task):
     def _left_for_room(self, job: Iterator[Batch | None]) -> Iterator[Batch | None]:
         """Note while the runner's work is left."""
         for batch in job:
-            self._waits = batch is None
-            yield batch
-            self._waits = False
+            if batch is not None:
+                yield batch
+                continue
+            self._left.append(_Left(self._full, None))
+            yield None
+            self._left.pop()
 
     def _push(
         self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
@@ -397,6 +461,7 @@ class ChainTask(Task):
             return
         if patient and place in self._deferring:
             while not self._deferring[place].has_room:
+                self._full = place
                 yield None
         for out, times in self._stages[place].process(values, timestamps):
             yield from self._push(place + 1, out, times, patient=patient)

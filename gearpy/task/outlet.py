@@ -4,16 +4,33 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from gearpy.core.copies import ATOMS, own, own_each
 from gearpy.core.flow import FlowLimits, Subscription
-from gearpy.core.partition import Partitioner
+from gearpy.core.partition import Part, Partitioner
 from gearpy.core.sizing import estimate_bytes
+from gearpy.errors import CannotTravel, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
-from gearpy.messages.data import Ack, AckRequest, Batch, DataMessage, InitialAckRequest, LinkMessage
+from gearpy.messages.data import (
+    NOWHERE,
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    InitialAckRequest,
+    LinkMessage,
+    Origin,
+)
 from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
+from gearpy.task.failure import operator_error
+from gearpy.task.sides import SidePartitioner
+from gearpy.wire.payload import encode_value
 
 __all__ = ["Outlet", "OutputEdge", "OutputLimits"]
+
+#: What goes to the tasks of an edge.
+_Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +78,15 @@ class _Portion(NamedTuple):
     size_bytes: int
 
     @classmethod
-    def of(cls, values: list[Any], timestamps: list[int], epoch: int) -> "_Portion":
+    def of(cls, batch: Batch, epoch: int) -> "_Portion":
         """Measure some records; none are older than nothing and take no room."""
-        oldest_ms = oldest_of(timestamps, MAX_MS)
-        return cls(Batch(values, timestamps), epoch, oldest_ms, estimate_bytes(values))
+        oldest_ms = oldest_of(batch.timestamps, MAX_MS)
+        return cls(batch, epoch, oldest_ms, estimate_bytes(batch.values))
+
+    @classmethod
+    def empty(cls, epoch: int) -> "_Portion":
+        """Return one without records."""
+        return cls(Batch([], []), epoch, MAX_MS, 0)
 
     @property
     def counted(self) -> int:
@@ -73,12 +95,15 @@ class _Portion(NamedTuple):
 
     def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
         """Return as many of the first records as take so much credit, and the rest."""
-        values, timestamps = self.batch.values, self.batch.timestamps
-        records = credit * ROWS_PER_CREDIT if type(values) is Table else credit
-        return (
-            _Portion.of(values[:records], timestamps[:records], self.epoch),
-            _Portion.of(values[records:], timestamps[records:], self.epoch),
-        )
+        batch = self.batch
+        records = credit * ROWS_PER_CREDIT if type(batch.values) is Table else credit
+        first, rest = _part(batch, 0, records), _part(batch, records, len(batch))
+        return _Portion.of(first, self.epoch), _Portion.of(rest, self.epoch)
+
+
+def _part(batch: Batch, start: int, stop: int) -> Batch:
+    values, timestamps = batch.values[start:stop], batch.timestamps[start:stop]
+    return Batch(values, timestamps, batch.has_late, batch.origin)
 
 
 class Outlet:
@@ -98,13 +123,17 @@ class Outlet:
         limits: OutputLimits,
         outbox: list[LinkMessage],
         epoch: int,
+        operator: str = "",
     ) -> None:
+        self._operator = operator
         self.epoch = epoch  #: What is put out now belongs to it.
         self._task_id = task_id
         self._session = session
         self._limits = limits
         self._outbox = outbox
         self._edges = [_EdgeOutput(edge, limits) for edge in edges]
+        self._shares = len(edges) > 1 or not all(edge.is_unicast for edge in self._edges)
+        self._has_sides = any(isinstance(edge.partitioner, SidePartitioner) for edge in edges)
         self._by_target = {
             link.target: (edge, index)
             for edge in self._edges
@@ -115,6 +144,7 @@ class Outlet:
         self.is_blocked = False
         self._told_ms = 0
         self._dirty = False
+        self._travels: set[type] = set()  # Of these a first record could be sent.
 
     def open(self) -> None:
         """Open every link."""
@@ -125,13 +155,30 @@ class Outlet:
         """Begin with a watermark that was promised before; it is told again."""
         self.announce(watermark_ms, idle=False)
 
-    def emit(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
-        """Send records to every downstream processor; if a partitioner raises, to none."""
+    def emit(
+        self,
+        values: list[Any],
+        timestamps: list[int],
+        now_ms: int,
+        *,
+        has_late: bool = False,
+        origin: Origin = NOWHERE,
+    ) -> None:
+        """Send records to every downstream processor; if a partitioner raises, to none.
+
+        Raises:
+            OperatorError: a record cannot be sent to another process.
+        """
+        if type(values) is list and type(values[0]) not in self._travels and self._edges:
+            self._try_sending(values, timestamps)
         sender = self._task_id.task_index
         parts = [(edge, edge.partition(values, timestamps, sender)) for edge in self._edges]
+        if self._shares and type(values) is not Table:
+            parts = _unshared(parts, has_sides=self._has_sides)
         for edge, parts_of_edge in parts:
+            told = edge.told(origin)
             for index, part, times in parts_of_edge:
-                for portion in self._portions(part, times):
+                for portion in self._portions(Batch(part, times, has_late, told)):
                     self._offer(edge, index, portion, now_ms)
 
     def begin_epoch(self, epoch: int, now_ms: int) -> None:
@@ -139,7 +186,7 @@ class Outlet:
         self.epoch = epoch
         for edge in self._edges:
             for index in range(len(edge.links)):
-                self._offer(edge, index, _Portion.of([], [], epoch), now_ms)
+                self._offer(edge, index, _Portion.empty(epoch), now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
         """Take an acknowledgement and send what was held for want of credit.
@@ -216,6 +263,21 @@ class Outlet:
     def _interval(self) -> int:
         return self._limits.watermark_interval_ms
 
+    def _try_sending(self, values: list[Any], timestamps: list[int]) -> None:
+        """Refuse what could not go to another process also where all tasks are in this one.
+
+        Only the first record of each type is tried: others are seen when they are sent.
+        """
+        for value, event_time_ms in zip(values, timestamps, strict=True):
+            if type(value) not in self._travels:
+                try:
+                    encode_value(value, where="a record")
+                except CannotTravel as error:
+                    raise operator_error(
+                        self._operator, error, record=value, event_time_ms=int(event_time_ms)
+                    ) from error
+                self._travels.add(type(value))
+
     def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
         return ((edge, link) for edge in self._edges for link in edge.links)
 
@@ -234,11 +296,11 @@ class Outlet:
                 if link.held or edge.subscription.credit(index) <= 0:
                     self._dirty = True  # Told with what is held, or bare, once there is credit.
                 else:
-                    self._dispatch(edge, index, _Portion.of([], [], self.epoch), now_ms)
+                    self._dispatch(edge, index, _Portion.empty(self.epoch), now_ms)
 
-    def _portions(self, values: list[Any], timestamps: list[int]) -> Iterable[_Portion]:
-        whole = _Portion.of(values, timestamps, self.epoch)
-        count = len(values)
+    def _portions(self, batch: Batch) -> Iterable[_Portion]:
+        whole = _Portion.of(batch, self.epoch)
+        values, count = batch.values, len(batch)
         fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
         is_table = type(values) is Table
         limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
@@ -246,8 +308,8 @@ class Outlet:
         if count <= step:
             return (whole,)
         return (
-            _Portion.of(values[i : i + step], timestamps[i : i + step], self.epoch)
-            for i in range(0, count, step)
+            _Portion.of(_part(batch, start, start + step), self.epoch)
+            for start in range(0, count, step)
         )
 
     def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
@@ -305,14 +367,52 @@ class Outlet:
         self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
 
 
+def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:
+    """Let no two targets have the same record, unless it cannot change.
+
+    A target in another process gets a copy in any case, but later: until then a neighbour here
+    might have changed the record.
+
+    Args:
+        parts: of each edge.
+        has_sides: edges are for several outputs, so that not each of them gets all records.
+    """
+    given: set[int] = set()  # Records that somebody has, by identity.
+
+    def unshared(values: list[Any], *, is_first: bool) -> list[Any]:
+        if not has_sides:
+            return values if is_first else own_each(values)
+        if ATOMS.issuperset(map(type, values)):
+            return values
+        mine = [own(value) if id(value) in given else value for value in values]
+        given.update(map(id, values))
+        return mine
+
+    try:
+        return [
+            (
+                edge,
+                [
+                    (index, unshared(part, is_first=not at and (edge.is_unicast or not nth)), times)
+                    for nth, (index, part, times) in enumerate(parts_of_edge)
+                ],
+            )
+            for at, (edge, parts_of_edge) in enumerate(parts)
+        ]
+    except TypeError as error:
+        raise OperatorError(operator="several readers", cause=str(error)) from error
+
+
 class _EdgeOutput:
     """An edge with its own partitioner, credit and links."""
 
     def __init__(self, edge: OutputEdge, limits: OutputLimits) -> None:
         self._parallelism = edge.parallelism
         self._partitioner = edge.partitioner
+        self.is_unicast = edge.partitioner.is_unicast
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
+        self._told = (NOWHERE, NOWHERE)  # The latest origin, and what is told of it.
 
     def partition(
         self, values: list[Any], timestamps: list[int], sender: int
@@ -320,3 +420,12 @@ class _EdgeOutput:
         return self._partitioner.partition(
             values, timestamps, parallelism=self._parallelism, sender=sender
         )
+
+    def told(self, origin: Origin) -> Origin:
+        """Return the origin that the tasks behind the edge are told."""
+        if origin is not self._told[0]:
+            told = NOWHERE if origin.is_split else origin
+            if told.source >= 0 and not self._partitioner.keeps_whole:
+                told = told._replace(is_split=True)
+            self._told = (origin, told)
+        return self._told[1]

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.late_time import LateTime
 from gearpy.messages.table import Table, Times
 
 __all__ = ["Columns", "columns_of_batch", "columns_of_messages"]
@@ -47,5 +48,5 @@ def columns_of_batch(batch: Any) -> Columns:
 
 def _check_times(timestamps: Sequence[Any]) -> None:
     # One of them, since it is for each record: the mistake is the same on all, as a rule.
-    if timestamps and type(timestamps[0]) is not int:
+    if timestamps and type(timestamps[0]) is not int and type(timestamps[0]) is not LateTime:
         raise ConfigError(f"timestamp {timestamps[0]!r} is no int: give ms since the epoch")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.core.aggregates import Aggregate
 from gearpy.core.fields import NAN
-from gearpy.messages.table import rows_of
+from gearpy.messages.table import cells_of
 
 __all__ = ["Input", "Partial", "Rows", "key_mistake", "partial_of", "plain", "unfit"]
 
@@ -309,7 +309,7 @@ class _Extreme:
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         """Return the values."""
-        return _listed(columns[0])
+        return cells_of(columns[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ class _Edge:
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         """Return pairs of time and value."""
-        pairs = zip(columns[0].to_pylist(), _listed(columns[1]), strict=True)
+        pairs = zip(columns[0].to_pylist(), cells_of(columns[1]), strict=True)
         return [None if pair[0] is None else pair for pair in pairs]
 
 
@@ -355,7 +355,7 @@ class _Values:
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         """Return lists, or what the aggregate keeps of them."""
-        lists = [[each for each in values if each is not None] for values in _listed(columns[0])]
+        lists = [[each for each in values if each is not None] for values in cells_of(columns[0])]
         if self.aggregate.kind == "collect":
             return lists
         assert self.aggregate.merge is not None
@@ -381,7 +381,7 @@ class _Distinct:
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         """Return sets."""
         kind = columns[0].type.value_type
-        lists = columns[0].to_pylist()
+        lists = cells_of(columns[0])
         if pa.types.is_floating(kind):
             lists = [[each if each == each else NAN for each in some] for some in lists]  # noqa: PLR0124
         return [{each for each in some if each is not None} for some in lists]
@@ -468,11 +468,3 @@ def _truth(column: pa.Array) -> pa.Array:
         column = column.cast(pa.int64())
     zero = Decimal(0) if pa.types.is_decimal(column.type) else 0
     return pc.not_equal(column, pa.scalar(zero, column.type))
-
-
-def _listed(column: pa.Array) -> list[Any]:
-    """Return the values as the rows of a table have them."""
-    if not pa.types.is_nested(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    return [row["x"] for row in rows_of(pa.RecordBatch.from_arrays([column], ["x"]))]

@@ -104,7 +104,9 @@ class Rejects:
             return
         self._counters.quarantined_records += 1
         card = card_of(error, task=self._task)
-        self.records.append(RejectedRecord(value=value, event_time_ms=event_time_ms, error=card))
+        self.records.append(
+            RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
+        )
 
 
 def _encoded(value: Any, place: int) -> bytes:

@@ -11,6 +11,7 @@ from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.aggregates import Aggregate, check_aggregates
+from gearpy.core.copies import ATOMS, own
 from gearpy.core.fields import NAN, FieldGetter, FieldsGetter, one_nan, value_getter
 from gearpy.task.aggregate import Fold, FoldLoop, KeyFunction, RunningStage
 from gearpy.task.failure import USER_ERRORS
@@ -108,7 +109,7 @@ class RunningAggregate(RunningStage):
             except USER_ERRORS as error:
                 self._reject(error, record, time)
                 continue
-            out.append((key, shown))
+            out.append((key, shown if type(shown) in ATOMS else own(shown)))
             times.append(time)
         if out:
             if self._changes is not None:

@@ -5,7 +5,7 @@ moves, when an epoch ends, or when there are many keys.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
@@ -14,6 +14,7 @@ from typing import Any, Final
 from gearpy.core.fields import one_nan
 from gearpy.core.window import GlobalWindows, TumblingWindows
 from gearpy.ids import MAX_MS
+from gearpy.messages.late_time import late_places
 from gearpy.task.aggregate import Fold, KeyFunction, WindowFold
 from gearpy.task.api import TaskContext
 from gearpy.task.output import Columns
@@ -32,7 +33,7 @@ class PartialCount(WindowFold):
     """Counts records by window and key; yields ``(key, number)`` with the time of the oldest.
 
     Nothing of it is in a snapshot: the chain sends what waits when an epoch ends; see `drain`.
-    What is late is sent at once, since it may still be taken.
+    What is late is sent at once, each record with its own time, since it may still be taken.
 
     Args:
         context: of the task.
@@ -57,9 +58,29 @@ class PartialCount(WindowFold):
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Count the records; yield what has been counted, if it is much or late."""
-        yield from super().process(values, timestamps)
+        late = late_places(timestamps) if self._context.sees_late else ()
+        if late:
+            values, timestamps = yield from self._sent(late, values, timestamps)
+        self._fold_in(values, timestamps)
         if self._has_late or sum(map(len, self._open.values())) >= _WAITING_MAX:
             yield from self.drain()
+
+    def _sent(
+        self, late: list[int], values: list[Any], timestamps: list[int]
+    ) -> Generator[Columns, None, Columns]:
+        """Yield the counts of late records; return the other records."""
+        pairs: list[Any] = []
+        times: list[int] = []
+        for at in late:
+            count: Counter[Any] = Counter()
+            self._count(count, [values[at]], [timestamps[at]])
+            pairs += count.items()
+            times += [timestamps[at]] * len(count)
+        if pairs:
+            yield pairs, times
+        is_late = set(late)
+        others = [at for at in range(len(values)) if at not in is_late]
+        return [values[at] for at in others], [timestamps[at] for at in others]
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield all that has been counted."""

@@ -9,19 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from gearpy.core.column_values import check_column
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.messages.table import Table, rows_of
-from gearpy.task.column_types import check_column, field_of, fields_of
+from gearpy.messages.table import Table, cells_of, rows_of
+from gearpy.messages.type_variables import Row
+from gearpy.task.column_types import field_of, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["RowSchema", "as_table", "inferred_schema", "row_schema_of"]
+__all__ = ["RowSchema", "SchemaLike", "as_table", "inferred_schema", "row_schema_of"]
 
 _MISSING: Final = object()
 _OPERATOR: Final = "schema"
+
+
+class ArrowSchema(Protocol):
+    """A `pyarrow.Schema` as checkers see it: pyarrow has no types, and `Any` would hide all."""
+
+    def with_metadata(self, metadata: Any, /) -> Any:
+        """Return a copy with other metadata."""
+
+
+#: What says what rows are: the class of the rows, a dict of names and types, or Arrow's schema.
+SchemaLike: TypeAlias = type[Row] | Mapping[str, Any] | ArrowSchema
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class RowSchema:
                 )
         if not self.arrow.names:
             return [self.row_type() for _ in range(batch.num_rows)]
-        columns = [_listed(batch.column(name)) for name in self.arrow.names]
+        columns = [cells_of(batch.column(name)) for name in self.arrow.names]
         return list(map(self._make, *columns))
 
     @property
@@ -211,11 +224,6 @@ def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(f"the schema has two columns {twice!r}: a row could hold only one")
-
-
-def _listed(column: "pa.Array") -> list[Any]:
-    cells: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-    return cells
 
 
 def _array(field: "pa.Field", cells: list[Any]) -> "pa.Array":

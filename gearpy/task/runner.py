@@ -14,6 +14,7 @@ from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
+    NOWHERE,
     Ack,
     AckRequest,
     Batch,
@@ -22,13 +23,17 @@ from gearpy.messages.data import (
     InitialAckRequest,
     LinkMessage,
     Message,
+    Origin,
     Unmanaged,
 )
+from gearpy.messages.late_time import late_places
+from gearpy.messages.table import Times
 from gearpy.state.timers import KeyTimer
 from gearpy.task.api import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.counters import TaskCounters
 from gearpy.task.driving import Job, blame, driver_of, reject
 from gearpy.task.epoch_ends import CommitRequest, CutRequest, LaterOutput
+from gearpy.task.event_gate import EventGate, OrderedOutput, marked_late
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.info import TaskInfo, clock_of, context_of
 from gearpy.task.inlet import Injected, Inlet
@@ -48,6 +53,12 @@ __all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
 #: Messages that wait to be sent at which a turn ends: who gets them can begin meanwhile, and an
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4
+
+#: Shares of what a task may keep until the epoch ends: at the first the epoch is asked to end, at
+#: the second a source waits until it has, looking every so often.
+_FULL_SOON: Final = 0.2
+_FULL: Final = 0.7
+_FULL_MS: Final = 10
 
 
 class TaskRunner:
@@ -108,10 +119,12 @@ class TaskRunner:
             limits=limits,
             outbox=self.outbox,
             epoch=epoch,
+            operator=info.operator,
         )
-        self._buffer: list[Message] = []
+        self._buffer: list[Message] = OrderedOutput(self._see_late) if info.ordered else []
         self._job: Job | None = None
         self._parked: Job | None = None  # Waits until the task has room.
+        self._parked_origin = NOWHERE
         self._timers = Timers()
         self._wakes = Wakes(wall_ms)
         self._produce_at_ms: int | None = None
@@ -131,7 +144,10 @@ class TaskRunner:
         self._rejects = Rejects(on_error, counters, str(info.task_id))
         self.context = self._make_context(wall_ms, counters)
         self.task: Task | None = None
+        self._gate: EventGate | None = None  # Where records are to come by event time.
+        self._has_timers_between = False  # The task takes batches, but key timers come between.
         self._counts_taken = False
+        self._tells_origin = True
         self._drive: Callable[[Batch], Job]
 
     def open(self, start_time_ms: int) -> None:
@@ -153,12 +169,26 @@ class TaskRunner:
             limit=self._limits.batch_records,
             operator=self.info.operator,
             rejects=self._rejects,
-            on_next=self._keyed.keyed(self.task.on_next, self.info.key),
+            on_next=self._on_next(self.task),
         )
+        self._tells_origin = self.task.aligned  # What waits for a later epoch has forgotten it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
         self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
+
+    def _on_next(self, task: Task) -> Callable[[Message], Any]:
+        """Return the function to call with each record, which from now on may have to wait."""
+        if not (self.info.ordered and task.aligned):
+            return self._keyed.keyed(task.on_next, self.info.key)
+        self._gate = EventGate(self.context, self.info.key, waits="all")
+        self._gate.restore(0, self.info.operator)
+        self._has_timers_between = type(task).on_batch is not Task.on_batch
+        self.context.state.goes_by_records()
+        assert isinstance(self._buffer, OrderedOutput)
+        return self._keyed.in_order(
+            task.on_next, task.on_key_timer, self.info.key, self._buffer.reach
+        )
 
     def receive(self, message: LinkMessage) -> None:
         """Take a message from a link. Acks count at once, everything else in its turn.
@@ -171,14 +201,15 @@ class TaskRunner:
         else:
             self._inlet.receive(message)  # type: ignore[arg-type] # everything but Ack
 
-    def cut(self, epoch: int, cut_time_ms: int | None = None) -> None:
+    def cut(self, epoch: int, cut_time_ms: int | None = None, *, is_last: bool = False) -> None:
         """Ask a task without inputs to end an epoch, and those before it, as soon as it can.
 
-        With a cut time, when it has sent all records that are older; see `Task.begin_cut`.
+        With a cut time, when it has sent all records that are older; see `Task.begin_cut`. After
+        the last one the task produces nothing more, though its stream has not ended.
         Nothing happens where it has ended already, or where inputs decide.
         """
         if not self.info.upstream:
-            self._cut.ask(self.task, epoch, cut_time_ms)
+            self._cut.ask(self.task, epoch, cut_time_ms, is_last=is_last)
 
     def commit(self, epoch: int) -> None:
         """Tell the task in its next turn that an epoch is complete, and all before it."""
@@ -216,14 +247,18 @@ class TaskRunner:
 
     def clock(self) -> TaskClock:
         """Report how far the task is. The clock never moves backwards."""
-        self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms())
+        hold_ms = self._hold_ms()
+        self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms(hold_ms))
         return clock_of(
             self.info,
             self.context.counters,
             clock_ms=self._claimed_clock_ms,
             watermark_ms=self._outlet.watermark_ms,
+            hold_ms=hold_ms,
             idle=self._outlet.idle,
             consumers=() if self.task is None else tuple(self.task.consumers()),
+            waits_for="" if self.task is None else self.task.waits_for,
+            wants_epoch=self.task is not None and self.task.epoch_fill > _FULL_SOON,
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -276,6 +311,7 @@ class TaskRunner:
             return None
         if self._parked is not None:
             job, self._parked = self._parked, None
+            self._enter(self._parked_origin)
             return job
         return self._new_job(now_ms)
 
@@ -292,7 +328,10 @@ class TaskRunner:
                 return job
             message = self._inlet.next()
         if _is_due(self._produce_at_ms, now_ms):
-            return self._produce()
+            if self.task is not None and self.task.epoch_fill > _FULL:
+                self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
+            else:
+                return self._produce()
         return None
 
     def _job_of(self, message: object) -> Job | None:
@@ -316,11 +355,17 @@ class TaskRunner:
         batch, is_early = message.batch, message.epoch > self.epoch
         self._enter_epoch(message.epoch)
         if isinstance(batch, EncodedBatch):
+            origin = batch.origin
             batch = message.batch = decode_batch(batch.body, batch.count)
+            batch.origin = origin
+        if batch.has_late:
+            self.context.sees_late = True
         if batch.values:
+            self._enter(batch.origin)
             if not (message.idle or is_early):  # What follows from them holds clocks back at once.
                 self._set_idle(False)
             yield from self._take_records(batch)
+            self._enter(NOWHERE)
         self._enter_epoch(self.epoch)
         yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
 
@@ -336,25 +381,76 @@ class TaskRunner:
             self._flush()
             self.context.epoch = epoch
 
+    def _enter(self, origin: Origin) -> None:
+        """Let what follows be told to come from there."""
+        if origin is not self.context.origin:
+            self._flush()
+            self.context.origin = origin
+
     def _take_records(self, batch: Batch) -> Job:
         counters = self.context.counters
         counters.records_in += len(batch.values)
+        if self._gate is None:
+            yield from self._driven(batch)
+            return
+        values, timestamps = self._gate.take(batch.values, batch.timestamps)
+        if values:
+            yield from self._driven(Batch(values, timestamps))
+        if len(self._gate):
+            yield from self._driven_in_order(self._gate, self._inlet.watermarks.watermark_ms)
+
+    def _driven_in_order(self, gate: EventGate, watermark_ms: int) -> Job:
+        """Hand over the records that event time has passed, key timers between them."""
+        for at_ms, values, timestamps in gate.due(watermark_ms):
+            if at_ms == MIN_MS:
+                yield from self._driven(Batch(values, timestamps))
+                continue
+            self._keyed.reach(at_ms)
+            yield from self._driven(Batch(values, timestamps))
+            self._keyed.reach(None)
+
+    def _see_late(self) -> None:
+        self.context.sees_late = True
+
+    def _marked(self, job: Job) -> Job:
+        """Let batches be late for those behind as far as they are older than event time is here."""
+        assert isinstance(self._buffer, OrderedOutput)
+        for batch in job:
+            if batch is not None and type(batch.values) is list:
+                batch.timestamps = marked_late(batch.timestamps, self._buffer.reached_ms)
+                self._see_late()
+            yield batch
+
+    def _driven(self, batch: Batch) -> Job:
+        counters = self.context.counters
         before = counters.skipped_records + counters.quarantined_records
-        yield from self._drive(batch)
+        if self._has_timers_between:
+            for message in batch.messages():
+                yield from self._fire(self._keyed.until(message))
+                self._keyed.enter(message)
+                yield from self._marked(self._drive(Batch.of(message)))
+        else:
+            yield from self._drive(batch)
         if self._counts_taken:
             dropped = counters.skipped_records + counters.quarantined_records - before
             counters.records_out += len(batch.values) - dropped
 
     def _advance(self, watermark_ms: int) -> Job:
         assert self.task is not None
-        yield from self._fire(self._keyed.advance(watermark_ms))
+        if self._gate is not None and len(self._gate):
+            yield from self._driven_in_order(self._gate, watermark_ms)
+        if not self.task.keeps_state_until_told:
+            yield from self._fire(self._keyed.advance(watermark_ms))
         outputs = self.task.on_watermark(watermark_ms)
         if outputs is not None:
             yield from outputs
+        if self.task.keeps_state_until_told:
+            yield from self._fire(self._keyed.advance(watermark_ms))
         self._announce(watermark_ms)
 
     def _wake(self) -> Job:
         assert self.task is not None
+        self._enter(NOWHERE)
         yield from self._wakes.wake(self.task)
         self._announce(self._promises.promised_ms)  # What the task let pass now.
 
@@ -419,6 +515,8 @@ class TaskRunner:
             self._send_later()
         elif self._cut.on_ended(self.task):
             self.poke()  # What was held back is sent at once.
+        if self._cut.is_over:
+            self._produce_at_ms = None
 
     def _send_later(self) -> None:
         """Send what was put out for records of the epoch that has begun."""
@@ -440,6 +538,8 @@ class TaskRunner:
             for batch in self.task.before_snapshot():
                 self._emit(columns_of_batch, batch, now_ms)
             kept = self.task.snapshot()
+            if self._gate is not None:
+                self._gate.tell()
             delta = self._keyed.snapshot()
             state = TaskState(
                 task=kept,
@@ -456,6 +556,7 @@ class TaskRunner:
                 delta=delta,
                 offsets=encode_offsets(self.info.operator, self.task.offsets()),
                 has_missed_cut=self._cut.has_missed,
+                has_more=self.task.is_working,
             )
         except USER_ERRORS as error:
             self._blame(error)
@@ -490,6 +591,7 @@ class TaskRunner:
             self._emit(columns_of_batch, batch, now_ms)
         elif self._parked is None and self.task is not None and not self.task.has_room:
             self._job, self._parked = None, self._job
+            self._parked_origin = self.context.origin
         if len(self._buffer) >= self._limits.batch_records:
             self._flush()
 
@@ -512,7 +614,10 @@ class TaskRunner:
                 self._inlet.hold_back()
             return
         try:
-            self._outlet.emit(values, timestamps, now_ms)
+            context = self.context
+            has_late = context.sees_late and _has_late(timestamps)
+            origin = context.origin if self._tells_origin else NOWHERE
+            self._outlet.emit(values, timestamps, now_ms, has_late=has_late, origin=origin)
             self.context.counters.records_out += len(values)
         except USER_ERRORS as error:
             if not self._rejects.may_go_on:
@@ -540,6 +645,7 @@ class TaskRunner:
             counters=counters,
             rejects=self._rejects,
             coroutines=self._coroutines,
+            enter=self._enter,
         )
 
     def _schedule(self, delay_ms: int, payload: object) -> None:
@@ -558,7 +664,7 @@ class TaskRunner:
         self.outbox.append(Unmanaged(self.info.session, self.info.task_id, target, value))
 
     def _timer_at_ms(self, now_ms: int) -> int | None:
-        if self._claimed_clock_ms == MAX_MS:
+        if self._claimed_clock_ms == MAX_MS or self._cut.is_over:
             return None  # The end may have been stored: what follows from a timer would be lost.
         return timer_at_ms(self._timers, self._keyed, now_ms)
 
@@ -578,12 +684,16 @@ class TaskRunner:
             waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
         return min((at for at in waits if at is not None), default=None)
 
-    def _reached_ms(self) -> int:
+    def _hold_ms(self) -> int:
         try:
             hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
         except USER_ERRORS as error:
             self._blame(error)
-        hold_ms = min(hold_ms, self._later.oldest_ms)
+        if self._gate is not None:
+            hold_ms = min(hold_ms, self._gate.first_ms)
+        return int(min(hold_ms, self._later.oldest_ms))
+
+    def _reached_ms(self, hold_ms: int) -> int:
         reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
         if reached_ms == MAX_MS and not self._outlet.has_ended:
             return MAX_MS - 1
@@ -591,6 +701,12 @@ class TaskRunner:
 
     def _blame(self, error: BaseException) -> NoReturn:
         blame(self.info.operator, error)
+
+
+def _has_late(timestamps: list[int]) -> bool:
+    if type(timestamps) is Times:
+        return timestamps.promised is not None
+    return bool(late_places(timestamps))
 
 
 def _is_due(at_ms: int | None, now_ms: int) -> bool:

@@ -49,7 +49,9 @@ class SidePartitioner(Partitioner):
 
     def __init__(self, inner: Partitioner, tags: Collection[str]) -> None:
         self._inner = inner
+        self.keeps_whole = inner.keeps_whole
         self._tags = frozenset(tags)
+        self.is_unicast = inner.is_unicast
 
     @property
     def name(self) -> str:

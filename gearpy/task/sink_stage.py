@@ -115,6 +115,11 @@ class SinkStage:
             else:
                 self._writer.restore(state)
 
+    @property
+    def epoch_fill(self) -> float:
+        """That of the writer."""
+        return self._writer.epoch_fill
+
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return who takes what the writer has written."""
         with self._blamed():
@@ -181,6 +186,12 @@ class PacedSinkStage(SinkStage):
         self._check()
         with self._blamed():
             return self._paced.is_delivered
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something is left to hand over, now or when its epoch is complete."""
+        with self._blamed():
+            return bool(self._prepared) or not self._paced.is_delivered
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Tell the writer."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gearpy.errors import ConfigError, OperatorError, ProtocolError
+from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolError
 from gearpy.ids import MIN_MS
 from gearpy.state.api import Section, StateDelta
 from gearpy.wire.payload import decode_value, encode_value
@@ -100,7 +100,7 @@ class TaskSnapshot:
 
     ``head`` is its `TaskState`, encoded. ``delta`` is read on another thread, while the task goes
     on. Keyed state is that of all snapshots so far, put together. ``offsets`` are encoded; empty
-    bytes stand for a partition that has finished.
+    bytes stand for a partition that has finished. ``has_more``: see `Task.is_working`.
     """
 
     epoch: int
@@ -108,6 +108,7 @@ class TaskSnapshot:
     delta: StateDelta | None = None
     offsets: Mapping[str, bytes] = field(default_factory=dict)
     has_missed_cut: bool = False
+    has_more: bool = False
 
     def sections(self) -> Iterator[Section]:
         """Yield what has changed in keyed state."""
@@ -133,6 +134,7 @@ def encode_state(operator: str, state: Any) -> bytes:
         raise OperatorError(
             operator=operator,
             cause=f"its snapshot cannot be stored: {error}",
+            is_final=isinstance(error, CannotTravel),
         ) from error
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Batch
+from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api import SourceReader
 from gearpy.task.counters import TaskCounters
+from gearpy.task.failure import is_final
 from gearpy.task.late import LateRecords, Portion
 from gearpy.task.table_late import flags_at, others, places_of, rows_before
 from gearpy.wire.payload import decode_batch, encode_batch
@@ -39,6 +40,7 @@ class SourcePartition:
         source: description of the source, for errors.
         late: judges its records.
         counters: of the task.
+        origin: tells which partition it is.
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
@@ -52,11 +54,17 @@ class SourcePartition:
         source: str,
         late: LateRecords,
         counters: TaskCounters,
+        origin: Origin = NOWHERE,
         idle_after_ms: int | None = None,
         advances: bool = False,
     ) -> None:
         self.name = name
         self.reader = reader
+        self._origin = origin._replace(
+            is_sorted=origin.is_alone and reader.out_of_order_ms == 0,
+            is_by_arrival=reader.is_by_arrival,
+        )
+        self.read_records = 0  #: So many have been read; restored by the owner.
         self._source = source
         self._late = late
         self._counters = counters
@@ -126,11 +134,21 @@ class SourcePartition:
     def restore(self, kept: Iterable[Any]) -> None:
         """Go on from what `snapshot` returned; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
-        for count, body, before_ms, after_ms, *places in kept:
+        for count, body, before_ms, after_ms, *rest in kept:
+            places = rest[0] if rest else None
+            offset = rest[1] if len(rest) > 1 else 0  # Checkpoints once knew none.
             batch = decode_batch(body, count)
-            aside = flags_at(places[0], count) if places else None
+            self._late.has_marked |= batch.has_late
             self._backlog.append(
-                Portion(batch.values, batch.timestamps, before_ms, after_ms, bound_ms, aside)
+                Portion(
+                    batch.values,
+                    batch.timestamps,
+                    before_ms,
+                    after_ms,
+                    bound_ms,
+                    None if places is None else flags_at(places, count),
+                    self._origin._replace(offset=offset),
+                )
             )
 
     def close(self) -> None:
@@ -151,13 +169,19 @@ class SourcePartition:
         counters = self._counters
         counters.records_in += len(batch)
         counters.newest_ms = max(counters.newest_ms, newest_of(batch.timestamps, MIN_MS))
+        after_ms = self._known_ms
+        origin = self._origin._replace(offset=self.read_records)
+        if after_ms == MIN_MS:  # It never promises: nobody could wait for its records.
+            origin = origin._replace(is_by_arrival=True)
+        self.read_records += len(batch)
         return self._late.judge(
             Portion(
                 batch.values,
                 batch.timestamps,
                 before_ms,
-                self._known_ms,
+                after_ms,
                 self.reader.out_of_order_ms,
+                origin=origin,
             )
         )
 
@@ -219,9 +243,11 @@ class SourcePartition:
             raise OperatorError(
                 operator=self._source,
                 cause=f"records that wait for the end of an epoch cannot be stored: {error}",
+                is_final=is_final(error),
             ) from error
-        kept = [len(portion), body, portion.before_ms, portion.after_ms]
-        return kept if portion.aside is None else [*kept, places_of(portion.aside)]
+        places = None if portion.aside is None else places_of(portion.aside)
+        offset = portion.origin.offset
+        return [len(portion), body, portion.before_ms, portion.after_ms, places, offset]
 
 
 def _parted(portion: Portion, until: int, cut_ms: int) -> tuple[Portion, Portion, int]:

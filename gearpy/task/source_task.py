@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch
+from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api import FINISHED, Source, TaskContext
 from gearpy.task.late import LATE, LateRecords, Portion, SourceLate
@@ -26,6 +26,7 @@ _WATERMARK: Final = "watermark"
 _SENT: Final = "sent"
 _WAITING: Final = "waiting"
 _FLOORS: Final = "floors"
+_READ: Final = "read"
 
 
 def source_states(
@@ -52,6 +53,7 @@ def source_states(
         )
     waiting = {name: held for each in kept for name, held in each[_WAITING].items()}
     floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
+    read = {name: count for each in kept for name, count in each.get(_READ, {}).items()}
     shares = [sorted(partitions)[at::parallelism] for at in range(parallelism)]
     progress = tuple(sum(each[_PROGRESS][at] for each in kept) for at in (0, 1))
     return [
@@ -63,6 +65,7 @@ def source_states(
             _SENT: max(each[_SENT] for each in kept),
             _WAITING: {name: waiting[name] for name in share if name in waiting},
             _FLOORS: {name: floors[name] for name in share if name in floors},
+            _READ: {name: read[name] for name in share if name in read},
         }
         for at, share in enumerate(shares)
     ]
@@ -126,7 +129,9 @@ class SourceTask(ChainTask):
         super().on_start(start_time_ms)
         self._schema = self._source.schema
         first, step = self.context.task_id.task_index, self.context.parallelism
-        mine = sorted(self._source.partitions())[first::step]
+        names = sorted(self._source.partitions())
+        numbers = {name: number for number, name in enumerate(names)}
+        mine = names[first::step]
         kept = self.context.resume or {}
         places: dict[str, Any] = kept.get(_OPEN, {})
         self._progress = kept.get(_PROGRESS, (0, 0))
@@ -139,12 +144,17 @@ class SourceTask(ChainTask):
             places = {}
         waiting: dict[str, Any] = kept.get(_WAITING, {})
         floors: dict[str, int] = kept.get(_FLOORS, {})
+        read: dict[str, int] = kept.get(_READ, {})
+        source = self.context.task_id.processor
         for name in mine:  # One by one, so that those opened are closed if one fails.
+            origin = Origin(source, numbers[name], is_alone=len(names) == 1)
             if name in set_by_hand:
-                self._open(name, set_by_hand[name], ())
+                self._open(name, set_by_hand[name], (), origin)
             elif name not in self._finished:
-                self._open(name, places.get(name), waiting.get(name, ()))
+                self._open(name, places.get(name), waiting.get(name, ()), origin)
                 self._parts[-1].floor_ms = floors.get(name, MIN_MS)
+            if self._parts and self._parts[-1].name == name:
+                self._parts[-1].read_records = read.get(name, 0)
 
     def snapshot(self) -> dict[str, Any]:
         """Return where each partition is, too."""
@@ -157,7 +167,13 @@ class SourceTask(ChainTask):
             _SENT: self._sent_ms,
             _WAITING: {name: kept for name, kept in waiting.items() if kept},
             _FLOORS: {part.name: part.floor_ms for part in self._parts if part.floor_ms > MIN_MS},
+            _READ: {part.name: part.read_records for part in self._parts},
         }
+
+    @property
+    def waits_for(self) -> str:
+        """What the reader of a partition waits for, the first one that does."""
+        return next((part.reader.waits_for for part in self._parts if part.reader.waits_for), "")
 
     def offsets(self) -> Mapping[str, Any]:
         """Return where each partition is; None for those that have finished."""
@@ -218,10 +234,11 @@ class SourceTask(ChainTask):
             )
         return places
 
-    def _open(self, name: str, place: Any, waiting: Sequence[Any]) -> None:
+    def _open(self, name: str, place: Any, waiting: Sequence[Any], origin: Origin) -> None:
         part = SourcePartition(
             name,
             self._source.open(name, place),
+            origin=origin,
             source=self._source.description,
             late=self._late,
             counters=self.context.counters,
@@ -252,6 +269,9 @@ class SourceTask(ChainTask):
         batch = Batch(portion.values, portion.timestamps)
         if not batch.values:
             return
+        if self._late.has_marked:
+            self.context.sees_late = True
+        self.context.enter(portion.origin)
         self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
         if self._late.sets_aside:
             batch, sides = self._late.parted(portion, self._schema)
@@ -259,6 +279,7 @@ class SourceTask(ChainTask):
                 yield sides
         if batch.values:
             yield from self.on_batch(batch)
+        self.context.enter(NOWHERE)
 
     def _promise(self) -> Iterator[Batch | None]:
         """Promise what the partitions do, but nothing behind the cut."""

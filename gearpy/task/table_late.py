@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 __all__ = [
+    "are_sorted",
     "flags_at",
     "late_rows",
+    "marked",
     "others",
     "places_of",
     "promised_times",
@@ -29,12 +31,29 @@ def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
     return Times(pc.subtract(pc.cumulative_max(known.slice(0, len(times))), bound_ms))
 
 
+def are_sorted(times: Times) -> bool:
+    """Tell whether no row is older than the one before it, at the cost of one look at each."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
+
+    array = times.array
+    return not pc.any(pc.less(array.slice(1), array.slice(0, max(0, len(array) - 1)))).as_py()
+
+
 def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None":
     """Return which rows are older than what was promised before them; None if none is."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     late = pc.less(times.array, promised.array if isinstance(promised, Times) else promised)
     return late if pc.any(late).as_py() else None
+
+
+def marked(times: Times, promised: "Times | int") -> Times:
+    """Return the times with what was promised before each."""
+    import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
+
+    if isinstance(promised, Times):
+        return Times(times.array, promised.array)
+    return Times(times.array, pa.repeat(pa.scalar(promised, pa.int64()), len(times)))
 
 
 def restamped(times: Times, promised: "Times | int") -> Times:

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias
 
+from gearpy.messages.type_variables import K_co, V_co
 from gearpy.wire.records import register_record
 
 __all__ = ["Timing", "WindowResult", "result_of"]
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 Timing: TypeAlias = Literal["early", "on-time", "late"]
 
 
-class WindowResult(NamedTuple, Generic[K, V]):
+class WindowResult(NamedTuple, Generic[K_co, V_co]):
     """What one key came to in one window ``[start, end)``; times in ms since the epoch.
 
     ``key`` is None for a stream without keys. The window over everything has
@@ -22,8 +20,8 @@ class WindowResult(NamedTuple, Generic[K, V]):
     apart that fires more than once.
     """
 
-    key: K
-    value: V
+    key: K_co
+    value: V_co
     start: int
     end: int
     firing: int = 0  #: Number of the firing of this key and window, from 0.

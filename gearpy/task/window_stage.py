@@ -23,6 +23,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.aggregate import Fold, KeyFunction, WindowFold
 from gearpy.task.api import TaskContext
+from gearpy.task.event_gate import EventGate, Waits, marked_late
 from gearpy.task.failure import USER_ERRORS, operator_error
 from gearpy.task.late import LATE, WindowLate
 from gearpy.task.operators import Stage
@@ -45,6 +46,7 @@ def window_stage(
     limit: int,
     late: WindowLate = "drop",
     late_tag: str = LATE,
+    waits: Waits = "late",
 ) -> Stage:
     """Return the fastest stage that does it; arguments as of `WindowStage`."""
     in_pieces = fold.kind == "count" or (fold.commutes and fold.merge is not None)
@@ -54,9 +56,27 @@ def window_stage(
     if is_quick and windows.is_plain:
         assert isinstance(windows, TumblingWindows | GlobalWindows | SlidingWindows)
         return WindowFold(
-            context, name, windows, key, fold, limit=limit, late=late, late_tag=late_tag
+            context,
+            name,
+            windows,
+            key,
+            fold,
+            limit=limit,
+            late=late,
+            late_tag=late_tag,
+            waits=waits,
         )
-    return WindowStage(context, name, windows, key, fold, limit=limit, late=late, late_tag=late_tag)
+    return WindowStage(
+        context,
+        name,
+        windows,
+        key,
+        fold,
+        limit=limit,
+        late=late,
+        late_tag=late_tag,
+        waits=waits,
+    )
 
 
 class WindowStage:
@@ -77,6 +97,7 @@ class WindowStage:
         late: what becomes of records that come too late even for the lateness that is allowed:
             "restamp" gives them the time of the watermark, "side" sends them to a side output.
         late_tag: of that side output.
+        waits: which records wait for event time; all, where the fold sees their order.
 
     Raises:
         ConfigError: the windows need what the fold cannot do.
@@ -95,20 +116,38 @@ class WindowStage:
         limit: int,
         late: WindowLate = "drop",
         late_tag: str = LATE,
+        waits: Waits = "late",
     ) -> None:
         self.name = name
         self._context = context
         self._key = key or _no_key
         self._is_keyed = key is not None
         self._limit = limit
+        self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
         self._late = late
         self._late_tag = late_tag
         self._panes = _panes_of(windows, fold)
         self._store: AlignedStore | KeyStore | None = None
+        self._gate = EventGate(context, key, waits=waits)
+        self._waits_all = waits == "all"
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Take the records; yield what they make fire."""
+        """Take the records; yield what they make fire. Late ones may have to wait for that."""
+        if self._is_by_event and (self._waits_all or self._context.sees_late):
+            values, timestamps = self._gate.take(values, timestamps)
+        yield from self._fired(values, timestamps)
+        if len(self._gate):
+            yield from self._due(self._panes.clock_ms)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the late records whose turn has come, each when event time is where it was late."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            yield from self._advance(at_ms, self._context.now_ms())
+            for results, times in self._fired(values, timestamps):
+                yield results, marked_late(times, at_ms)
+
+    def _fired(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         key_of, add = self._key, self._panes.add
         now_ms = self._context.now_ms()
         out: list[Fired] = []
@@ -133,7 +172,15 @@ class WindowStage:
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield what closes, and what triggers want to put out by now."""
-        return self._advance(watermark_ms, self._context.now_ms())
+        if len(self._gate):
+            yield from self._due(watermark_ms)
+        if watermark_ms < MAX_MS or not isinstance(self._panes, CountPanes):
+            yield from self._advance(watermark_ms, self._context.now_ms())
+            return
+        # What is left of them is as old as its records, whatever event time was.
+        self._context.sees_late = True
+        for results, times in self._advance(watermark_ms, self._context.now_ms()):
+            yield results, marked_late(times, MAX_MS - 1)
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
         """Yield what has waited for wall time."""
@@ -145,6 +192,7 @@ class WindowStage:
         What has changed in them, keyed state has.
         """
         self._kept().tell()
+        self._gate.tell()
         lateness_ms = self._lateness_ms
         return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
 
@@ -160,6 +208,7 @@ class WindowStage:
         else:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
             self._store = KeyStore(self._panes, bulk)
+        self._gate.restore(self.place, self.name)
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
@@ -167,7 +216,7 @@ class WindowStage:
     @property
     def hold_ms(self) -> int:
         """Oldest event time that is in no result, of windows that have still to close."""
-        return self._panes.hold_ms
+        return min(self._panes.hold_ms, self._gate.first_ms)
 
     @property
     def wake_ms(self) -> int | None:
@@ -193,6 +242,8 @@ class WindowStage:
     ) -> Sequence[Fired] | None:
         self._context.counters.late_records += 1
         if self._late == "side":
+            self._context.sees_late = True  # From here on.
+            (time_ms,) = marked_late([time_ms], self._panes.clock_ms)
             self._context.output(Message(Side(self._late_tag, record), time_ms))
         elif self._late == "restamp":
             return self._panes.add(key, record, self._panes.clock_ms, now_ms)

@@ -64,7 +64,10 @@ class RunnerFactory:
             executor_id=self.executor_id,
             config=processor.config,
             key=processor.key,
+            ordered=processor.ordered,
+            sources=processor.sources,
             run=self.run,
+            program=self.application.program,
         )
         return TaskRunner(
             info,

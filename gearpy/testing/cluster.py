@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.app_config import application_config
 from gearpy.cluster.appmaster import AppMasterActor
 from gearpy.cluster.client import ClusterClient, RunningApplication
 from gearpy.cluster.executor import ExecutorActor
@@ -132,14 +133,25 @@ class ClusterSimulation:
     # -- what a user does ------------------------------------------------------------------
 
     def submit(
-        self, app: Callable[[], Buildable], *, executors: int = 2, resume_from: str = ""
+        self,
+        app: Callable[[], Buildable],
+        *,
+        executors: int = 2,
+        config: Mapping[str, str] | None = None,
+        resume_from: str = "",
     ) -> RunningApplication:
         """Submit an application; ``app`` is called in each process."""
         name = app().build().name
         self._apps[name] = lambda: app().build()
         self.world.run(lambda: bool(self.client.workers()), within_ms=10_000)
         artifact = Artifact(kind="memory", location=name)
-        return self.client.submit(name, artifact, executors=executors, resume_from=resume_from)
+        return self.client.submit(
+            name,
+            artifact,
+            executors=executors,
+            config=dict(config or {}),
+            resume_from=resume_from,
+        )
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return what the master knows, if it lives."""
@@ -324,7 +336,7 @@ class ClusterSimulation:
         if message.executor_id == MASTER_EXECUTOR:
             return lambda: AppMasterActor(
                 message,
-                app_master_settings(self.config),
+                lambda asked: app_master_settings(application_config(self.config, asked)),
                 load=load,
                 post=child.post,
                 checkpoints=self.checkpoints,

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
 from gearpy.core.flow import FlowLimits
 from gearpy.core.partition import CoLocationPartitioner
@@ -26,8 +26,8 @@ from gearpy.messages.data import (
     Message,
     Unmanaged,
 )
-from gearpy.task.api import Task, TaskLimits
-from gearpy.task.application import Buildable, TaskFactory
+from gearpy.task.api import Task, TaskContext, TaskLimits
+from gearpy.task.application import Buildable
 from gearpy.task.keyed import open_on_heap
 from gearpy.task.outlet import OutputEdge, OutputLimits
 from gearpy.task.runner import TaskInfo, TaskRunner
@@ -36,6 +36,15 @@ from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
 from gearpy.transport.virtual_loop import VirtualCoroutines
 
+if TYPE_CHECKING:  # As in `messages.type_variables`.
+    from typing_extensions import TypeVar
+
+    TaskT = TypeVar("TaskT", bound=Task, default=Any)
+else:
+    from typing import TypeVar
+
+    TaskT = TypeVar("TaskT", bound=Task)
+
 __all__ = ["FlowDriver", "TaskDriver"]
 
 _LIMITS: Final = OutputLimits(
@@ -43,6 +52,7 @@ _LIMITS: Final = OutputLimits(
         window_records=1000,
         window_bytes=100_000_000,
         ack_interval_records=100,
+        ack_interval_ms=5,
         quiet_ack_ms=1,
         repeat_ack_ms=1000,
     ),
@@ -55,7 +65,7 @@ _SETTLE_MS_MAX: Final = 1000
 _SESSION: Final = SessionId(1)
 
 
-class TaskDriver:
+class TaskDriver(Generic[TaskT]):
     """Runs one task by hand.
 
     What it sends is in ``outputs``, as `Message`s, whoever would get it.
@@ -91,7 +101,7 @@ class TaskDriver:
 
     def __init__(
         self,
-        task: TaskFactory,
+        task: Callable[[TaskContext], TaskT],
         *,
         parallelism: int = 1,
         task_index: int = 0,
@@ -190,10 +200,10 @@ class TaskDriver:
         self._runner.stop(completed=completed)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskT:
         """The task itself, to look at its state."""
         assert self._runner.task is not None
-        return self._runner.task
+        return cast("TaskT", self._runner.task)
 
     @property
     def clock(self) -> TaskClock:
@@ -286,7 +296,7 @@ class FlowDriver:
     """Runs an application by hand, each call as far as it goes.
 
     The application reads from `ManualSource`s (with ``parallelism=1``) and writes where the test
-    can look, such as ``gp.memory(results)``. A call may take some ms of virtual time.
+    can look, such as ``gp.to_list(results)``. A call may take some ms of virtual time.
 
     Args:
         app: what to run.
@@ -301,7 +311,7 @@ class FlowDriver:
         >>> from gearpy.testing import FlowDriver, ManualSource
         >>> app, source, results = gp.StreamApp("visits"), ManualSource(), []
         >>> visits = app.read(source).key_by(lambda page: page)
-        >>> visits.window(gp.tumbling("1m")).count().write(gp.memory(results))
+        >>> visits.window(gp.tumbling("1m")).count().write(gp.to_list(results))
         >>> flow = FlowDriver(app)
         >>> flow.send(source, "/home", timestamp=1_000)
         >>> flow.send(source, "/home", timestamp=59_999)

@@ -7,12 +7,13 @@ from typing import Any
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.type_variables import T
 from gearpy.task.api import Source, SourceReader
 
 __all__ = ["ManualReader", "ManualSource"]
 
 
-class ManualSource(Source):
+class ManualSource(Source[T]):
     """A source that gives what a `FlowDriver` is told to send; one partition.
 
     Args:
@@ -21,7 +22,7 @@ class ManualSource(Source):
 
     def __init__(self, name: str = "manual") -> None:
         self._name = name
-        self._reader: ManualReader | None = None
+        self._reader: ManualReader[T] | None = None
 
     @property
     def description(self) -> str:
@@ -32,28 +33,28 @@ class ManualSource(Source):
         """Return the only one."""
         return [self._name]
 
-    def open(self, partition: str, resume: Any | None) -> SourceReader:
+    def open(self, partition: str, resume: Any | None) -> SourceReader[T]:
         """Return a reader that waits for what will be sent."""
         self._reader = ManualReader()
         return self._reader
 
     @property
-    def reader(self) -> "ManualReader":
+    def reader(self) -> "ManualReader[T]":
         """What the driver gives its orders to."""
         if self._reader is None:
             raise ConfigError(f"source {self._name!r} is not read by the application of the driver")
         return self._reader
 
 
-class ManualReader(SourceReader):
+class ManualReader(SourceReader[T]):
     """Gives what was put into ``records``; the rest are plain fields, set from outside."""
 
     def __init__(self) -> None:
-        self.records: deque[Message] = deque()
+        self.records: deque[Message[T]] = deque()
         self.promised_ms = MIN_MS
         self.ends = False
 
-    def read_batch(self, max_records: int) -> Batch | None:
+    def read_batch(self, max_records: int) -> Batch[T] | None:
         """Give what is there."""
         count = min(max_records, len(self.records))
         batch = Batch.of(*(self.records.popleft() for _ in range(count)))

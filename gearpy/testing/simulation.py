@@ -40,6 +40,7 @@ SMALL_LIMITS: Final = OutputLimits(
         window_records=50,
         window_bytes=100_000,
         ack_interval_records=10,
+        ack_interval_ms=25,
         quiet_ack_ms=5,
         repeat_ack_ms=1000,
     ),
@@ -103,6 +104,7 @@ class Simulation:
         seed: decides the order of everything.
         delay_ms: a message takes between 0 and this long; later ones of a link never overtake.
         limits: flow control of the tasks.
+        read_records: so many are asked of a source at a time.
         idle_poll_ms: how long a source with nothing to give is left alone.
         readings_per_ms: time goes on by a ms when tasks have looked at the clock so often.
         cut_every_ms: end an epoch about so often, if the one before is complete or given up;
@@ -130,6 +132,7 @@ class Simulation:
         seed: int = 0,
         delay_ms: int = 20,
         limits: OutputLimits = SMALL_LIMITS,
+        read_records: int = 16,
         idle_poll_ms: int = 10,
         readings_per_ms: int = 8,
         cut_every_ms: int | None = None,
@@ -171,7 +174,10 @@ class Simulation:
             application=self.application,
             output=limits,
             limits=TaskLimits(
-                batch_records=limits.batch_records, read_batch_records=16, idle_poll_ms=idle_poll_ms
+                batch_records=limits.batch_records,
+                read_batch_records=read_records,
+                columnar_batch_records=read_records,
+                idle_poll_ms=idle_poll_ms,
             ),
             turn_ms=2,
             clock_ms=self._read_clock,

@@ -62,6 +62,11 @@ class FaultyCheckpoints:
             return 0
         return self._world.rng.randrange(_SLOW_MS_MAX)
 
+    @property
+    def place(self) -> str:
+        """See `Checkpoints`."""
+        return self.stored.place
+
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`. What fails may be there afterwards, as with stores on a network."""
         data = b"".join(chunks)

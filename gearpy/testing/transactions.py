@@ -86,7 +86,7 @@ class MemoryTransactions(Sink):
             raise LookupError(f"incarnation {incarnation} after {part.incarnation}")
         part.incarnation = incarnation
         for each, transaction in prepared.items():
-            self.show(run, task_index, each, transaction)
+            self.show(each, transaction)
         for each in [each for each in part.shown if each > epoch]:
             self.retracted += part.shown.pop(each)
         part.prepared = {
@@ -99,16 +99,17 @@ class MemoryTransactions(Sink):
         self._parts[run, task_index].prepared[transaction] = (epoch, values)
         return transaction
 
-    def show(self, run: str, task_index: int, epoch: int, transaction: int) -> None:
-        """Show what was prepared; the same again if it is shown.
+    def show(self, epoch: int, transaction: int) -> None:
+        """Show what was prepared, also by a run before; the same again if it is shown.
 
         Raises:
             LookupError: it has vanished; who asks was given up, and has prepared it for nothing.
         """
-        part = self._parts[run, task_index]
-        if transaction not in part.prepared:
-            raise LookupError(f"epoch {epoch}: what was prepared as {transaction} is not there")
-        part.shown[epoch] = part.prepared[transaction][1]
+        for part in self._parts.values():
+            if transaction in part.prepared:
+                part.shown[epoch] = part.prepared[transaction][1]
+                return
+        raise LookupError(f"epoch {epoch}: what was prepared as {transaction} is not there")
 
 
 class _Writer(TransactionalWriter):
@@ -136,4 +137,4 @@ class _Writer(TransactionalWriter):
         return self._sink.prepare(self._run, self._task_index, epoch, values)
 
     def commit(self, epoch: int, prepared: Any) -> None:
-        self._sink.show(self._run, self._task_index, epoch, prepared)
+        self._sink.show(epoch, prepared)

@@ -82,6 +82,12 @@ class ControlClient:
                 self._disconnect()
                 raise AskTimeout(f"{self.address} took no message in {timeout_s} s") from None
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the next question goes over the connection of the one before."""
+        with self._lock:
+            return self._socket is not None and not _has_ended(self._socket)
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
@@ -113,7 +119,22 @@ class ControlClient:
             self._lose(ConnectionLost(f"{self.address} went away: {error}"))
 
     def _connect(self, deadline_ms: int) -> None:
-        """Connect and shake hands."""
+        """Connect and shake hands, within the time that a peer has to prove itself."""
+        limit_ms = self._limits.handshake_timeout_ms
+        proof_ms = monotonic_ms() + limit_ms
+        try:
+            self._shake_hands(min(deadline_ms, proof_ms))
+        except TimeoutError:
+            if deadline_ms <= proof_ms:
+                raise
+            self._lose(
+                ConnectionLost(
+                    f"no cluster at {self.address}: nothing there has proved within "
+                    f"{limit_ms / 1000:g} s to be a gearpy master"
+                )
+            )
+
+    def _shake_hands(self, deadline_ms: int) -> None:
         try:
             self._socket = socket.create_connection(self._host_port, _seconds_until(deadline_ms))
         except TimeoutError:
@@ -128,7 +149,7 @@ class ControlClient:
         )
         self._flush()
         while not self._connection.authenticated:
-            self._receive(min(deadline_ms, self._connection.deadline_ms or deadline_ms))
+            self._receive(deadline_ms)
 
     def _answer(self, request_id: int, deadline_ms: int) -> object:
         """Wait for the reply to a request; skip those nobody waited for (an interrupted `ask`)."""

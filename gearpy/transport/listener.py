@@ -22,8 +22,9 @@ _log = logging.getLogger(__name__)
 class Listener:
     """One listening socket for links and control connections.
 
-    Invariant: at most ``unauthenticated_max`` connections have not proved themselves; further
-    ones are closed at once.
+    Invariant: at most ``unauthenticated_max`` connections have not proved themselves. When one
+    more comes the oldest of them is closed: who knows the secret proves it within moments, so
+    connections that say nothing keep nobody out.
 
     Runs on: the loop thread.
     """
@@ -44,7 +45,7 @@ class Listener:
         self._on_link_frames = on_frames
         self._server: asyncio.Server | None = None
         self._protocols: set[WireProtocol] = set()
-        self._unproved: set[WireProtocol] = set()
+        self._unproved: dict[WireProtocol, None] = {}  # Oldest first.
         self._closing = False
         self._ticker: asyncio.TimerHandle | None = None
         self._seen: dict[WireProtocol, int] = {}  # Bytes of frames, when it was last looked at.
@@ -107,12 +108,20 @@ class Listener:
     # -- what sockets tell -----------------------------------------------------------------
 
     def on_connected(self, protocol: WireProtocol) -> None:
-        """Give it the time of a handshake, if there is room."""
+        """Give it the time of a handshake."""
         self._protocols.add(protocol)
-        self._unproved.add(protocol)
-        # A connection may have been accepted just before the listener was closed.
-        if self._closing or len(self._unproved) > self._limits.unauthenticated_max:
+        self._unproved[protocol] = None
+        if self._closing:  # It was accepted just before.
             protocol.abort()
+        elif len(self._unproved) > self._limits.unauthenticated_max:
+            oldest = next(iter(self._unproved))
+            self._drop_unproved(oldest)
+            oldest.abort()
+
+    def _drop_unproved(self, protocol: WireProtocol) -> None:
+        if protocol in self._unproved:
+            del self._unproved[protocol]
+            self._counters.add(refused=1)
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
         """Listen to it.
@@ -126,7 +135,7 @@ class Listener:
             raise AuthenticationFailed(
                 f"{connection.principal} may not send records to a process of {own}"
             )
-        self._unproved.discard(protocol)
+        self._unproved.pop(protocol, None)
         self._seen[protocol] = 0
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
@@ -155,8 +164,6 @@ class Listener:
         self._seen.pop(protocol, None)
         if self.nodes is not None:
             self.nodes.on_closed(protocol)
-        if protocol in self._unproved:
-            self._unproved.discard(protocol)
-            self._counters.add(refused=1)
+        self._drop_unproved(protocol)
         if isinstance(error, ProtocolError):
             _log.warning("connection closed: %s", error)

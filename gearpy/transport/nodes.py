@@ -234,7 +234,9 @@ class NodeLinks:
             if incarnation_of(link.node):
                 self._intake.fence(link.node, reason)
             watchers = list(link.watchers.values())
-            level = logging.WARNING if link.is_needed else logging.INFO
+            # One that says that it stops ends in good order.
+            is_fault = link.is_needed and not reason.endswith(_STOPPING)
+            level = logging.WARNING if is_fault else logging.INFO
         _log.log(level, "node %s lost: %s", link.node, reason)
         self._loop.call_soon(link.end)
         self._loop.call_soon(self._drop, link.node)

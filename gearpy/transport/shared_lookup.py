@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from gearpy.core.copies import own
 from gearpy.core.lookup_cache import Answer, LookupCache
 
 __all__ = ["SharedLookup"]
@@ -36,7 +37,7 @@ class SharedLookup:
         self._now_ms = now_ms
 
     async def ask(self, key: Any) -> Any:
-        """Return what there is of a key; raises what the function raises."""
+        """Return a copy of the value of a key; raises what the function raises."""
         while (known := self._cache.find(key, self._now_ms())) is None:
             waiter = asyncio.get_running_loop().create_future()
             if not self._cache.ask(key, waiter):
@@ -44,7 +45,7 @@ class SharedLookup:
             known = await waiter
             if known is not None:
                 break
-        return known.value
+        return own(known.value)
 
     async def _look_up(self, key: Any) -> Any:
         try:
@@ -57,7 +58,7 @@ class SharedLookup:
         for waiter in self._cache.answer(key, value, self._now_ms()):
             if not waiter.done():
                 waiter.set_result(Answer(value))
-        return value
+        return own(value)
 
 
 def _pass_on(error: BaseException, waiter: "asyncio.Future[Answer | None]") -> None:

@@ -9,18 +9,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.core.column_values import cast_column, check_column, plain_cells
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
-from gearpy.windowlog.cells import (
-    check_cells,
-    check_zone,
-    fields_of,
-    is_record,
-    plain_cells,
-    reason_of,
-    refuse_unknown,
-)
+from gearpy.windowlog.cells import fields_of, is_record, reason_of, refuse_unknown
 from gearpy.windowlog.gathered import GatheredCells
 from gearpy.windowlog.schema import exact_schema
 
@@ -368,10 +361,11 @@ class _Added(NamedTuple):
             _check_years(at for at in self.cells if at not in _ENDS)
         return [None if at in _ENDS else at * _US_PER_MS for at in self.cells]
 
-    def array(self) -> Any:
-        """Return an array, or cells to make one of."""
+    def column(self, kind: Any) -> pa.Array:
+        """Return an array of a type."""
         even = _even(self.cells)
-        return moments(even) if self.is_time else even
+        found = moments(even) if self.is_time else even
+        return cast_column(found, kind) if isinstance(found, pa.Array) else pa.array(found, kind)
 
 
 class _Around(NamedTuple):
@@ -471,14 +465,12 @@ def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
         return pa.nulls(length, field.type)
     try:
         if type(cells) is _Added:
-            return _fitted(field.type, cells.array())
-        if not isinstance(cells, pa.Array):
-            check_cells(field.type, cells)
-            array = pa.array(cells, field.type)
+            return cells.column(field.type)
+        if isinstance(cells, pa.Array):
+            array = cast_column(cells, field.type)
         else:
-            if pa.types.is_timestamp(field.type):
-                _check_array_of_times(field.type, cells.type)
-            array = _fitted(field.type, cells)
+            check_column(field.type, cells)
+            array = pa.array(cells, field.type)
         if pa.types.is_timestamp(field.type):
             ends = pc.min_max(array.view(pa.int64())).as_py().values()
             _check_years(at // _US_PER_MS for at in ends if at is not None)
@@ -486,21 +478,3 @@ def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
         reason = reason_of(error, cells)
         raise ValueError(f"column {field.name!r} is {field.type}: {reason}") from error
     return array
-
-
-def _fitted(kind: Any, cells: Any) -> pa.Array:
-    """Return the array of a type: Spark's times have microseconds, all else must fit."""
-    if not isinstance(cells, pa.Array):
-        return pa.array(cells, kind)
-    return cells if cells.type == kind else cells.cast(kind, safe=not pa.types.is_timestamp(kind))
-
-
-def _check_array_of_times(kind: Any, given: Any) -> None:
-    """Refuse columns of which Arrow would make other times: it counts numbers as microseconds."""
-    if pa.types.is_timestamp(given):
-        check_zone(kind, is_aware=given.tz is not None, shown=f"a column of {given}")
-    elif pa.types.is_integer(given) or pa.types.is_floating(given):
-        raise ValueError(
-            f"a column of {given} has no times as long as nobody knows its unit: cast it, ms as in "
-            "column.cast(pyarrow.timestamp('ms', 'UTC'))"
-        )

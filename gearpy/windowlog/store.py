@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from gearpy.errors import ConfigError
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.disk import create_file, sync_file, sync_folder
 
 __all__ = [
     "HANDOVERS",
@@ -202,12 +202,11 @@ class LocalStore:
 
     def create(self, name: str) -> BinaryIO:
         """See `Store`."""
-        return open(self._base + name, "xb", buffering=_BUFFER_BYTES)  # noqa: PTH123
+        return create_file(self._path / name, "xb", buffering=_BUFFER_BYTES)
 
     def sync(self, file: BinaryIO) -> None:
         """See `Store`."""
-        file.flush()
-        os.fdatasync(file.fileno())
+        sync_file(file)
 
     def move(self, name: str, *, to: str) -> bool:
         """See `Store`."""

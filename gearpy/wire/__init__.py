@@ -1,7 +1,8 @@
 """The wire: messages <-> bytes, without a socket, clock or thread.
 
-- `payload`: the records of a batch <-> bytes; `records` and `extensions` say what can travel.
-  `arrow_payload`: those that are columns.
+- `payload`: the records of a batch <-> bytes; `arrow_payload`: those that are columns.
+- `extensions` says which values can travel, `numpy_values` those of numpy; `records` which classes,
+  `forms` how instances are taken apart, `class_names` how a class is found by its name.
 - `frames`: length-prefixed, checksummed frames with hard size limits.
 - `link_codec`: what tasks say to each other <-> frames.
 - `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.

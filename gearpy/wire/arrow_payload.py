@@ -1,8 +1,9 @@
 """The rows of a table <-> bytes: ``u8 padding | padding | Arrow IPC stream``.
 
-The stream holds its schema and one record batch, whose last column has the event times. The
-padding puts it at a multiple of 8 bytes of the frame: columns that begin there are used as they
-are, where they were received; others are copied once.
+The stream holds its schema and one record batch, whose last column has the event times; where some
+are late, one more has what had been promised before each, and says so in its name. The padding puts
+it at a multiple of 8 bytes of the frame: columns that begin there are used as they are, where they
+were received; others are copied once.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,9 @@ __all__ = ["decode_table", "encode_table"]
 
 #: What Arrow wants its columns to begin at a multiple of.
 _ALIGNMENT: Final = 8
+#: Names of the columns behind those of the table; only the last one counts.
+_TIMES: Final = ""
+_PROMISED: Final = "#promised"
 
 
 def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[bytes | memoryview]:
@@ -29,13 +33,15 @@ def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[byte
     """
     import pyarrow as pa  # noqa: PLC0415 - the table is there, so Arrow is
 
-    batch = table.batch
-    schema = batch.schema.append(pa.field("", pa.int64(), nullable=False))
+    batch, times = table.batch, Times.of(timestamps)
+    schema = batch.schema.append(pa.field(_TIMES, pa.int64(), nullable=False))
+    columns = [*batch.columns, times.array]
+    if times.promised is not None:
+        schema = schema.append(pa.field(_PROMISED, pa.int64(), nullable=False))
+        columns.append(times.promised)
     sink = pa.BufferOutputStream()
     try:
-        whole = pa.RecordBatch.from_arrays(
-            [*batch.columns, Times.of(timestamps).array], schema=schema
-        )
+        whole = pa.RecordBatch.from_arrays(columns, schema=schema)
         with pa.ipc.new_stream(sink, schema) as writer:
             writer.write_batch(whole)
     except pa.ArrowException as error:
@@ -54,13 +60,18 @@ def decode_table(body: memoryview, count: int) -> Batch:
 
     try:
         batch = _read(body[1 + body[0] :])
+        promised = None
+        if batch.schema.names[-1] == _PROMISED:
+            promised, batch = batch.column(batch.num_columns - 1), _without_last(batch)
+            Times(promised)  # It checks them.
         times = batch.column(batch.num_columns - 1)
         if batch.num_rows != count or times.type != pa.int64() or times.null_count:
             raise ProtocolError(
                 f"a table of {batch.num_rows} rows with {times.type} event times, "
                 f"{times.null_count} of them missing, came for {count} rows"
             )
-        return Batch(Table(_without_last(batch)), Times(times))
+        table = Table(_without_last(batch))
+        return Batch(table, Times(times, promised), has_late=promised is not None)
     except (*MALFORMED, pa.ArrowException, EOFError, StopIteration) as error:
         raise ProtocolError(f"malformed table of {count} rows: {error}") from error
 

@@ -1,27 +1,34 @@
-"""Values beyond plain msgpack: tuples, sets, times, decimals, big ints, records, numpy scalars.
+"""Values beyond plain msgpack: tuples, sets, times, decimals, big ints, paths, numpy, records.
 
 `ValueEncoder` and `ValueDecoder` turn one value of any depth into bytes and back, keeping
 its type exactly. Plain are None, bool, int, float, str, bytes, list and dict; bytearray and
-memoryview arrive as bytes. There is no pickle: a class travels only when it was registered.
+memoryview arrive as bytes. There is no pickle: instances of other classes travel as the values that
+they are made of, in the ways that `forms` knows.
 """
 
 import datetime as dt
 import math
-import re
 import struct
-import sys
 import uuid
 import zoneinfo
-from collections.abc import Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from fractions import Fraction
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from reprlib import repr as short_repr
 from typing import Any, Final
 
 import msgpack
 
-from gearpy.errors import ConfigError, ProtocolError
+from gearpy.errors import CannotTravel, ProtocolError
+from gearpy.messages.late_time import LateTime
+from gearpy.wire.class_names import full_name
+from gearpy.wire.forms import NotAllowed, RecordType
+from gearpy.wire.numpy_values import decode_array, decode_scalar, encode_array, encode_scalar
 from gearpy.wire.records import RecordRegistry
 
-__all__ = ["MALFORMED", "EncoderPool", "ValueDecoder", "ValueEncoder"]
+__all__ = ["MALFORMED", "EncoderPool", "ValueDecoder", "ValueEncoder", "located"]
 
 #: How deep extension values (a tuple in a set in a record) may nest, both ways.
 NESTING_MAX: Final = 64
@@ -52,6 +59,8 @@ _BIG_INT: Final = 10
 _RECORD: Final = 11
 _NUMPY: Final = 12
 _COMPLEX: Final = 13
+_ARRAY: Final = 14
+_STANDARD: Final = 15
 
 _DATETIME_FIELDS: Final = struct.Struct("<HBBBBBIB")
 _DATE_FIELDS: Final = struct.Struct("<HBB")
@@ -59,7 +68,6 @@ _TIME_FIELDS: Final = struct.Struct("<BBBIB")
 _TIMEDELTA_FIELDS: Final = struct.Struct("<iii")
 _COMPLEX_FIELDS: Final = struct.Struct("<dd")
 _OFFSET: Final = struct.Struct("<cq")
-_NUMPY_TYPE: Final = re.compile(r"[<>|][biufcmMSU]\d{1,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
 # First size of a packer's buffer, which doubles as needed; batches are packed at depth 0.
 _BATCH_PACKER_BYTES: Final = 65_536
 _VALUE_PACKER_BYTES: Final = 1024
@@ -70,7 +78,7 @@ _KEPT_BYTES_MAX: Final = 2 << 20
 class ValueEncoder:
     """Turns values into bytes. Cheap to make, not shared between threads.
 
-    Raises `ConfigError` for what cannot travel, naming the class and what to do.
+    Raises `CannotTravel` for what cannot, naming the class and what to do.
     """
 
     def __init__(self, registry: RecordRegistry) -> None:
@@ -90,12 +98,12 @@ class ValueEncoder:
         try:
             return self._pack_any_text(value)
         except (ValueError, OverflowError, AttributeError) as error:
-            raise ConfigError(f"a record cannot be sent to another process: {error}") from error
+            raise CannotTravel(str(error)) from error
 
     def pack_nested(self, value: Any) -> bytes:
         """Return a value that is part of another one as msgpack."""
         if self._depth >= NESTING_MAX:
-            raise ConfigError(f"a record is nested deeper than {NESTING_MAX} levels")
+            raise CannotTravel(f"it is nested deeper than {NESTING_MAX} levels")
         if self._depth == len(self._packers):
             self._packers.append(self._new_packer())
         packer = self._packers[self._depth]
@@ -120,22 +128,25 @@ class ValueEncoder:
             unicode_errors=self._unicode_errors,
         )
 
-    def _extension(self, value: Any) -> msgpack.ExtType:
+    def _extension(self, value: Any) -> msgpack.ExtType | int:
         """Encode what msgpack does not know; msgpack calls this."""
         encode = _ENCODERS.get(type(value))
         if encode is not None:
             return encode(self, value)
-        if self._registry.of_class(type(value)) is not None:
-            return self._record(value)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.generic):
-            return _encode_numpy(self, value)
-        raise ConfigError(_cannot_travel(type(value)))
-
-    def _record(self, value: Any) -> msgpack.ExtType:
         record = self._registry.of_class(type(value))
-        assert record is not None, "checked by the caller"
-        fields = [column[0] for column in record.columns([value])]
+        if record is not None:
+            return self._record(record, value)
+        if (raw := encode_scalar(value)) is not None:
+            return msgpack.ExtType(_NUMPY, raw)
+        if (parts := encode_array(value)) is not None:
+            return msgpack.ExtType(_ARRAY, self.pack_nested(parts))
+        raise _refusal(type(value), self._registry.why_not(type(value)))
+
+    def _record(self, record: RecordType, value: Any) -> msgpack.ExtType:
+        try:
+            fields = [column[0] for column in record.columns([value])]
+        except NotAllowed as error:
+            raise _refusal(type(value), str(error)) from error
         packed = self.pack_nested([record.name, record.fingerprint, fields])
         return msgpack.ExtType(_RECORD, packed)
 
@@ -195,13 +206,48 @@ class ValueDecoder:
         return decode(self, data)
 
 
-def _cannot_travel(cls: type) -> str:
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    return (
-        f"a value of class {name} cannot be sent to another process: if it is a dataclass or "
-        f"NamedTuple, register it with gearpy.register_record({cls.__name__}), else turn it into "
-        "plain values first"
+def _refusal(cls: type, why: str) -> CannotTravel:
+    return CannotTravel(
+        f"it is of class {full_name(cls)}: {why}; or turn it into plain values first, or tell how: "
+        f"gearpy.register_serializer({cls.__name__}, encode, decode)"
     )
+
+
+def located(error: CannotTravel, value: Any, registry: RecordRegistry, where: str) -> CannotTravel:
+    """Return the error with the place of what cannot travel within a value, as one would write it.
+
+    Args:
+        error: what was raised as the value was encoded.
+        value: all of it.
+        registry: knows its classes.
+        where: what to call it, such as "a record".
+    """
+    for piece, part in _parts(value, registry):
+        try:
+            ValueEncoder(registry).pack(part)
+        except CannotTravel as inner:
+            return located(inner, part, registry, where.removeprefix("a ") + piece)
+        except RecursionError:
+            break
+    return CannotTravel(error.reason, where)
+
+
+def _parts(value: Any, registry: RecordRegistry) -> Iterable[tuple[str, Any]]:
+    """Yield the parts of a value, each with the expression that leads to it."""
+    if isinstance(value, dict):
+        keys = [(f", in the key {short_repr(key)}", key) for key in value]
+        return [*keys, *((f"[{short_repr(key)}]", part) for key, part in value.items())]
+    if type(value) in {list, tuple, deque}:
+        return [(f"[{at}]", part) for at, part in enumerate(value)]
+    if type(value) in {set, frozenset}:
+        return [(f", in the member {short_repr(part)}", part) for part in value]
+    record = registry.of_class(type(value))
+    if record is None:
+        return ()
+    try:
+        return record.parts(value)
+    except NotAllowed:
+        return ()
 
 
 # -- one pair of functions for each extension type -----------------------------------------
@@ -234,9 +280,8 @@ def _encode_zone(zone: dt.tzinfo | None) -> bytes:
         return _OFFSET.pack(b"o", zone.utcoffset(None) // dt.timedelta(microseconds=1))
     if type(zone) is zoneinfo.ZoneInfo and zone.key:
         return b"z" + zone.key.encode()
-    raise ConfigError(
-        f"a time with the time zone {zone!r} cannot be sent to another process: "
-        "use datetime.timezone or zoneinfo.ZoneInfo"
+    raise CannotTravel(
+        f"it has the time zone {zone!r}: use datetime.timezone or zoneinfo.ZoneInfo",
     )
 
 
@@ -295,24 +340,32 @@ def _decode_record(decoder: ValueDecoder, data: bytes) -> Any:
     return record.build([[field] for field in fields], 1)[0]
 
 
-def _encode_numpy(_: ValueEncoder, value: Any) -> msgpack.ExtType:
-    name = value.dtype.str
-    if not _NUMPY_TYPE.fullmatch(name):
-        raise ConfigError(_cannot_travel(type(value)))
-    return msgpack.ExtType(_NUMPY, bytes([len(name)]) + name.encode() + value.tobytes())
+#: Classes of the standard library: the name on the wire, what an instance is made of, and how.
+_STANDARD_KINDS: Final[dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]] = {
+    PosixPath: ("path", str, PosixPath),
+    WindowsPath: ("windows path", str, WindowsPath),
+    PurePosixPath: ("pure path", str, PurePosixPath),
+    PureWindowsPath: ("pure windows path", str, PureWindowsPath),
+    Fraction: ("fraction", Fraction.as_integer_ratio, lambda both: Fraction(*both)),
+    range: ("range", lambda each: (each.start, each.stop, each.step), lambda all_: range(*all_)),
+    deque: ("deque", lambda each: (list(each), each.maxlen), lambda both: deque(*both)),
+    OrderedDict: ("ordered dict", lambda each: list(each.items()), OrderedDict),
+    Counter: ("counter", dict, Counter),
+}
+_STANDARD_NAMED: Final = {name: make for name, _, make in _STANDARD_KINDS.values()}
 
 
-def _decode_numpy(_: ValueDecoder, data: bytes) -> Any:
-    numpy = sys.modules.get("numpy")
-    if numpy is None:
-        raise ProtocolError("a record holds a numpy value; import numpy where it is received")
-    name, raw = data[1 : 1 + data[0]].decode(), data[1 + data[0] :]
-    if not _NUMPY_TYPE.fullmatch(name) or numpy.dtype(name).itemsize != len(raw):
-        raise ProtocolError(f"malformed numpy value of type {name!r} in a record")
-    return numpy.ndarray((), name, buffer=raw)[()]
+def _encode_standard(encoder: ValueEncoder, value: Any) -> msgpack.ExtType:
+    name, take, _ = _STANDARD_KINDS[type(value)]
+    return msgpack.ExtType(_STANDARD, encoder.pack_nested([name, take(value)]))
 
 
-_ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType]]] = {
+def _decode_standard(decoder: ValueDecoder, data: bytes) -> Any:
+    name, content = _list_of(decoder, data)
+    return _STANDARD_NAMED[name](content)
+
+
+_ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType | int]]] = {
     tuple: _nested(_TUPLE),
     set: _nested(_SET),
     frozenset: _nested(_FROZENSET),
@@ -321,9 +374,11 @@ _ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType]]] = {
     dt.time: _encode_time,
     dt.timedelta: _encode_timedelta,
     Decimal: lambda _, value: msgpack.ExtType(_DECIMAL, str(value).encode()),
+    LateTime: lambda _, value: int(value),  # Among values it is a number like others.
     uuid.UUID: lambda _, value: msgpack.ExtType(_UUID, value.bytes),
     int: _encode_big_int,
     complex: _encode_complex,
+    **dict.fromkeys(_STANDARD_KINDS, _encode_standard),
 }
 _DECODERS: Final[dict[int, Callable[[ValueDecoder, bytes], Any]]] = {
     _TUPLE: lambda decoder, data: tuple(_list_of(decoder, data)),
@@ -337,6 +392,8 @@ _DECODERS: Final[dict[int, Callable[[ValueDecoder, bytes], Any]]] = {
     _UUID: lambda _, data: uuid.UUID(bytes=data),
     _BIG_INT: lambda _, data: int.from_bytes(data, "little", signed=True),
     _RECORD: _decode_record,
-    _NUMPY: _decode_numpy,
+    _NUMPY: lambda _, data: decode_scalar(data),
+    _ARRAY: lambda decoder, data: decode_array(_list_of(decoder, data)),
     _COMPLEX: lambda _, data: complex(*_COMPLEX_FIELDS.unpack(data)),
+    _STANDARD: _decode_standard,
 }

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gearpy.errors import ProtocolError
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import (
+    NOWHERE,
     Ack,
     AckRequest,
     Batch,
@@ -19,6 +20,7 @@ from gearpy.messages.data import (
     InitialAckRequest,
     LatencyProbe,
     LinkMessage,
+    Origin,
     Unmanaged,
 )
 from gearpy.wire.extensions import EncoderPool
@@ -34,9 +36,14 @@ _ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.
 #: The link, then: sequence number, epoch, watermark, flags, records, size for flow control.
 _DATA: Final = struct.Struct("<QQQQQqBIQ")
 
-_LEAD: Final = HEADER_BYTES + _DATA.size  # Bytes of a frame before the records.
+#: What follows where the partition is known: source, partition, offset, flags.
+_ORIGIN: Final = struct.Struct("<IIQB")
 
-_IDLE: Final = 1  # The only flag.
+_LEAD: Final = HEADER_BYTES + _DATA.size  # Bytes of a frame before the records, or an origin.
+
+_IDLE: Final = 1  # Flags.
+_HAS_ORIGIN: Final = 2
+_FLAGS_OF_ORIGIN: Final = 4  # So many, from the least bit up, in the order of `Origin`.
 
 #: Smaller bodies are copied, lest a few bytes keep a whole receive buffer alive.
 _COPY_BELOW_BYTES: Final = 4096
@@ -90,10 +97,13 @@ class LinkCodec:
         """
         if isinstance(batch, Batch):
             return batch
-        return decode_batch(batch.body, batch.count, self._registry)
+        decoded = decode_batch(batch.body, batch.count, self._registry)
+        decoded.origin = batch.origin
+        return decoded
 
 
 def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buffers]:
+    origin = _encode_origin(m.batch.origin)
     head = _DATA.pack(
         m.session,
         m.source.packed(),
@@ -101,29 +111,54 @@ def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buf
         m.seq,
         m.epoch,
         m.watermark_ms,
-        _IDLE if m.idle else 0,
+        (_IDLE if m.idle else 0) | (_HAS_ORIGIN if origin else 0),
         len(m.batch),
         m.size_bytes,
     )
+    head += origin
     if isinstance(m.batch, EncodedBatch):
         return FrameKind.DATA, [head, m.batch.body]
-    values, timestamps = m.batch.values, m.batch.timestamps
-    return FrameKind.DATA, [head, *encode_batch(values, timestamps, encoders, lead=_LEAD)]
+    batch = m.batch
+    body = encode_batch(
+        batch.values,
+        batch.timestamps,
+        encoders,
+        lead=_LEAD + len(origin),
+        has_late=batch.has_late,
+    )
+    return FrameKind.DATA, [head, *body]
+
+
+def _encode_origin(origin: Origin) -> bytes:
+    if origin.source < 0:
+        return b""
+    source, partition, offset, *flags = origin
+    bits = sum(1 << bit for bit, is_set in enumerate(flags) if is_set)
+    return _ORIGIN.pack(source, partition, offset, bits)
+
+
+def _decode_origin(body: memoryview) -> Origin:
+    *place, bits = _ORIGIN.unpack_from(body, _DATA.size)
+    if bits >> _FLAGS_OF_ORIGIN:
+        raise ProtocolError(f"unknown flags {bits:#x} of a partition in a DATA frame")
+    return Origin(*place, *(bool(bits >> bit & 1) for bit in range(_FLAGS_OF_ORIGIN)))
 
 
 def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
     *link, seq, epoch, watermark_ms, flags, records, size = _DATA.unpack_from(body)
     session, source, target = _ids(*link)
-    if flags & ~_IDLE:
+    if flags & ~(_IDLE | _HAS_ORIGIN):
         raise ProtocolError(f"unknown flags {flags:#x} in a DATA frame")
-    rest = body[_DATA.size :]
+    has_origin = bool(flags & _HAS_ORIGIN)
+    origin = _decode_origin(body) if has_origin else NOWHERE
+    rest = body[_DATA.size + (_ORIGIN.size if has_origin else 0) :]
     records_body = bytes(rest) if len(rest) < _COPY_BELOW_BYTES else rest
     return DataMessage(
         session=session,
         source=source,
         target=target,
         seq=seq,
-        batch=EncodedBatch(records, records_body, holds_table(records_body)),
+        batch=EncodedBatch(records, records_body, holds_table(records_body), origin),
         watermark_ms=watermark_ms,
         idle=bool(flags & _IDLE),
         epoch=epoch,

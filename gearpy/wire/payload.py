@@ -2,22 +2,25 @@
 
 A batch body is ``u32 size of the values | values | timestamps``. Values are stored by the shape
 they share, which the first byte names: a plain list; tuples of one length, turned into one
-column for each position; instances of one registered class, turned into one column for each
-field. Columns are stored the same way, and one of which all values are the same as that value. So
-the cost of a class or tuple is paid once a batch.
+column for each position; instances of one class, turned into one column for each field. Columns
+are stored the same way, and one of which all values are the same as that value. So the cost of a
+class or tuple is paid once a batch.
 
 A `Table` is stored by the module beside this one, with its timestamps in it.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
-from gearpy.errors import ConfigError, ProtocolError
+from gearpy.errors import CannotTravel, ConfigError, ProtocolError
 from gearpy.messages.data import Batch
+from gearpy.messages.late_time import LateTime, late_places, late_time
 from gearpy.messages.table import Table
 from gearpy.wire.arrow_payload import decode_table, encode_table
-from gearpy.wire.extensions import MALFORMED, EncoderPool, ValueDecoder, ValueEncoder
-from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry, RecordType
+from gearpy.wire.extensions import MALFORMED, EncoderPool, ValueDecoder, ValueEncoder, located
+from gearpy.wire.forms import NotAllowed, RecordType
+from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
 
 __all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value", "holds_table"]
 
@@ -37,6 +40,7 @@ _SAME_MIN: Final = 8
 
 _CONSTANT: Final = 0  # Timestamps: one for all ...
 _EACH: Final = 8  # ... or so many bytes for each. A table has them inside, and nothing here.
+_SOME_LATE: Final = 9  # The same, then the places of late ones, and what was promised before each.
 
 _U32: Final = struct.Struct("<I")
 _ONE_TIME: Final = struct.Struct("<Bq")
@@ -50,6 +54,7 @@ def encode_batch(
     encoders: EncoderPool = _DEFAULT_ENCODERS,
     *,
     lead: int = 0,
+    has_late: bool = True,
 ) -> list[bytes | memoryview]:
     """Return the records of a batch as buffers to join; their number travels beside them.
 
@@ -59,9 +64,12 @@ def encode_batch(
         encoders: of values.
         lead: so many bytes will stand before these. Columns are then at places where they can
             be used as they are.
+        has_late: whether a time may be a `LateTime`. Where it is known that none is, that saves a
+            look at each.
 
     Raises:
-        ConfigError: a value is of a class that cannot travel, or a timestamp is no int64.
+        CannotTravel: a value cannot, with its place in the record.
+        ConfigError: a timestamp is no int64.
     """
     assert len(values) == len(timestamps), "one timestamp for each value"
     if not values:
@@ -69,8 +77,12 @@ def encode_batch(
     if type(values) is Table:
         table = encode_table(values, timestamps, lead=lead + _U32.size + 1)
         return [_U32.pack(1 + sum(map(len, table))), bytes((_TABLE,)), *table]
-    column = _Encoder(encoders).column(values, 0)
-    return [_U32.pack(sum(map(len, column))), *column, _encode_times(timestamps)]
+    try:
+        column = _Encoder(encoders).column(values, 0)
+    except (CannotTravel, NotAllowed) as error:
+        raise _with_place(values, encoders.registry, error) from error
+    times = _encode_times(timestamps, late_places(timestamps) if has_late else ())
+    return [_U32.pack(sum(map(len, column))), *column, times]
 
 
 def decode_batch(
@@ -92,14 +104,20 @@ def decode_batch(
             return decode_table(view[5:], count)
         # Values first: they bound the count by the size of the body, timestamps do not.
         values = _Decoder(registry, count).column(view[4:size], 0)
-        return Batch(values, _decode_times(view[size:], count))
+        times = _decode_times(view[size:], count)
+        return Batch(values, times, has_late=view[size] == _SOME_LATE)
     except MALFORMED as error:
         raise ProtocolError(f"malformed batch of {count} records: {error}") from error
 
 
-def encode_value(value: Any, registry: RecordRegistry = DEFAULT_REGISTRY) -> bytes:
-    """Return one value as bytes; raises `ConfigError` as `encode_batch` does."""
-    return ValueEncoder(registry).pack(value)
+def encode_value(
+    value: Any, registry: RecordRegistry = DEFAULT_REGISTRY, *, where: str = "a value"
+) -> bytes:
+    """Return one value as bytes; raises `CannotTravel` that calls it ``where``."""
+    try:
+        return ValueEncoder(registry).pack(value)
+    except CannotTravel as error:
+        raise located(error, value, registry, where) from error
 
 
 def holds_table(body: bytes | memoryview) -> bool:
@@ -113,6 +131,16 @@ def decode_value(body: bytes | memoryview, registry: RecordRegistry = DEFAULT_RE
         return ValueDecoder(registry).unpack(body)
     except MALFORMED as error:
         raise ProtocolError(f"malformed value: {error}") from error
+
+
+def _with_place(values: list[Any], registry: RecordRegistry, error: Exception) -> Exception:
+    """Return the error of the first record that alone cannot travel."""
+    for value in values:
+        try:
+            encode_value(value, registry, where="a record")
+        except CannotTravel as found:
+            return found
+    return CannotTravel(str(error), "a record")
 
 
 def _empty(body: bytes | memoryview) -> Batch:
@@ -146,10 +174,7 @@ class _Encoder:
         return [bytes((_TUPLES,)), *self._columns(columns, depth)]
 
     def _records(self, record: RecordType, values: list[Any], depth: int) -> list[bytes]:
-        try:
-            columns = record.columns(values)
-        except AttributeError as error:
-            raise ConfigError(f"a record {record.name!r} lacks a field: {error}") from error
+        columns = record.columns(values)
         name = record.name.encode()
         head = bytes((_RECORDS,)) + _U32.pack(len(name)) + name + _U32.pack(record.fingerprint)
         return [head, *self._columns(columns, depth)]
@@ -239,13 +264,17 @@ class _Decoder:
 # -- timestamps ----------------------------------------------------------------------------
 
 
-def _encode_times(timestamps: list[int]) -> bytes:
+def _encode_times(timestamps: list[int], late: Sequence[int]) -> bytes:
     """Store one time where all are the same, else each as it is.
 
     Differences would be shorter, but took longer than all the rest of a batch of small values.
     """
     first, count = timestamps[0], len(timestamps)
     try:
+        if late:
+            promised = [time.promised_ms for at in late if type(time := timestamps[at]) is LateTime]
+            shape = f"<B{count}qI{len(late)}I{len(late)}q"
+            return struct.pack(shape, _SOME_LATE, *timestamps, len(late), *late, *promised)
         if first == timestamps[-1] and timestamps.count(first) == count:
             return _ONE_TIME.pack(_CONSTANT, first)
         return struct.pack(f"<B{count}q", _EACH, *timestamps)
@@ -256,6 +285,21 @@ def _encode_times(timestamps: list[int]) -> bytes:
 def _decode_times(view: memoryview, count: int) -> list[int]:
     if view[0] == _CONSTANT:
         return [_ONE_TIME.unpack(view)[1]] * count
+    if view[0] == _SOME_LATE:
+        return _decode_late_times(view[1:], count)
     if view[0] != _EACH or len(view) != 1 + _EACH * count:
         raise ProtocolError(f"{len(view)} bytes of timestamps of kind {view[0]} for {count}")
     return list(struct.unpack_from(f"<{count}q", view, 1))
+
+
+def _decode_late_times(view: memoryview, count: int) -> list[int]:
+    times = list(struct.unpack_from(f"<{count}q", view))
+    start = _EACH * count
+    late = _U32.unpack_from(view, start)[0]
+    if late > count or len(view) != start + _U32.size + late * (_U32.size + _EACH):
+        raise ProtocolError(f"{len(view)} bytes of timestamps, {late} of them late, for {count}")
+    places = struct.unpack_from(f"<{late}I", view, start + _U32.size)
+    promises = struct.unpack_from(f"<{late}q", view, start + _U32.size * (1 + late))
+    for at, promised_ms in zip(places, promises, strict=True):
+        times[at] = late_time(times[at], promised_ms)  # Raises what malformed places deserve.
+    return times

@@ -182,6 +182,7 @@ _DETAIL: Final = ApplicationDetail(
             task="2.0", name="count", clock_ms=NOON_MS, watermark_ms=NOON_MS, waits_for="upstream"
         ),
     ),
+    lag_ms=4_200,
     guarantees=("files(orders/*.csv) -> jsonl_folder(prices): exactly-once",),
     epochs=(
         EpochsSummary(

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from gearpy.cli.exits import SUCCESS, WRONG_USE
 from gearpy.cli.main import app
+from gearpy.distribution import pip_install
 from gearpy.transport.tls import load_contexts
 
 
@@ -151,4 +152,4 @@ def test_without_its_library_the_error_names_the_extra(
     result = certs("init", "--folder", tmp_path / "c")
 
     assert result.exit_code == WRONG_USE
-    assert "pip install 'gearpy[tls]'" in result.stderr
+    assert pip_install("tls") in result.stderr

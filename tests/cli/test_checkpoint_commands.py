@@ -72,6 +72,15 @@ SHAPES: Final[dict[str, Any]] = {
         ],
     },
     "drop 3": {**APPLICATION, "applied": bool, "files": int},
+    "repair 3": {
+        **APPLICATION,
+        "applied": bool,
+        "damage": [str],
+        "lost_epochs": [str],
+        "lost_messages": int,
+        "epochs": {"0": [int]},
+        "aside": str,
+    },
 }
 
 
@@ -90,7 +99,7 @@ def checkpoint(gear: Gear, tmp_path: Path, store: CheckpointStore) -> Checkpoint
     asked = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
 
     def run(*args: str, code: int = 0) -> str:
-        where = asked if args[0] in {"set", "clean", "drop"} else ()
+        where = asked if args[0] in {"set", "clean", "drop", "repair"} else ()
         folder = ("--checkpoints", str(tmp_path / "checkpoints"))
         command = ["checkpoint", *args, *folder, *where]
         result = CliRunner(env={"COLUMNS": "120"}).invoke(app, command)
@@ -231,6 +240,63 @@ def test_what_is_not_there_is_told(checkpoint: Checkpoint, tmp_path: Path) -> No
         assert "nothing of application 9" in checkpoint(*command, code=WRONG_USE)
     nowhere = ["checkpoint", "clean", "--checkpoints", str(tmp_path / "nowhere")]
     assert "is not there" in CliRunner().invoke(app, nowhere).stderr
+
+
+# -- a damaged log ---------------------------------------------------------------------------
+
+
+def log_file(tmp_path: Path, at: int, prefix: str = STOPPED) -> Path:
+    """Return a file of the coordinator log: a base, then one for the graph and for each epoch."""
+    return sorted((tmp_path / "checkpoints" / prefix / "coordinator").glob("[bs]*-*"))[at]
+
+
+def test_a_damaged_log_loses_what_was_in_the_damaged_file(
+    checkpoint: Checkpoint, store: CheckpointStore, tmp_path: Path
+) -> None:
+    """First it is told what; then the log is written anew, and copies of its files are kept."""
+    assert checkpoint("repair", "3", "--apply") == f"the coordinator log of {STOPPED} is whole\n"
+    newest = log_file(tmp_path, 4)
+    whole = newest.read_bytes()
+    newest.write_bytes(bytes([*whole[:-1], whole[-1] ^ 1]))
+    assert f"{newest.name} is damaged" in checkpoint("list", "3", code=FAILED)
+
+    told = checkpoint("repair", "3", code=FAILED)
+
+    assert f"error: {STOPPED}/coordinator/{newest.name}: byte" in told
+    assert "lost: 1 message, with them epoch 19 of region 0" in told
+    assert "region 0 would go back to epoch 18" in told
+    assert told.endswith(
+        "--apply writes the log anew without them, and keeps its files as they are aside\n"
+    )
+    checkpoint("list", "3", code=FAILED)
+    aside = json.loads(checkpoint("repair", "3", "--apply", "--json"))["aside"]
+    assert store.load(f"{aside}/{newest.name}")[:-1] == whole[:-1]
+    epochs = json.loads(checkpoint("list", "3", "--json"))["epochs"]
+    assert [each["epoch"] for each in epochs] == [17, 18]
+    assert "is whole" in checkpoint("repair", "3")
+
+
+def test_a_log_of_which_nothing_is_left_is_not_repaired(
+    checkpoint: Checkpoint, store: CheckpointStore, tmp_path: Path
+) -> None:
+    """The next launch would begin from the beginning, and nobody would have asked for that."""
+    before = store.names(STOPPED)
+    for at in (2, 3, 4):
+        log_file(tmp_path, at).write_bytes(b"")
+
+    assert "region 0 has nothing left" in checkpoint("repair", "3", code=FAILED)
+    assert "bring the files" in checkpoint("repair", "3", "--apply", code=WRONG_USE)
+    assert store.names(STOPPED) == before
+
+
+def test_the_log_of_a_running_application_is_left_alone(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    """It writes it anew by itself, with what it has in memory."""
+    log_file(tmp_path, 4, RUNNING).write_bytes(b"")
+
+    checkpoint("repair", "2", code=FAILED)
+    assert "is active: stop it first" in checkpoint("repair", "2", "--apply", code=WRONG_USE)
 
 
 # -- other places ----------------------------------------------------------------------------
@@ -451,7 +517,7 @@ def test_a_command_prints_what_the_page_shows(
 
 def without_ages(text: str) -> str:
     """Leave out times, and the blanks that fill columns."""
-    text = re.sub(r"[\d,]+ h \d\d m", "0 h 00 m", plain(text))
+    text = re.sub(r"[\d,]+ d \d\d h", "0 d 00 h", plain(text))
     return re.sub(r" +", " ", text)
 
 
@@ -459,7 +525,7 @@ def test_every_command_has_an_example_and_its_keys_are_on_the_page() -> None:
     """A new command comes with one."""
     named = set(re.findall(r"`(\w+)`", PAGE.read_text(encoding="utf-8")))
 
-    commands = {"list", "show", "verify", "diff", "set", "clean", "drop"}
+    commands = {"list", "show", "verify", "diff", "set", "clean", "drop", "repair"}
     assert {command.split()[0] for command, _ in EXAMPLES} == commands
     keys = set(keys_of([*SHAPES.values(), FILE, TASK]))
     others = {"overrides", "operator", "partition", "old", "new", "cells", "regions"}

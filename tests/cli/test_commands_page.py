@@ -17,7 +17,15 @@ _CONSOLE: Final = re.compile(
     r"^```console\n\$ bin/gear ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 #: Those that need no cluster are run with the other pages, or have tests of their own.
-_ELSEWHERE: Final = ("run ", "plan ", "config ", "certs ", "app submit ", "log ", "checkpoint ")
+_ELSEWHERE: Final = (
+    "run ",
+    "plan ",
+    "config ",
+    "certs ",
+    "app submit ",
+    "coordinator-log ",
+    "checkpoint ",
+)
 EXAMPLES: Final = [
     (command, shown)
     for command, shown in _CONSOLE.findall(_TEXT)

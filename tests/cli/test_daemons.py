@@ -15,7 +15,7 @@ from typing import IO, Final, TypeAlias
 import pytest
 from typer.testing import CliRunner
 
-from gearpy.cli.exits import INTERRUPTED, SUCCESS, WRONG_USE
+from gearpy.cli.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_USE
 from gearpy.cli.main import app
 from gearpy.cluster.daemon import address_to_listen
 from gearpy.config.load import load
@@ -260,12 +260,22 @@ def test_a_secret_that_others_can_read_is_refused(daemon: str, folder: Path) -> 
 
 def test_a_master_that_is_not_listed_is_refused() -> None:
     """Nobody would look for it there."""
-    masters = ("--masters", "127.0.0.1:1,127.0.0.1:2")
+    masters = ("--masters", "127.0.0.1:1")
 
     assert "127.0.0.1:3 is not among cluster.masters" in error_of(
         "master", "--host", "127.0.0.1", "--port", "3", *masters
     )
-    assert "say which one this is" in error_of("master", *masters)
+
+
+@pytest.mark.parametrize("daemon", ["master", "worker"])
+def test_several_masters_are_refused(daemon: str) -> None:
+    """They would be two clusters, and a worker that changes between them has none."""
+    flag = "--masters" if daemon == "master" else "--master"
+    more = ("--port", "1") if daemon == "master" else ()
+
+    text = error_of(daemon, flag, "127.0.0.1:1,127.0.0.1:2", *more)
+
+    assert "cluster.masters is 127.0.0.1:1, 127.0.0.1:2: name one master" in text
 
 
 # -- which address -------------------------------------------------------------------------------
@@ -329,22 +339,24 @@ def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> 
     worker.process.send_signal(signal.SIGTERM)
     wait_for(lambda: "drains" in (tmp_path / "log" / "worker-0.log").read_text())
 
-    assert worker.end() == INTERRUPTED
+    assert worker.end() == TERMINATED
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_between_two_moments_has_its_exit_code(number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
+)
+def test_a_signal_between_two_moments_has_its_exit_code(number: int, code: int) -> None:
     """While modules are loaded, or when all is done but the end: never a traceback."""
-    code = (
+    program = (
         "import os, signal; from gearpy.cli.signals import end_at_signals, stoppable;"
         "end_at_signals()\nwith stoppable(): pass\n"
         f"os.kill(os.getpid(), {number})\nsignal.sigwait({{signal.SIGUSR1}})"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
-    assert (done.returncode, done.stderr) == (INTERRUPTED, b"")
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 STUCK: Final = """\

@@ -50,18 +50,35 @@ def gear(*args: str) -> Any:
     return CliRunner(env={"COLUMNS": "200"}).invoke(app, args)
 
 
-def test_run_begins_with_the_guarantee() -> None:
-    """Before anything is done, and not in the output."""
-    result = gear("run", "once.py")
+RETRIES: Final = ("--set", "application.total-retries=2")
 
-    assert result.stderr.startswith(SAID)
+
+def test_a_run_that_cannot_go_on_after_a_failure_promises_nothing() -> None:
+    """Its first failure is its end, so nothing is lost or comes twice in it."""
+    assert "guarantee" not in gear("run", "once.py").stderr
+
+
+def test_a_run_with_restarts_says_how_long_its_promise_lasts() -> None:
+    """In a few words, before anything is done, and not in the output."""
+    result = gear("run", *RETRIES, "once.py")
+
+    assert result.stderr.startswith(
+        "guarantee: not known (Once; see gear plan), as long as this process lives\n"
+    )
     assert result.stdout == ""
+
+
+def test_a_run_that_can_be_resumed_says_what_it_promises(tmp_path: Path) -> None:
+    """Over all its starts."""
+    result = gear("run", "--resume", str(tmp_path / "run"), "once.py")
+
+    assert result.stderr.startswith("guarantee: not known (Once; see gear plan)\n")
 
 
 @pytest.mark.parametrize("option", ["--quiet", "--json"])
 def test_run_says_nothing_to_scripts(option: str) -> None:
     """They want the summary as JSON, or nothing at all."""
-    assert "guarantee" not in gear("run", "once.py", option).stderr
+    assert "guarantee" not in gear("run", *RETRIES, "once.py", option).stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

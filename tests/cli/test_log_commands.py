@@ -1,4 +1,4 @@
-"""``gear log``: what it prints of a coordinator log, and what it appends to one."""
+"""``gear coordinator-log``: what it prints of a coordinator log, and what it appends to one."""
 
 import json
 import re
@@ -60,7 +60,9 @@ def fill(log: CoordinatorLog) -> None:
     """Append what an app master does until its second epoch is complete."""
     dag = DagVersion(1, "4f2a9c", ("0 files", "1 map(price)", "0 -> 1 hash"))
     values = {"value": "event-time"}
-    log.append([*DagVersions(log.state).write(dag), MessageDraft("set-config", "cut", values)])
+    log.append(
+        [*DagVersions(log.state).write(dag), MessageDraft("set-config", "checkpoint.cut", values)]
+    )
     for epoch in (180, 181):
         offsets = {"clicks-1.csv": b"", "clicks-2.csv": encode_value(100 * epoch)}
         file = SnapshotFile(location=f"e{epoch}", sha256="0f", tasks=(SOURCE,), size_bytes=4512)
@@ -83,7 +85,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(gear: Gear, store: Path) -> Log:
-    """Return ``gear log``, for the store; what it says on standard error if it fails."""
+    """Return ``gear coordinator-log``, for the store; its standard error if it fails."""
     asked = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
 
     def run(*args: str, code: int = 0) -> str:
@@ -109,7 +111,7 @@ def messages(store: Path, prefix: str = PREFIX) -> list[Any]:
     return open_log(store, prefix, launch=None).state.messages()
 
 
-# -- gear log --------------------------------------------------------------------------------
+# -- gear coordinator-log ----------------------------------------------------------------------
 
 
 def test_the_messages_that_count_are_shown(log: Log) -> None:
@@ -122,7 +124,7 @@ def test_the_messages_that_count_are_shown(log: Log) -> None:
         ["coordinator log of k3f9a1c2/app2"],
         ["written", "by", "type", "key", "values"],
         [*row, "dag", "1", "3 lines, hash 4f2a9c"],
-        [*row, "set-config", "cut", "event-time"],
+        [*row, "set-config", "checkpoint.cut", "event-time"],
         [*row, "set-checkpoint", "0.0", places],
         [*row, "epoch", "0/181", "2 files, 9,024 bytes, clock 2026-01-01T12:00:00Z"],
     ]
@@ -135,14 +137,14 @@ def test_all_messages_are_shown_on_demand(log: Log) -> None:
     shown = log("2", "--all")
 
     assert len(shown.splitlines()) == 9
-    assert "epoch           0/180  deleted" in shown
+    assert re.search(r"epoch +0/180 +deleted", shown)
     assert len(lines(log("2", "--all", "--json"))) == 7
 
 
 @pytest.mark.parametrize(
     ("options", "keys"),
     [
-        (["--type", "set-*"], ["cut", "0.0"]),
+        (["--type", "set-*"], ["checkpoint.cut", "0.0"]),
         (["--type", "epoch", "--type", "dag"], ["1", "0/181"]),
         (["--key", "0*"], ["0.0", "0/181"]),
         (["--key", "0*", "--type", "epoch"], ["0/181"]),
@@ -212,7 +214,7 @@ def test_what_is_readable_of_a_damaged_log_is_shown(log: Log, store: Path) -> No
     )
 
     assert result.exit_code == FAILED
-    assert [each["key"] for each in lines(result.stdout)] == ["1", "cut", "0.0", "0/181"]
+    assert [each["key"] for each in lines(result.stdout)] == ["1", "checkpoint.cut", "0.0", "0/181"]
     assert f"hint: {damaged} is left out: " in result.stderr
     assert json.loads(result.stderr.splitlines()[-1])["file"] == f"{PREFIX}/coordinator/{damaged}"
 
@@ -260,28 +262,73 @@ def test_help_is_for_the_group_and_for_its_commands() -> None:
     assert "append" in CliRunner().invoke(app, ["log", "--help"]).stdout
     assert "append" in CliRunner().invoke(app, ["log"]).output
     assert "GLOB" in CliRunner(env={"COLUMNS": "120"}).invoke(app, ["log", "show", "-h"]).stdout
-    assert CliRunner().invoke(app, ["log", "shop"]).exit_code == WRONG_USE
+    assert CliRunner().invoke(app, ["log", "a", "b"]).exit_code == WRONG_USE
 
 
-# -- gear log append -------------------------------------------------------------------------
+# -- gear coordinator-log append ---------------------------------------------------------------
 
 
 def test_a_message_is_appended_to_the_log_of_an_ended_application(log: Log, store: Path) -> None:
     """The next launch finds it, and who has written it."""
-    said = log("append", "1", "set-config", "job.id", '{"value": "7"}')
+    key = "checkpoint.interval-ms"
+    said = log("append", "1", "set-config", key, '{"value": "7000"}')
 
-    assert said == "k3f9a1c2/app1: set-config job.id appended\n"
+    assert said == f"k3f9a1c2/app1: set-config {key} appended\n"
     message = messages(store, ENDED)[-1]
-    assert (message.key, message.values, message.source) == ("job.id", {"value": "7"}, "gear log")
+    assert (message.key, message.values, message.source) == (
+        key,
+        {"value": "7000"},
+        "gear coordinator-log",
+    )
     assert message.timestamp_ms > NOON_MS
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "why"),
+    [
+        ("checkpoint.intervall-ms", '{"value": "7"}', "did you mean checkpoint.interval-ms?"),
+        ("checkpoint.interval-ms", '{"value": "soon"}', "must be a whole number from 10 to"),
+        ("checkpoint.interval-ms", '{"value": 7000}', """write for example '{"value": "7000"}'"""),
+        (
+            "checkpoint.interval-ms",
+            '{"valeu": "7000"}',
+            """write for example '{"value": "TEXT"}'""",
+        ),
+        ("cluster.masters", '{"value": "a:1"}', "set it where the daemons of the cluster"),
+        ("checkpoint.folder", '{"value": "/x"}', "counts when an application is submitted"),
+        ("application.executor-num", '{"value": "2"}', "counts when an application is submitted"),
+    ],
+)
+def test_a_setting_that_no_launch_would_take_is_refused(
+    key: str, values: str, why: str, log: Log, store: Path
+) -> None:
+    """Else the application would fail, or it would have no effect."""
+    before = messages(store, ENDED)
+
+    assert why in " ".join(log("append", "1", "set-config", key, values, code=WRONG_USE).split())
+
+    assert messages(store, ENDED) == before
+
+
+def test_an_application_is_found_by_its_name(log: Log, store: Path) -> None:
+    """The newest that is called so, and what there is if there is none."""
+    for number in (8, 9):
+        open_log(store, f"k3f9a1c2/app{number}").append(
+            [MessageDraft("application", "name", {"value": "carts"})]
+        )
+
+    assert log("carts").startswith("coordinator log of k3f9a1c2/app9\n")
+    assert "no application 'cart' in the checkpoint store, only: app1, app2, carts" in " ".join(
+        log("cart", code=WRONG_USE).split()
+    )
 
 
 def test_null_deletes(log: Log, store: Path) -> None:
     """As in Samza."""
-    said = log("append", "1", "set-config", "cut", "null")
+    said = log("append", "1", "set-config", "checkpoint.cut", "null")
 
-    assert said == "k3f9a1c2/app1: set-config cut deleted\n"
-    assert "cut" not in [each.key for each in messages(store, ENDED)]
+    assert said == "k3f9a1c2/app1: set-config checkpoint.cut deleted\n"
+    assert "checkpoint.cut" not in [each.key for each in messages(store, ENDED)]
 
 
 def test_what_is_shown_as_json_can_be_appended(log: Log, store: Path) -> None:
@@ -298,10 +345,10 @@ def test_a_dry_run_changes_nothing(log: Log, store: Path) -> None:
     """Also of an application that runs."""
     before = sorted(store.rglob("*"))
 
-    said = log("append", "2", "set-config", "cut", "null", "--dry-run")
+    said = log("append", "2", "set-config", "checkpoint.cut", "null", "--dry-run")
     also = log("append", "2", "t", "k", '{"a": {"base64": "eA=="}}', "--dry-run", "--json")
 
-    assert said == "k3f9a1c2/app2: set-config cut would be deleted\n"
+    assert said == "k3f9a1c2/app2: set-config checkpoint.cut would be deleted\n"
     assert "would be appended" in log("append", "2", "t", "k", "{}", "--dry-run")
     assert json.loads(also) == {
         "app_id": 2,
@@ -387,7 +434,7 @@ def test_nothing_is_appended_to_a_damaged_log(log: Log, store: Path) -> None:
         (("t", "k", "[" * 100_000), "are no JSON"),
         (("", "k", "{}"), "type '' of a message has 0 characters"),
         (("t", "k", '{"a": 18446744073709551616}'), "(int): values are None, bool, int of 64 bits"),
-        (("set-config", "k", "{}"), "message set-config k of the coordinator log is malformed"),
+        (("set-config", "k", "{}"), "set-config k takes its value as a text and nothing else"),
         (("set-checkpoint", "0", '{"epoch": 1, "offsets": {}}'), "its key is not two numbers"),
         (("set-changelog", "0.0", "{}"), "its partition is None"),
         (("dag", "1", "{}"), "it has no version or description"),
@@ -405,7 +452,7 @@ def test_what_the_next_launch_would_not_understand_is_refused(
 # -- the page --------------------------------------------------------------------------------
 
 EXAMPLES: Final = re.findall(
-    r"^```console\n\$ bin/gear log ([^\n]*)\n(.*?)^```$",
+    r"^```console\n\$ bin/gear coordinator-log ([^\n]*)\n(.*?)^```$",
     PAGE.read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )

@@ -112,6 +112,7 @@ def test_an_error_as_json_has_its_fields(capsys: pytest.CaptureFixture[str]) -> 
     print_error(an_operator_error(), as_json=True)
 
     error = json.loads(capsys.readouterr().err)
+    assert "__notes__" not in error
     assert (error["error"], error["operator"], error["record"], error["event_time_ms"]) == (
         "OperatorError",
         "map(divide)",

@@ -23,7 +23,7 @@ orders = app.read(gp.collection([{"user": "<b>", "n": 1}], partitions=2), name='
 big, small = orders.split(lambda order: order["n"] > 5, name="a\\\\b")
 by_user = big.key_by("user")
 by_user.count(name="counts").write(gp.console(), name="shown")
-by_user.join(small.key_by("user"), gp.tumbling("1s"), name="joined").write(gp.memory([]))
+by_user.join(small.key_by("user"), gp.tumbling("1s"), name="joined").write(gp.to_list([]))
 """
 
 

@@ -70,6 +70,11 @@ def test_only_what_is_there_is_told() -> None:
     ]
 
 
+def test_a_line_tells_what_the_source_waits_for() -> None:
+    """A server that is away looks like a stream without records."""
+    assert facts(ApplicationProgress(waits_for="host:1"), 0)[-1] == "waits for host:1"
+
+
 def test_a_steady_stream_has_its_rate() -> None:
     """The rate is that of the last seconds, not of all time."""
     rate = Rate(window_s=3)

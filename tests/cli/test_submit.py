@@ -65,7 +65,7 @@ def a_program(path: str, name: str = "words", more: str = "") -> None:
     Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_text(
         f"import gearpy as gp\n{more}\napp = gp.StreamApp({name!r})\n"
-        "app.read(gp.collection([1])).write(gp.memory([]))\n",
+        "app.read(gp.collection([1])).write(gp.to_list([]))\n",
         encoding="utf-8",
     )
 
@@ -161,7 +161,7 @@ def test_arguments_go_to_the_program_here_and_there(cluster: Cluster) -> None:
         "import gearpy as gp\n"
         "def main(args):\n"
         "    app = gp.StreamApp(args[0])\n"
-        "    app.read(gp.collection([1])).write(gp.memory([]))\n"
+        "    app.read(gp.collection([1])).write(gp.to_list([]))\n"
         "    return app\n",
         encoding="utf-8",
     )
@@ -241,9 +241,9 @@ def test_requirements_are_checked_there_and_not_here(cluster: Cluster) -> None:
     a_program("jobs.py")
     Path("requirements.txt").write_text("no-such-package\n", encoding="utf-8")
 
-    submit("jobs.py")
-    submit("jobs.py", "--no-requirements-check")
+    results = [submit("jobs.py"), submit("jobs.py", "--no-requirements-check")]
 
+    assert [each.exit_code for each in results] == [SUCCESS] * 2, [each.output for each in results]
     assert [each.artifact.check_requirements for each in cluster.submitted] == [True, False]
 
 

@@ -29,6 +29,8 @@ def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSumm
         (60_000, "1 m 00 s"),
         (185_000, "3 m 05 s"),
         (7_380_000, "2 h 03 m"),
+        (86_399_999, "23 h 59 m"),
+        (28_000_000_000, "324 d 01 h"),
     ],
 )
 def test_a_time_span_has_two_units_at_most(span_ms: int, shown: str) -> None:

@@ -1,4 +1,4 @@
-"""``gear windows``: what people and programs see of a log."""
+"""``gear window-log``: what people and programs see of a log."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> WindowLog:
 
 def gear(*arguments: str, code: int = 0) -> str:
     """Return what a command prints."""
-    answer = CliRunner().invoke(app, ["windows", *arguments])
+    answer = CliRunner().invoke(app, ["window-log", *arguments])
     assert answer.exit_code == code, answer.output
     return answer.output
 
@@ -61,7 +61,7 @@ def test_a_log_without_readers_lists_none(log: WindowLog) -> None:
 
 def test_rows_of_a_batch_are_shown(log: WindowLog) -> None:
     """The last one of the first lane, or any."""
-    assert "batch 3 of lane windows-00000: 1 row " in gear("show", log.place)
+    assert "batch 3 of lane windows-00000: 1 row\n" in gear("show", log.place)
     chosen = gear("show", log.place, LANE, "2", "--rows", "1")
     assert "batch 2 of lane windows-00000: 2 rows" in chosen
     assert "these are 1; for more, --rows" in chosen

@@ -48,7 +48,7 @@ def word_count(parallelism: int = 2) -> tuple[gp.StreamApp, list[Any], Counter[s
     """Return an application, where its results go, and what they must be."""
     app, results = gp.StreamApp("words", parallelism=parallelism), list[Any]()
     words = app.read(gp.collection(_WORDS, partitions=2), parallelism=2)
-    words.key_by(str).window(gp.global_window()).count().write(gp.memory(results))
+    words.key_by(str).window(gp.global_window()).count().write(gp.to_list(results))
     return app, results, Counter(_WORDS)
 
 
@@ -102,5 +102,5 @@ def an_app(  # what may go wrong, each with a default that does not
     app = gp.StreamApp(name)
     keyed = app.read(source or gp.collection(values)).map(function).key_by(key)
     stream: gp.Stream[Any] = keyed.count() if task is None else keyed.process(task)
-    stream.write(gp.memory([]) if sink is None else sink)
+    stream.write(gp.to_list([]) if sink is None else sink)
     return app

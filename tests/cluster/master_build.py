@@ -165,7 +165,10 @@ class Cluster:
     def register(self, role: Role, launch: LaunchExecutor) -> None:
         """Have an app master register, perhaps once more."""
         message = RegisterAppMaster(
-            app_id=launch.app_id, app_master=role.path, launch=launch.launch
+            cluster_id=launch.cluster_id,
+            app_id=launch.app_id,
+            app_master=role.path,
+            launch=launch.launch,
         )
         self.tell(message)
 

@@ -21,7 +21,6 @@ def found(checkpoints: Checkpoints, dag: Dag, *, launch: int) -> FoundEpochs:
         prefix=PREFIX,
         launch=launch,
         segments_max=8,
-        has_changelog=False,
         wall_ms=lambda: 0,
     )
     return app.open(dag, {}, resume_from="")

@@ -21,7 +21,7 @@ import gearpy as gp
 import helper_of_app
 
 app = gp.StreamApp(helper_of_app.NAME)
-app.read(gp.collection([1])).write(gp.memory([]))
+app.read(gp.collection([1])).write(gp.to_list([]))
 """
 
 
@@ -150,7 +150,7 @@ def test_an_attribute_and_arguments_are_those_submitted(tmp_path: Path) -> None:
         "import gearpy as gp\n"
         "def make(args):\n"
         "    app = gp.StreamApp(args[0])\n"
-        "    app.read(gp.collection([1])).write(gp.memory([]))\n"
+        "    app.read(gp.collection([1])).write(gp.to_list([]))\n"
         "    return app\n"
     )
     folder = write(tmp_path, {"my-jobs.v2.py": text})

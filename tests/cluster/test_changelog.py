@@ -429,22 +429,23 @@ def test_each_epoch_can_be_gone_back_to_from_either(
 # -- partitions ------------------------------------------------------------------------------
 
 
-def an_app_master(checkpoints: MemoryCheckpoints, launch: int, *, is_on: bool) -> AppCheckpoints:
+def an_app_master(
+    checkpoints: MemoryCheckpoints, launch: int, dag: Dag, *, is_on: bool
+) -> AppCheckpoints:
     """Return what a launch of an app master keeps."""
-    return AppCheckpoints(
-        checkpoints,
-        prefix=PREFIX,
-        launch=launch,
-        segments_max=8,
-        has_changelog=is_on,
-        wall_ms=lambda: 0,
+    made = AppCheckpoints(
+        checkpoints, prefix=PREFIX, launch=launch, segments_max=8, wall_ms=lambda: 0
     )
+    made.open(dag, {})
+    if is_on:
+        made.give_partitions(dag)
+    return made
 
 
 def a_dag(parallelism: int) -> Dag:
     """Return a graph of one processor."""
     app = gp.StreamApp("one", parallelism=parallelism)
-    app.read(gp.collection([1], partitions=parallelism)).write(gp.memory([]))
+    app.read(gp.collection([1], partitions=parallelism)).write(gp.to_list([]))
     return app.build().dag
 
 
@@ -462,12 +463,9 @@ def partitions_in(master: AppCheckpoints, dag: Dag) -> list[int | None]:
 def test_executors_are_told_the_partitions_in_the_coordinator_log() -> None:
     """Each task has one of its own, and keeps it; with the option off there is none."""
     checkpoints, dag = MemoryCheckpoints(), a_dag(3)
-    first = an_app_master(checkpoints, 1, is_on=True)
-    first.open(dag, {}, resume_from="")
-    off = an_app_master(checkpoints, 2, is_on=False)
-    off.open(dag, {}, resume_from="")
-    again = an_app_master(checkpoints, 3, is_on=True)
-    again.open(dag, {}, resume_from="")
+    first = an_app_master(checkpoints, 1, dag, is_on=True)
+    off = an_app_master(checkpoints, 2, dag, is_on=False)
+    again = an_app_master(checkpoints, 3, dag, is_on=True)
 
     told = partitions_in(first, dag)
 

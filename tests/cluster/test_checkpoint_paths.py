@@ -55,7 +55,7 @@ def test_what_is_not_there_is_told_with_what_is() -> None:
         find_prefix(STORE, AppId(7))
     with pytest.raises(ConfigError, match="of application 3 of cluster 'x' in the"):
         find_prefix(STORE, AppId(3), cluster="x")
-    with pytest.raises(ConfigError, match="only of: none; what succeeds is deleted; another store"):
+    with pytest.raises(ConfigError, match="only of: none; what succeeded is deleted after"):
         find_prefix(a_store(), AppId(7))
 
 

@@ -123,14 +123,21 @@ def test_a_name_is_that_of_the_living() -> None:
     assert asked == [ListApplications()]
 
 
+def test_a_name_is_that_of_the_newest_if_none_lives() -> None:
+    """To look at it, or to start it again."""
+    known = (an_application(1, status="failed"), an_application(2, status="terminated"))
+    client, _ = a_client(ApplicationList(applications=known))
+
+    assert client.find("shop") == 2
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("old", "old is succeeded: name it by its number, 3"),
-        ("none", r"no living application is called 'none'; living: shop \(2\)"),
-        ("²", "no living application is called"),
-        ("", "no living application is called ''"),
-        ("-1", "no living application is called '-1'"),
+        ("none", r"no application is called 'none'; there are: old \(1\), shop \(2\)"),
+        ("²", "no application is called"),
+        ("", "no application is called ''"),
+        ("-1", "no application is called '-1'"),
     ],
 )
 def test_a_name_that_nobody_has_is_refused_with_those_that_are_there(name: str, text: str) -> None:

@@ -40,7 +40,13 @@ def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:
     failure = Failure(at_ms=1, what="it", error=ErrorCard(cause="why"))
 
     detail = detail_of(
-        AppId(1), None, [failure], guarantees=("a -> b",), fallbacks={}, stored_ms=lambda *_: 0
+        AppId(1),
+        None,
+        [failure],
+        now_ms=0,
+        guarantees=("a -> b",),
+        fallbacks={},
+        stored_ms=lambda *_: 0,
     )
 
     assert (detail.failures, detail.guarantees) == ((failure,), ("a -> b",))

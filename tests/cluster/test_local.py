@@ -1,11 +1,13 @@
 """Every role of a cluster in one process, from end to end."""
 
+import asyncio
 import gc
 import itertools
 import socket
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,7 @@ from gearpy.cluster.artifacts import embed
 from gearpy.cluster.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.core.checkpoint_names import CLUSTER_ID_CHARS
-from gearpy.errors import ConfigError, SubmitRefused
+from gearpy.errors import ConfigError, OperatorError, SubmitRefused
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
 from gearpy.transport.control_client import ControlClient
@@ -53,10 +55,62 @@ def test_word_count_is_right_wherever_its_tasks_are(
     assert len(results) == len(expected)
 
 
+@pytest.mark.parametrize("kind", ["asof", "interval", "window", "latest"])
+def test_join_before_coroutines_ends(configured: Configured, kind: str) -> None:
+    """There are more records than coroutines at a time, and a join has always room."""
+    app, results = gp.StreamApp("joined"), list[Any]()
+    records = [gp.Message({"k": n % 50, "n": n}, n * 500) for n in range(600)]
+    left = app.read(gp.collection(records)).key_by("k")
+    right = app.read(gp.collection([gp.Message({"k": k}, 0) for k in range(50)])).key_by("k")
+    joined: gp.Stream[Any]
+    match kind:
+        case "asof":
+            joined = left.join_asof(right)
+        case "interval":
+            joined = left.join_interval(right, before="10d")
+        case "window":
+            joined = left.join(right, gp.global_window())
+        case _:
+            joined = left.join_latest(right)
+
+    async def soon(result: Any) -> int:
+        await asyncio.sleep(0.001)
+        number: int = result.left["n"]
+        return number
+
+    joined.map_async(soon, concurrency=20).write(gp.to_list(results))
+    with LocalCluster(configured(), workers=1) as cluster:
+        summary = cluster.run(app)
+
+    assert summary.status == "succeeded"
+    assert sorted(results) == list(range(600))
+
+
+def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> None:
+    """Its thread cannot be stopped, but it can be left alone."""
+    gate = threading.Event()
+
+    def stand(n: int) -> int:
+        if n == 7:
+            gate.wait(60)  # For ever, as far as anybody can tell.
+        return n
+
+    app, results = gp.StreamApp("stands"), list[Any]()
+    app.read(gp.collection(range(9))).map(str).map(int).map(stand).write(gp.to_list(results))
+    config = configured(executor__turn_timeout_seconds=1)
+    with LocalCluster(config, workers=1) as cluster, pytest.raises(OperatorError) as failure:
+        cluster.run(app, executors=1)
+    gate.set()
+
+    assert failure.value.operator == "map(stand)"
+    assert "turn-timeout-seconds" in failure.value.cause
+    assert failure.value.source_line.startswith("gate.wait(60)")
+
+
 def test_thousand_tasks_start(configured: Configured) -> None:
     """They share threads."""
     app, results = gp.StreamApp("many", parallelism=1000), list[Any]()
-    app.read(gp.collection(range(50))).key_by(int).count().write(gp.memory(results))
+    app.read(gp.collection(range(50))).key_by(int).count().write(gp.to_list(results))
 
     with LocalCluster(configured(), slots=2000) as cluster:
         summary = cluster.run(app, executors=2)
@@ -96,7 +150,7 @@ def test_records_of_one_key_stay_in_order(cluster: LocalCluster) -> None:
             self.context.output(message)
 
     app.read(gp.collection(range(5000))).key_by(lambda n: n % 7).process(Pass).write(
-        gp.memory(seen)
+        gp.to_list(seen)
     )
     cluster.run(app, executors=2)
 
@@ -110,7 +164,7 @@ def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -
     app, results = gp.StreamApp("late"), list[Any]()
     values = [*range(0, 50_000, 1000), 60_000, 0]
     app.read(gp.collection(values, timestamp=int)).window(gp.tumbling("10s")).count().write(
-        gp.memory(results)
+        gp.to_list(results)
     )
 
     summary = cluster.run(app, overrides={"source.read-batch-size": "1"})
@@ -183,7 +237,7 @@ def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_pa
     program.write_text(
         "import gearpy as gp\n"
         "app = gp.StreamApp('program')\n"
-        "app.read(gp.collection(range(9))).key_by(int).count().write(gp.memory([]))\n"
+        "app.read(gp.collection(range(9))).key_by(int).count().write(gp.to_list([]))\n"
     )
     artifact, before = Artifact(kind="file", location=str(program)), app_modules()
     with LocalCluster(configured(), data="tcp", slots=8) as cluster:
@@ -292,3 +346,41 @@ def test_clients_ask_at_the_same_time(cluster: LocalCluster) -> None:
 
     assert [each.summary().name for each in ids] == apps
     assert all(len(each.applications) == 4 for each in lists)
+
+
+def test_an_error_of_user_code_shows_no_frames_of_ours() -> None:
+    """In a notebook each frame is a page; the place in user code is said below the error."""
+    app = gp.StreamApp("halves")
+    app.read(gp.collection([1, 0])).map(_half).write(gp.to_list([]))
+
+    with pytest.raises(gp.OperatorError) as caught:
+        gp.run(app)
+    shown = "".join(traceback.format_exception(caught.value))
+
+    assert _frames(caught.value) == ["test_an_error_of_user_code_shows_no_frames_of_ours", "call"]
+    assert f"  at      {__file__}:" in shown
+    assert "            return 1 / number\n  record  0\n" in shown
+
+
+def test_an_interrupt_shows_no_frames_of_ours() -> None:
+    """Who has pressed Ctrl-C knows where."""
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    app = gp.StreamApp("numbers")
+    app.read(gp.generate(itertools.count)).write(gp.to_list([]))
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gp.run(app, on_progress=interrupt)
+
+    assert _frames(caught.value) == ["test_an_interrupt_shows_no_frames_of_ours", "call"]
+
+
+def _half(number: int) -> float:
+    return 1 / number
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Return the functions in a traceback, the caller first."""
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]

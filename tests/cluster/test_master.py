@@ -60,7 +60,9 @@ def test_an_application_is_launched_where_there_is_room() -> None:
     launch = worker.last(LaunchExecutor)
     assert (launch.app_id, launch.executor_id, launch.launch) == (APP, MASTER_EXECUTOR, 1)
     assert launch.reply_to == cluster.master.path
-    assert worker.got[0] == WorkerRegistered(worker_id=WorkerId(0), master=cluster.master.path)
+    assert worker.got[0] == WorkerRegistered(
+        worker_id=WorkerId(0), master=cluster.master.path, cluster_id=cluster.cluster_id()
+    )
     assert cluster.free() == {0: 8}
     app_master = cluster.app_master(launch)
     assert app_master.got == [AppMasterRegistered(app_id=APP, launch=1)]

@@ -1,18 +1,19 @@
 """The id of a cluster, where its applications store, and what they begin with."""
 
-from gearpy.core.checkpoint_names import CLUSTER_ID_CHARS
+from gearpy.core.checkpoint_names import CLUSTER_ID_CHARS, OPENED_KEY
 from gearpy.core.master_commands import NameCluster, decode_command
 from gearpy.ids import AppId
 from gearpy.messages.client import RestartApplication
 from gearpy.messages.cluster import (
     LaunchExecutor,
+    PutValue,
     Refused,
     ShutdownApplication,
     SubmitApplication,
     Submitted,
 )
 from gearpy.storage.log import MemoryLog
-from tests.cluster.master_build import APP, ARTIFACT, Cluster, a_running, an_exit, back
+from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, an_exit, back
 
 
 def test_a_cluster_has_an_id_from_its_first_moment() -> None:
@@ -104,6 +105,31 @@ def test_each_launch_says_what_to_begin_with() -> None:
     launches = worker.all(LaunchExecutor)
     assert [(each.app_id, each.launch) for each in launches] == [(1, 1), (1, 2), (2, 1)]
     assert {each.resume_from for each in launches} == {point}
+
+
+def resumes(cluster: Cluster, worker: Role, **how: bool) -> str:
+    """Start the newest application again; return what it begins with."""
+    newest = worker.last(LaunchExecutor).app_id
+    answer = cluster.ask(RestartApplication(app_id=newest, **how))
+    assert isinstance(answer, Submitted), answer
+    launch = worker.last(LaunchExecutor)
+    assert launch.app_id == answer.app_id
+    return launch.resume_from
+
+
+def test_what_is_started_again_goes_on_from_what_it_has_stored() -> None:
+    """Once it has a log; also over restarts of the master, and when it has ended."""
+    cluster, worker, _ = a_running()
+    assert resumes(cluster, worker) == ""
+    cluster.app_master(worker.last(LaunchExecutor))
+    cluster.tell(PutValue(app_id=AppId(2), launch=1, key=OPENED_KEY, value=b"1"))
+    cluster.ask(ShutdownApplication(app_id=AppId(2)))
+    cluster.restart()
+    back(cluster, worker)
+
+    assert resumes(cluster, worker) == f"{cluster.cluster_id()}/app2@+restart"
+    assert resumes(cluster, worker) == f"{cluster.cluster_id()}/app2@+restart", "3 has no log"
+    assert resumes(cluster, worker, from_beginning=True) == ""
 
 
 def test_a_checkpoint_of_what_runs_is_refused() -> None:

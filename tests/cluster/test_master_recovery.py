@@ -12,6 +12,7 @@ from gearpy.messages.cluster import (
     ExecutorLaunchRejected,
     LaunchExecutor,
     ListApplications,
+    OtherCluster,
     PutValue,
     RegisterWorker,
     ShutdownApplication,
@@ -259,7 +260,9 @@ def test_an_app_master_that_lived_on_goes_on() -> None:
     cluster.register(app_master, launch)
     cluster.settle(LONG_MS)
 
-    assert worker.got == [WorkerRegistered(worker_id=WorkerId(0), master=cluster.master.path)]
+    (registered,) = worker.all(WorkerRegistered)
+    assert (registered.worker_id, registered.cluster_id) == (0, cluster.cluster_id())
+    assert worker.got == [registered]
     assert cluster.free() == {0: 5}
     assert app_master.last(AppMasterRegistered).values == {"epoch": b"7"}
     cluster.tell(a_status("active", records=9))
@@ -363,6 +366,30 @@ def test_a_worker_of_another_cluster_gets_a_new_id() -> None:
     assert stranger.last(WorkerRegistered).worker_id == 0
     assert stranger.last(ShutdownExecutor).kill
     assert stranger.last(LaunchExecutor).app_id == APP
+
+
+def test_a_worker_that_says_it_is_of_another_cluster_is_refused() -> None:
+    """With all its news: its applications have the same numbers. A master keeps its own id."""
+    cluster, worker, app_master = a_running()
+    launch, cluster_id = worker.last(LaunchExecutor), cluster.cluster_id()
+    assert launch.cluster_id == cluster_id
+    cluster.restart()
+    assert cluster.cluster_id() == cluster_id
+    stranger = Role(cluster, "stranger")
+
+    exited = replace(an_exit(), cluster_id="other")
+    offer = RegisterWorker(worker=stranger.path, slots=9, cluster_id="other", worker_id=WorkerId(0))
+    cluster.tell(exited, offer)
+    cluster.register(app_master, replace(launch, cluster_id="other"))
+
+    assert stranger.got == [OtherCluster(cluster_id=cluster_id)]
+    assert cluster.free() == {}
+    assert len(app_master.all(AppMasterRegistered)) == 1
+    own = RegisterWorker(worker=worker.path, slots=9, cluster_id=cluster_id, running=(running(),))
+    cluster.tell(replace(own, worker_id=WorkerId(0)))
+    cluster.register(app_master, launch)
+    assert cluster.free() == {0: 8}
+    assert len(app_master.all(AppMasterRegistered)) == 2
 
 
 def test_the_answer_comes_before_anything_else() -> None:

@@ -1,10 +1,11 @@
 """What a master has granted comes back, whoever dies before it is used."""
 
-from gearpy.ids import WorkerId
+from dataclasses import replace
+
+from gearpy.ids import AppId, WorkerId
 from gearpy.messages.cluster import (
     LaunchExecutor,
     RegisterWorker,
-    ResourceAllocated,
     ReturnResource,
     ShutdownApplication,
     ShutdownExecutor,
@@ -116,6 +117,75 @@ def test_what_begins_too_late_takes_no_grant_of_the_successor() -> None:
     assert cluster.free() == {0: 4}
 
 
+def test_slots_of_an_executor_that_ended_are_not_given_to_who_starts() -> None:
+    """It has waited longer, and the app master has not asked yet."""
+    cluster, worker, app_master = a_granted()
+    cluster.tell(an_update(running(), FIRST, SECOND))
+    cluster.submit("next")
+    launched = len(worker.all(LaunchExecutor))
+
+    cluster.tell(an_update(running(), SECOND))
+    assert len(worker.all(LaunchExecutor)) == launched
+    assert "kept for applications that have lost theirs" in cluster.summary(AppId(2)).progress.stall
+    app_master.got.clear()
+    cluster.tell(a_request(4))
+
+    assert granted(app_master) == [(0, 4)]
+    cluster.tell(a_status("succeeded"))
+    assert worker.last(LaunchExecutor).name == "next"
+
+
+def test_slots_that_an_application_gives_back_are_not_given_to_who_starts() -> None:
+    """It could not reach their worker, and asks again in a moment."""
+    cluster, worker, app_master = a_granted()
+    cluster.submit("next")
+    launched = len(worker.all(LaunchExecutor))
+
+    cluster.tell(ReturnResource(app_id=APP, launch=1, worker_id=WorkerId(0), slots=4))
+    assert len(worker.all(LaunchExecutor)) == launched
+    cluster.tell(a_request(4))
+
+    assert granted(app_master) == [(0, 4)] * 3
+
+
+def test_an_application_that_ran_while_the_master_was_away_is_heard_before_others_start() -> None:
+    """Its executor ended meanwhile; nobody has told the new master."""
+    cluster, worker, _ = a_granted()
+    launch = worker.last(LaunchExecutor)
+    cluster.tell(an_update(running(), FIRST, SECOND))
+    cluster.submit("next")
+    cluster.restart()
+    worker.got.clear()
+
+    back(cluster, worker, running(), SECOND)
+    assert not worker.all(LaunchExecutor)
+    again = Role(cluster, "again")
+    cluster.register(again, launch)
+    cluster.tell(a_request(4))
+    cluster.tell(a_status("active"))
+
+    assert granted(again) == [(0, 4)]
+    assert not worker.all(LaunchExecutor)
+    cluster.tell(a_status("succeeded"))
+    assert worker.last(LaunchExecutor).name == "next"
+
+
+def test_an_application_that_waits_for_slots_it_has_lost_is_pending_with_the_reason() -> None:
+    """It is active again when its app master says so."""
+    cluster, _, _ = a_granted()
+    cluster.tell(a_request(9))
+
+    stalled = replace(a_status("pending").progress, stall="clock at rest for 60 s")
+    cluster.tell(replace(a_status("pending"), progress=stalled))
+    cluster.tell(replace(a_status("pending"), progress=stalled))
+
+    summary = cluster.summary()
+    assert (summary.status, summary.started_ms > 0) == ("pending", True)
+    assert summary.progress.stall.startswith("waits for slots: needs 9 more slots")
+    cluster.tell(a_status("active"))
+    assert cluster.summary().status == "active"
+
+
 # -- of those who live -------------------------------------------------------------------------
 
 
@@ -224,7 +294,7 @@ def test_a_worker_that_was_lost_comes_back_with_what_runs_only() -> None:
 
     assert cluster.free() == {0: 4}
     cluster.tell(a_request(4))
-    assert len(app_master.all(ResourceAllocated)) == 3
+    assert granted(app_master) == [(0, 4), (0, 4), (0, 4)]
 
 
 def test_a_first_registration_that_is_repeated_keeps_the_grants() -> None:

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from gearpy.cluster.masters import Masters
-from gearpy.errors import AuthenticationFailed, ConnectionLost, SubmitRefused
+from gearpy.cluster.masters import Masters, the_only
+from gearpy.errors import AuthenticationFailed, ConfigError, ConnectionLost, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages.cluster import GetApplication
 from gearpy.transport.api import TransportLimits
@@ -100,3 +100,10 @@ def test_an_answer_is_an_answer(stack: ExitStack) -> None:
         masters(address).ask(GetApplication(app_id=AppId(2)))
     with pytest.raises(AuthenticationFailed):
         masters(address, secret=b"x" * 32).ask(QUESTION)
+
+
+def test_there_is_one_master() -> None:
+    """Of several, each would be a cluster of its own."""
+    assert the_only(["a:1"]) == "a:1"
+    with pytest.raises(ConfigError, match=r"cluster\.masters is a:1, b:2: name one master"):
+        the_only(["a:1", "b:2"])

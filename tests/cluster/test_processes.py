@@ -220,7 +220,9 @@ def test_a_command_that_does_not_exist_leaves_nothing(
 
 def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
     """A pipe gives what it has; the end of it means that the worker is gone."""
-    spec = LaunchSpec(launch=a_launch(), config={"a": "b"}, token="t", worker_node="", artifacts="")
+    spec = LaunchSpec(
+        launch=a_launch(), config={"a": "b"}, own={}, token="t", worker_node="", artifacts=""
+    )
     encoded = spec.encoded()
 
     pieces = iter([bytes([each]) for each in encoded])

@@ -101,7 +101,7 @@ def test_replay_restarts_everything_and_costs_nothing(cluster: LocalCluster) -> 
 def test_a_record_that_fails_every_time_ends_the_application(cluster: LocalCluster) -> None:
     """Other records that fail do not count for it; the card shows the one that does."""
     app = gp.StreamApp("poisoned")
-    app.read(gp.collection(range(100))).map(lambda n: 1 // (n - 50)).write(gp.memory([]))
+    app.read(gp.collection(range(100))).map(lambda n: 1 // (n - 50)).write(gp.to_list([]))
     running = cluster.client.submit("poisoned", embed(app.build()), config=QUICK)
 
     with pytest.raises(OperatorError, match="ZeroDivisionError") as caught:
@@ -115,7 +115,7 @@ def test_a_record_that_fails_every_time_ends_the_application(cluster: LocalClust
 def test_records_that_fail_are_left_out(cluster: LocalCluster, policy: str, kept: int) -> None:
     """By the policy of the application: dropped and counted, or kept."""
     app, results = gp.StreamApp("picky"), list[int]()
-    app.read(gp.collection(["1", "x", "2", "y"])).map(int).write(gp.memory(results))
+    app.read(gp.collection(["1", "x", "2", "y"])).map(int).write(gp.to_list(results))
     config = {**QUICK, "application.on-error": policy}
     running = cluster.client.submit("picky", embed(app.build()), config=config)
 

@@ -24,7 +24,7 @@ MSGPACK = version("msgpack")
         ("no-such-package; python_version < '3'", ""),
         ("no-such-package; extra == 'dev'", ""),
         ("no-such-package @ https://example.org/x.whl", "it is not installed"),
-        ("gearpy>=0", ""),
+        ("gearpy-streaming>=0", ""),
         ("git+https://example.org/x", ""),
         ("./local/path", ""),
     ],

@@ -39,7 +39,7 @@ def rest(number: int) -> int:
 def counted(numbers: gp.Stream[int], results: list[Any], *, parallelism: int | None = None) -> None:
     """Count the numbers of each key."""
     keyed = numbers.key_by(rest, parallelism=parallelism)
-    keyed.count(name="counts").write(gp.memory(results), name="out")
+    keyed.count(name="counts").write(gp.to_list(results), name="out")
 
 
 def windowed(
@@ -48,7 +48,7 @@ def windowed(
     """Count them in windows."""
     keyed = numbers.key_by(rest, parallelism=parallelism)
     windows = keyed.window(gp.tumbling(SPAN_MS))
-    windows.count(name="counts").write(gp.memory(results), name="out")
+    windows.count(name="counts").write(gp.to_list(results), name="out")
 
 
 class Scene:
@@ -101,7 +101,7 @@ def test_counts_go_on_in_a_changed_program(parallelism: int) -> None:
     beside: list[Any] = []
 
     def changed(numbers: gp.Stream[int], results: list[Any]) -> None:
-        numbers.key_by(str).count(name="new").write(gp.memory(beside), name="beside")
+        numbers.key_by(str).count(name="new").write(gp.to_list(beside), name="beside")
         counted(numbers.filter(lambda n: n >= 0).map(int), results, parallelism=parallelism)
 
     first = scene.run_for_a_while(program(counted, before))
@@ -142,7 +142,7 @@ def test_triggers_go_on_in_another_number_of_tasks() -> None:
     ) -> None:
         windows = gp.session(8).triggering(gp.after_count(50))
         counts = numbers.key_by(rest, parallelism=parallelism).window(windows).count(name="counts")
-        counts.write(gp.memory(results), name="out")
+        counts.write(gp.to_list(results), name="out")
 
     first = scene.run_for_a_while(program(fired, before))
     wider = program(lambda numbers, results: fired(numbers, results, parallelism=3), after)
@@ -165,7 +165,7 @@ def test_joins_go_on_in_another_number_of_tasks() -> None:
         left = numbers.map(int).key_by(rest, parallelism=parallelism)
         right = numbers.key_by(rest)
         pairs = left.join_interval(right, before=7, how="left", name="pairs")
-        pairs.write(gp.memory(results), name="out")
+        pairs.write(gp.to_list(results), name="out")
 
     first = scene.run_for_a_while(program(joined, before))
     wider = program(lambda numbers, results: joined(numbers, results, parallelism=3), after)
@@ -198,7 +198,7 @@ def test_state_without_a_place_is_not_dropped_unasked() -> None:
     after: list[Any] = []
 
     def renamed(numbers: gp.Stream[int], results: list[Any]) -> None:
-        numbers.key_by(rest).count(name="others").write(gp.memory(results), name="out")
+        numbers.key_by(rest).count(name="others").write(gp.to_list(results), name="out")
 
     first = scene.run_for_a_while(program(counted, []))
     refused = scene.finish(program(renamed, []), scene.point(first))

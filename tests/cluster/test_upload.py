@@ -25,7 +25,7 @@ APP: Final = """\
 import gearpy as gp
 
 app = gp.StreamApp("{name}")
-app.read(gp.collection([1])).write(gp.memory([]))
+app.read(gp.collection([1])).write(gp.to_list([]))
 """
 
 

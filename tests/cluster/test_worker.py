@@ -16,6 +16,7 @@ from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
+    OtherCluster,
     Refused,
     RegisterWorker,
     ResourceUpdate,
@@ -434,6 +435,30 @@ def test_a_worker_ends_when_its_master_stays_away(scene: Scene) -> None:
     assert isinstance(exited.reason, Failed)
     assert isinstance(exited.reason.cause, ConnectionLost)
     assert str(exited.reason.cause) == "no master at master for 10 s: the worker ends"
+
+
+def test_a_worker_stays_with_its_cluster_and_keeps_what_runs() -> None:
+    """A master that was started over an emptied folder has the same address, and other numbers."""
+    scene = Scene()
+    first = scene.probe("master")
+    scene.start()
+    answer = WorkerRegistered(worker_id=WorkerId(3), master=first.path, cluster_id="mine")
+    scene.tell(answer, a_launch())
+    scene.stop("master")
+    scene.probe("master")
+    scene.run(2 * SECOND_MS)
+    scene.tell(OtherCluster(cluster_id="other"))
+
+    scene.run(5 * SECOND_MS)
+    assert {each.cluster_id for each in scene.told("master", RegisterWorker)} == {"mine"}
+    assert scene.launcher.launched[0].stops == []
+
+    scene.run(5 * SECOND_MS)
+    scene.end(0)
+    (exited,) = scene.exits
+    assert isinstance(exited.reason, Failed)
+    text = "the master at master is of cluster other, this worker belongs to cluster mine"
+    assert str(exited.reason.cause).startswith(text)
 
 
 def test_an_old_master_is_not_listened_to(scene: Scene) -> None:

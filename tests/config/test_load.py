@@ -1,5 +1,6 @@
 """Files, environment and flags become one configuration, or one list of mistakes."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -243,3 +244,11 @@ def test_only_what_differs_becomes_an_override() -> None:
     config = load(env={}, overrides={"gearpy.worker.slots": "7", "hostname": "127.0.0.1"})
 
     assert as_overrides(config) == {"worker.slots": "7"}
+
+
+def test_the_environment_is_read_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `help()` prints of a function may be read by others: no values of variables."""
+    monkeypatch.setenv(env_name("streaming.quiet-ack-ms"), "7")
+
+    assert load().streaming.quiet_ack_ms == 7
+    assert inspect.signature(load).parameters["env"].default is None

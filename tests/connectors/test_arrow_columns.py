@@ -60,7 +60,7 @@ def test_all_records_with_names_become_rows() -> None:
     """Also those inside of others."""
     at = datetime(2026, 1, 2, tzinfo=UTC)
 
-    assert as_row({"a": (1, [{2}])}) == {"a": (1, [[2]])}
+    assert as_row({"a": (1, [{"b": 2}])}) == {"a": (1, [{"b": 2}])}
     assert as_row(Sale("tea", at)) == {"item": "tea", "at": at}
     assert as_row(Point(1, Sale("tea", at))) == {"x": 1, "sale": {"item": "tea", "at": at}}
     assert as_row({"p": [Point(1, None)]}) == {"p": [{"x": 1, "sale": None}]}
@@ -102,9 +102,9 @@ def test_records_without_a_common_schema_are_refused(values: list[Any], record: 
     assert refusal(values).record == record
 
 
-def test_a_schema_that_fits_is_found_where_pyarrow_finds_none() -> None:
-    """Of a fraction and a truth value it makes nothing, but the one does for the other."""
-    assert rows_of([{"a": 1.5}, {"a": True}]) == [{"a": 1.5}, {"a": 1.0}]
+def test_a_truth_value_is_no_number() -> None:
+    """Arrow would write it as 1.0 into a column of fractions."""
+    assert refusal([{"a": 1.5}, {"a": True}]).record == "{'a': True}"
 
 
 # -- what fits -------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_a_schema_that_fits_is_found_where_pyarrow_finds_none() -> None:
         (pa.float64(), 1, 1.0),
         (pa.decimal128(5, 2), Decimal("1.2"), Decimal("1.20")),
         (pa.date32(), date(2026, 1, 2), date(2026, 1, 2)),
-        (pa.timestamp("s"), datetime(2026, 1, 2, 3, 4, 5, 600_000), datetime(2026, 1, 2, 3, 4, 5)),  # noqa: DTZ001
+        (pa.timestamp("s"), datetime(2026, 1, 2, 3, 4, 5), datetime(2026, 1, 2, 3, 4, 5)),  # noqa: DTZ001
         (pa.duration("ms"), timedelta(milliseconds=3), timedelta(milliseconds=3)),
         (pa.list_(pa.int64()), [1, None], [1, None]),
         (pa.map_(pa.string(), pa.int64()), {"a": 1}, [("a", 1)]),
@@ -129,7 +129,7 @@ def test_a_schema_that_fits_is_found_where_pyarrow_finds_none() -> None:
     ],
 )
 def test_a_value_that_fits_is_kept(kind: Any, value: Any, kept: Any) -> None:
-    """Of times only as much as the schema's unit has, as documented."""
+    """Whole."""
     assert rows_of([{"v": value}], of_type(kind)) == [{"v": kept}]
 
 
@@ -169,14 +169,14 @@ def test_rows_come_back_as_they_were(rows: list[dict[str, Any]]) -> None:
         (pa.int64(), float("nan"), "nan is no whole number"),
         (pa.int64(), float("inf"), "inf is no whole number"),
         (pa.int64(), Decimal("sNaN"), "field 'v' is int64"),
-        (pa.int64(), "1", "tried to convert to int64"),
-        (pa.int64(), True, "got bool"),
+        (pa.int64(), "1", "of type str, not a whole number"),
+        (pa.int64(), True, "of type bool, not a whole number"),
         (pa.uint8(), 300, "too large"),
         (pa.uint8(), -1, "negative"),
         (pa.string(), 1, "field 'v' is string"),
         (pa.string(), "\ud800", "surrogates"),
         (pa.date32(), datetime(2026, 1, 2), "has more than the date"),  # noqa: DTZ001
-        (pa.timestamp("us"), 1.5, "is no whole number"),
+        (pa.timestamp("us"), 1.5, "a number is no time"),
         (pa.decimal128(5, 1), Decimal("1.25"), "data loss"),
         (pa.list_(pa.int64()), [1, 2.5], "2.5 is no whole number"),
         (pa.map_(pa.string(), pa.int64()), {"a": 2.5}, "2.5 is no whole number"),

@@ -1,10 +1,13 @@
 """Files of rows as sources: every format alike, from real files."""
 
 import gzip
+import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import fsspec  # type: ignore[import-untyped]
 
@@ -20,7 +23,8 @@ import gearpy as gp
 from gearpy.connectors import line_tables
 from gearpy.connectors.datasets import arrow, csv, jsonl, parquet
 from gearpy.connectors.file_sources import FilesReader, ReadOptions, RowFiles
-from gearpy.connectors.line_formats import CsvFormat
+from gearpy.connectors.line_formats import CsvFormat, JsonLinesFormat
+from gearpy.core.times import event_time_ms
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Message
@@ -33,6 +37,14 @@ ROWS: list[dict[str, Any]] = [
     {"t": number * 7 % 23, "name": f"n{number}", "n": number} for number in range(40)
 ]
 SCHEMA = {"t": int, "name": str, "n": int}
+
+
+class Row(NamedTuple):
+    """The same, as a class."""
+
+    t: int
+    name: str
+    n: int
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +115,33 @@ def all_of(source: Source) -> list[Message]:
 def values_of(source: Source) -> list[Any]:
     """Return the values of all partitions."""
     return [record.value for record in all_of(source)]
+
+
+@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_was_read_before_a_restart_counts_as_read(
+    folder: Path, name: str, files: int, tmp_path: Path
+) -> None:
+    """Else an application that has read all would say that it has not."""
+    (original,) = FORMATS[name](folder / name).partitions()
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    for at in range(files):
+        shutil.copy(original, copies / f"{at}{Path(original).suffix}")
+    size = sum(each.stat().st_size for each in copies.iterdir())
+    source = FORMATS[name](copies, partitions=1)
+    (partition,) = source.partitions()
+    reader, places = source.open(partition, None), list[Any]()
+
+    while not reader.finished:
+        reader.read_batch(1)
+        places.append(reader.snapshot())
+
+    assert reader.progress == (size, size)
+    for place in places:
+        again = source.open(partition, place)
+        read(again)
+        assert again.progress == (size, size)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -201,6 +240,46 @@ def test_rows_of_any_kind(folder: Path, name: str) -> None:
     assert type(batch.timestamps) is list
     assert [str(row["n"]) for row in batch.values] == ["0", "1", "2"]
     reader.close()
+
+
+def test_texts_of_json_that_look_like_times_stay_texts(tmp_path: Path) -> None:
+    """Arrow makes times without a zone of them, whatever zone they had; event times are right."""
+    rows: list[dict[str, Any]] = [
+        {"at": "2026-03-01T00:00:00+02:00", "in": {"at": "2026-03-01"}, "all": ["2026-03-01"]},
+        {"at": "2026-03-01T00:00:00.5Z", "in": {"at": "soon"}, "all": []},
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    messages = all_of(jsonl(file, time="at"))
+
+    assert [each.value for each in messages] == rows
+    assert [each.timestamp for each in messages] == [
+        event_time_ms(datetime.fromisoformat(row["at"])) for row in rows
+    ]
+
+
+def test_a_late_row_with_parts_of_a_second_travels(tmp_path: Path) -> None:
+    """Such times have nanoseconds in Arrow, which would make objects of pandas of them."""
+    seconds = (1.5, 70.25, 2.125)
+    moments = [datetime.fromtimestamp(at, UTC) for at in seconds]
+    file = tmp_path / "clicks.csv"
+    file.write_text("at,user\n" + "".join(f"{at.isoformat()},ada\n" for at in moments))
+    app, results, late = gp.StreamApp("clicks"), list[Any](), list[Any]()
+    clicks = app.read(csv(file, time="at")).key_by("user")
+    windows = clicks.window(gp.tumbling("1m"), late="side")
+    windows.aggregate(first=gp.agg.min("at"), all=gp.agg.collect("at")).write(gp.to_list(results))
+    windows.count().late.write(gp.to_list(late))
+    _ = gp.run(app)
+
+    first, second, _ = moments
+    assert [each.value for each in results] == [
+        {"first": first, "all": [first]},
+        {"first": second, "all": [second]},
+    ]
+    assert late == [{"at": moments[2], "user": "ada"}]
+    found = [*(each.value["first"] for each in results), late[0]["at"]]
+    assert {type(each) for each in found} == {datetime}
 
 
 def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -400,7 +479,7 @@ def test_windows_close_as_far_as_a_followed_folder_was_read(
     app = gp.StreamApp("followed", parallelism=parallelism)
     counts: list[Any] = []
     by_user = app.read(source).key_by("user")
-    by_user.window(gp.tumbling("1s")).count().write(gp.memory(counts))
+    by_user.window(gp.tumbling("1s")).count().write(gp.to_list(counts))
 
     Simulation(app, seed=seed).advance(2000)
 
@@ -449,6 +528,30 @@ def test_a_folder_is_followed(tmp_path: Path) -> None:
     assert later() == []
 
 
+def test_a_file_that_grows_when_it_was_read_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once for each time; nothing is left out in silence."""
+    clock, file = Clock(), tmp_path / "a.jsonl"
+    options = ReadOptions(schema={"n": int}, follow=True, partitions=1, settle="0s")
+    reader = RowFiles(JsonLinesFormat(), [tmp_path], options, now_ms=clock).open("00000", None)
+
+    def later() -> list[int]:
+        clock.ms += 1000
+        return [record.value["n"] for record in read(reader)]
+
+    file.write_text('{"n": 1}\n')
+    assert (later(), later(), caplog.messages) == ([1], [], [])
+    with file.open("a") as lines:
+        lines.write('{"n": 2}\n')
+    assert (later(), later()) == ([], [])
+    (told,) = caplog.messages
+    assert told.startswith(
+        f"{file} has grown by 9 bytes since it was found, and they may be left out"
+    )
+    assert "gp.files(..., follow=True)" in told
+
+
 def test_a_file_that_was_changed_is_not_gone_on_with(tmp_path: Path) -> None:
     """Nobody knows where its rows are."""
     file = tmp_path / "a.csv"
@@ -493,6 +596,10 @@ def test_a_copy_of_a_file_is_gone_on_with(tmp_path: Path) -> None:
         (lambda _: csv("none.csv").partitions(), "'none.csv' matches no file in /"),
         (lambda f: csv(f / "rows.csv", time="when").schema, "no column: there are t, name, n"),
         (lambda f: csv(f / "rows.csv", columns=["x"]).schema, "columns has 'x'"),
+        (
+            lambda f: csv(f / "rows.csv", schema=Row, columns=["n"]),
+            "csv: columns are those of Row: leave out columns=, or give a class",
+        ),
         (lambda f: csv(f / "rows.csv", columns="n"), "need a list of names"),
         (lambda f: csv(f / "rows.csv", columns=[]), r"columns is \[\]"),
         (lambda f: csv(f / "rows.csv", time=5), "time is 5"),  # type: ignore[arg-type]
@@ -536,7 +643,7 @@ def test_from_parquet_to_a_window(folder: Path, tmp_path: Path) -> None:
     gp.run(app)
     app, results = gp.StreamApp("again"), list[Any]()
     read_back = app.read(gp.arrow(tmp_path / "out"))
-    read_back.window(gp.global_window()).aggregate(n=gp.agg.sum("n")).write(gp.memory(results))
+    read_back.window(gp.global_window()).aggregate(n=gp.agg.sum("n")).write(gp.to_list(results))
     gp.run(app)
 
     assert [result.value for result in results] == [{"n": sum(range(40))}]

@@ -220,7 +220,9 @@ def test_an_epoch_has_a_limit(path: Path) -> None:
     writer = opened(path)
     writer.write_batch(batch(*range(1000)))
 
-    with pytest.raises(GearpyError, match="more than 1000 records in one epoch: shorten"):
+    with pytest.raises(
+        GearpyError, match="more than 1000 records came before their epoch could end: raise"
+    ):
         writer.write_batch(batch(1))
     writer.close(completed=False)
 

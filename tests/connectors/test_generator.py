@@ -236,7 +236,7 @@ def test_a_pace_is_never_exceeded(rate: float, steps: list[tuple[int, int]]) -> 
 def test_wrong_arguments_are_all_reported_at_once() -> None:
     """Values in place of a function are the usual slip."""
     with pytest.raises(ConfigError) as refused:
-        generate([1], rate=0, limit=-1, partitions=0)  # type: ignore[arg-type]
+        generate([1], rate=0, limit=-1, partitions=0)  # type: ignore[call-overload]
 
     assert len(refused.value.mistakes) == 4
     assert "use collection()" in refused.value.mistakes[0]

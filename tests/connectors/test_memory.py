@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.memory import collection, memory
+from gearpy.connectors.memory import collection, to_list
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
@@ -138,7 +138,7 @@ def test_a_list_gets_values_or_messages() -> None:
     values: list[int] = []
     messages: list[Message] = []
 
-    for sink in (memory(values), memory(messages, messages=True)):
+    for sink in (to_list(values), to_list(messages, messages=True)):
         writer = sink.open(0, 1)
         writer.write_batch(Batch([1, 2], [5, 6]))
         writer.close(completed=True)
@@ -150,7 +150,7 @@ def test_a_list_gets_values_or_messages() -> None:
 def test_tasks_share_the_list_and_keep_their_batches_whole() -> None:
     """No record is lost when they write at the same time."""
     results: list[tuple[int, int]] = []
-    sink = memory(results)
+    sink = to_list(results)
 
     def write(task: int) -> None:
         writer = sink.open(task, 4)
@@ -170,4 +170,4 @@ def test_tasks_share_the_list_and_keep_their_batches_whole() -> None:
 def test_only_a_list_can_be_appended_to() -> None:
     """A tuple or a set would fail with the first record only."""
     with pytest.raises(ConfigError, match="needs a list"):
-        memory(())  # type: ignore[arg-type]
+        to_list(())  # type: ignore[call-overload]

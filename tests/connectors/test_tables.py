@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gearpy as gp
 from gearpy.connectors.generator import generate
 from gearpy.connectors.memory import collection
-from gearpy.connectors.tables import generate_tables, table
+from gearpy.connectors.tables import generate_tables
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Message
 from gearpy.messages.table import Table
@@ -40,8 +41,8 @@ def batches(part: int) -> Iterator[Any]:
 
 
 SOURCES: dict[str, Callable[[], Source]] = {
-    "table": lambda: table(BATCH, time="at", partitions=3, out_of_order="4ms"),
-    "rows": lambda: table(ROWS, time="at"),
+    "table": lambda: gp.rows(BATCH, time="at", partitions=3, out_of_order="4ms"),
+    "rows": lambda: gp.rows(ROWS, time="at"),
     "collection": lambda: collection(ROWS, schema=Reading, timestamp=lambda row: row.at),
     "generate": lambda: generate(
         lambda: ROWS, schema=Reading, timestamp=lambda row: row.at, limit=30, partitions=2
@@ -117,13 +118,13 @@ def test_rate_and_end_of_made_tables() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: table("text"), "give a pyarrow.Table"),
-        (lambda: table([]), "no rows that would tell the columns"),
-        (lambda: table(BATCH, partitions=0), "partitions is 0"),
-        (lambda: table(BATCH, time="when"), "there are at, value"),
-        (lambda: table(BATCH, time="value"), "double has no event times"),
-        (lambda: table([{"t": None}], time="t"), "column 't'"),
-        (lambda: table(BATCH, schema={"value": int}), "table: column 'value' is double"),
+        (lambda: gp.rows("text"), "give a pyarrow.Table"),
+        (lambda: gp.rows([]), "no rows that would tell the columns"),
+        (lambda: gp.rows(BATCH, partitions=0), "partitions is 0"),
+        (lambda: gp.rows(BATCH, time="when"), "there are at, value"),
+        (lambda: gp.rows(BATCH, time="value"), "double has no event times"),
+        (lambda: gp.rows([{"t": None}], time="t"), "column 't'"),
+        (lambda: gp.rows(BATCH, schema={"value": int}), "rows: column 'value' is double"),
         (lambda: generate_tables(5, schema={}), "generate_tables: 5 is no function"),  # type: ignore[arg-type]
         (lambda: generate_tables(list, schema={"n": int}, time="x"), "time='x' is no column"),
     ],

@@ -140,6 +140,24 @@ def test_from_a_real_server() -> None:
     assert not source.replayable
 
 
+def test_a_reader_tells_what_it_waits_for_until_it_is_connected() -> None:
+    """Else "0 records" for ever is all that anybody sees."""
+    clock = Clock()
+    refused = [Scripted(OSError(111, "Connection refused")) for _ in range(2)]
+    reader = a_reader(clock, *refused, Scripted(b"", b"1\n"))
+
+    told = []
+    for clock.ms in (0, 1000, 2000):
+        values(reader)
+        told.append(reader.waits_for)
+
+    assert told == [
+        "tcp_lines: host:1: Connection refused (try 1)",
+        "tcp_lines: host:1: Connection refused (try 2)",
+        "",
+    ]
+
+
 def test_nobody_listens() -> None:
     """It goes on trying; nothing fails."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -367,7 +367,7 @@ def test_an_application_reads_it(tmp_path: Path) -> None:
     found: list[Any] = []
 
     app = gp.StreamApp("read")
-    app.read(window_log(tmp_path / "log")).write(gp.memory(found))
+    app.read(window_log(tmp_path / "log")).write(gp.to_list(found))
     gp.run(app)
 
     assert sorted((row["key"], row["value"]) for row in found) == everything(

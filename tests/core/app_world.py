@@ -229,6 +229,9 @@ class AppWorld(EpochWorld):
         group.begun = {each for each in group.begun if each > group.aborted} | {message.epoch}
         is_first = message.epoch not in attempt.cuts and attempt.is_moving
         cut_time_ms = message.cut_time_ms
+        if message.is_last:
+            assert cut_time_ms is None
+            attempt.last = message.epoch
         if is_first and cut_time_ms is not None and attempt.event_time_ms >= cut_time_ms:
             attempt.missed.add(message.epoch)
         self._end_epochs(process, group)
@@ -321,7 +324,8 @@ class AppWorld(EpochWorld):
                     for group in process.groups.values():
                         self._end_epochs(process, group)
         for attempt in self._attempts.values():
-            if attempt.progress < self.work and attempt.is_moving:
+            is_reading = attempt.progress < self.work and not attempt.has_read_all
+            if is_reading and attempt.is_moving:
                 attempt.progress += 1
 
     def _report_clocks(self, process: Process) -> None:
@@ -380,6 +384,7 @@ class AppWorld(EpochWorld):
             self._replay,
             self._spoil,
             *[self._damage] * (3 if self.damages else 0),
+            *[self._drain] * (4 if self.drains else 0),
         ]
         self.rng.choice(faults)()
 
@@ -491,6 +496,7 @@ class AppWorld(EpochWorld):
             task_id=task.task_id,
             session=task.session,
             error=ErrorCard(cause=cause),
+            kind="lost" if cause == "lost messages" else "raised",
         )
         self._answer(process, lambda am, now: am.manager.on_task_failed(message, now))
 
@@ -524,7 +530,7 @@ class AppWorld(EpochWorld):
             return
         self._note("app master dies")
         old.is_alive = False
-        self._queue = []
+        self._queue, self._undivided = [], 0
         for worker in self._workers:
             for process in list(worker.processes):
                 self._after(self.rng.randint(1, 1500), partial(self._exit, process, ""))
@@ -540,6 +546,13 @@ class AppWorld(EpochWorld):
     def _replay(self) -> None:
         self._note("replay")
         self._do(self.app_master, self.app_master.manager.replay)
+
+    def _drain(self) -> None:
+        self._note("drain")
+        self._do(
+            self.app_master,
+            lambda now_ms: self.app_master.manager.drain(now_ms, timeout_ms=10 * CALM_MS),
+        )
 
     def _spoil(self) -> None:
         """Let the next start, the next end or the next answers go wrong."""

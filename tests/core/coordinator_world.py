@@ -1,6 +1,8 @@
 """Launches of an application that share the log, one step at a time, in every order."""
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState
@@ -42,9 +44,17 @@ def a_message(
     return CoordinatorMessage(type=type_, key=key, values=values, host="h", timestamp_ms=1)
 
 
-def a_writer(launch: int = 1, *, nonce: str = "00000000", segments_max: int = 100) -> LogWriter:
+def a_writer(
+    launch: int = 1, *, nonce: str = "00000000", segments_max: int = 100, known_launch: int = 0
+) -> LogWriter:
     """Return a writer that has not opened the log yet."""
-    return LogWriter(log=LOG, launch=launch, nonce=nonce, segments_max=segments_max)
+    return LogWriter(
+        log=LOG,
+        launch=launch,
+        nonce=nonce,
+        segments_max=segments_max,
+        known_launch=known_launch,
+    )
 
 
 class Store:
@@ -142,6 +152,17 @@ class Launch:
         self._advance(lambda: self._steps.send(answer))
 
 
+@lru_cache(maxsize=100_000)
+def found_by_all(files: frozenset[tuple[str, bytes]]) -> frozenset[str]:
+    """Return the keys that a reader finds, and that who opens the log finds, too."""
+    store = Store(dict(files))
+    found = keys_of(contents_of(store).state)
+    heir = a_writer(99)
+    store.run(heir.open())
+    assert keys_of(heir.state) == found, "who opens finds what a reader finds"
+    return frozenset(found)
+
+
 class World:
     """A store and launches, after a number of steps. Launches are in the order of their openings.
 
@@ -160,18 +181,16 @@ class World:
 
     def check(self) -> None:
         """Check the promises of the log, as if all launches had crashed now."""
-        found = keys_of(contents_of(self.store).state)
-        heir = a_writer(99)
-        copy = Store(self.store.files)
-        copy.run(heir.open())
-        assert keys_of(heir.state) == found, "who opens finds what a reader finds"
+        found = found_by_all(frozenset(self.store.files.items()))
         assert self.known <= found
         openings = sorted(self.launches, key=lambda each: each.writer.opening)
         for at, each in enumerate(openings):
             assert set(each.acknowledged) <= found, "acknowledged is found"
             self._check_later(each, openings[at + 1 :], found)
 
-    def _check_later(self, launch: Launch, later: Sequence[Launch], found: set[str]) -> None:
+    def _check_later(
+        self, launch: Launch, later: Sequence[Launch], found: AbstractSet[str]
+    ) -> None:
         """All that have opened the log after a launch agree on what it has appended."""
         views = [each.opened & set(launch.keys) for each in later if each.opened is not None]
         if views:
@@ -188,9 +207,13 @@ def explore(make: Callable[[], World]) -> int:
         world = make()
         for at in order:
             world.launches[at].step(world.store)
-        if (state := world.state()) in seen:
-            continue
-        seen.add(state)
-        world.check()
-        left += [(*order, at) for at, each in enumerate(world.launches) if not each.is_done]
+        while (state := world.state()) not in seen:
+            seen.add(state)
+            world.check()
+            ready = [at for at, each in enumerate(world.launches) if not each.is_done]
+            if not ready:
+                break
+            left += [(*order, at) for at in ready[1:]]
+            order = (*order, ready[0])  # On from here: to come to a state again takes all steps.
+            world.launches[ready[0]].step(world.store)
     return len(seen)

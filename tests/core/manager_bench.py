@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from gearpy.core.deployment import Send
 from gearpy.core.epochs import Manifest
 from gearpy.core.region import Region
+from gearpy.core.slots import equal_parts
 from gearpy.core.task_manager import (
     Command,
     Launch,
@@ -20,6 +21,7 @@ from gearpy.messages.app import (
     CommitEpoch,
     EpochCommitted,
     EpochStored,
+    FailureKind,
     LaunchTasks,
     LinkBroken,
     RegisterExecutor,
@@ -76,6 +78,7 @@ class Bench:
         self.silent: set[ExecutorId] = set()  #: They answer nothing.
         self.unanswered: set[tuple[ExecutorId, type]] = set()  #: Who does not answer what.
         self.stores = True  #: Manifests are.
+        self.grants = True  #: Slots are.
         self.done: list[Command] = []  #: All that was decided.
         if is_begun:
             self.begin()
@@ -84,6 +87,7 @@ class Bench:
         self,
         *,
         launch: int = 1,
+        has_run: bool = False,
         manifests: Sequence[Manifest] = (),
         overrides: Sequence[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
@@ -96,6 +100,7 @@ class Bench:
             launch=launch,
             rng=Random(1),
             now_ms=self.now_ms,
+            has_run=has_run,
             manifests=manifests,
             overrides=overrides,
             owns=owns,
@@ -124,9 +129,8 @@ class Bench:
 
     def _follow(self, command: Command) -> list[Command]:
         match command:
-            case RequestSlots():
-                share, more = divmod(command.slots, command.executors)
-                sizes = [share + 1] * more + [share] * (command.executors - more)
+            case RequestSlots() if self.grants:
+                sizes = command.sizes or equal_parts(command.slots, command.executors)
                 return self.manager.on_allocated(map(allocation, sizes), self.now_ms)
             case Launch():
                 self.launches[command.executor_id] = command.launch
@@ -159,7 +163,8 @@ class Bench:
         match message:
             case BeginEpoch():
                 region = self._region_in(message.attempt)
-                return self.store(region, executor_id) if region.epochs.is_finished else []
+                is_last = region.epochs.is_finished or message.is_last
+                return self.store(region, executor_id) if is_last else []
             case CommitEpoch():
                 committed = EpochCommitted(
                     executor_id=executor_id, attempt=message.attempt, epoch=message.epoch
@@ -175,7 +180,13 @@ class Bench:
     def _region_in(self, attempt: int) -> Region:
         return next(each for each in self.manager.regions if each.attempt == attempt)
 
-    def store(self, region: Region, executor_id: ExecutorId, *more: SnapshotFile) -> list[Command]:
+    def store(
+        self,
+        region: Region,
+        executor_id: ExecutorId,
+        *more: SnapshotFile,
+        has_more: bool = False,
+    ) -> list[Command]:
         """Let an executor store the epoch that was announced last; with files from before."""
         begin = self.announced(region)
         tasks = tuple(t for t, at in region.placement.items() if at == executor_id)
@@ -185,6 +196,7 @@ class Bench:
             attempt=begin.attempt,
             epoch=begin.epoch,
             snapshots=(*more, SnapshotFile(location=name, sha256="", tasks=tasks)),
+            has_more=has_more,
         )
         return self.manager.on_epoch_stored(message, self.now_ms)
 
@@ -213,7 +225,13 @@ class Bench:
         return self.obey(self.manager.on_executor_gone(executor_id, launch, cause, self.now_ms))
 
     def fail_task(
-        self, task: TaskId, cause: str = LOST, *, record: str = "", session: int | None = None
+        self,
+        task: TaskId,
+        cause: str = LOST,
+        *,
+        record: str = "",
+        session: int | None = None,
+        kind: FailureKind = "raised",
     ) -> list[Command]:
         """Let a task fail."""
         region = next(each for each in self.manager.regions if task in each.placement)
@@ -222,6 +240,7 @@ class Bench:
             task_id=task,
             session=SessionId(session) if session is not None else region.sessions[task],
             error=ErrorCard(cause=cause, operator="map", record=record),
+            kind=kind,
         )
         return self.obey(self.manager.on_task_failed(message, self.now_ms))
 

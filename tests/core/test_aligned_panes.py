@@ -12,7 +12,7 @@ ANEW = FOLDS["anew"]
 def test_early_on_time_and_late() -> None:
     """Each with its number; what comes behind the lateness is refused, and all is freed."""
     windows = TumblingWindows(10).triggering(after_watermark(early=every(count=2)))
-    panes = AlignedPanes(windows.retracting().allowing(5), ANEW)
+    panes = AlignedPanes(windows.retracting().allowed_lateness(5), ANEW)
 
     assert panes.add("k", "a", 1, 0) == ()
     early = panes.add("k", "b", 2, 0)
@@ -35,7 +35,7 @@ def test_early_on_time_and_late() -> None:
 
 def test_key_that_comes_first_behind_the_close_is_only_late() -> None:
     """It has nothing on time; its firings begin at 0."""
-    panes = AlignedPanes(TumblingWindows(10).allowing(5), ANEW)
+    panes = AlignedPanes(TumblingWindows(10).allowed_lateness(5), ANEW)
     assert list(panes.advance(12, 0)) == []
 
     assert panes.add("k", "a", 1, 0) == [(("k", ["a"], 0, 10, 0, "late", False), 9)]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.async_window import AsyncWindow, Held
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.late_time import late_time
 
 
 def a_window(*times: int, size: int = 10, ordered: bool = True) -> AsyncWindow:
@@ -146,6 +147,17 @@ def test_late_record_takes_no_watermark_back() -> None:
     list(window.take(["late"], [50]))
 
     assert (window.hold_ms, window.passed_ms) == (50, 100)
+
+
+def test_a_late_record_that_is_held_gives_plain_clocks() -> None:
+    """What it knows of a promise is for results; reports and watermarks are plain numbers."""
+    window = AsyncWindow(9, ordered=True)
+
+    list(window.take(["late"], [late_time(5, promised_ms=10)]))
+    window.advance(10)
+
+    assert (type(window.hold_ms), type(window.passed_ms)) == (int, int)
+    assert window.passed_ms == 5
 
 
 def test_restored_window_has_passed_what_it_had() -> None:

@@ -1,5 +1,6 @@
 """Names in a checkpoint store, and the epochs that applications begin with."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,6 +17,10 @@ POINTS = st.builds(
     cluster_id=st.integers().map(lambda seed: new_cluster_id(Random(seed))),
     app_id=NUMBERS.map(AppId),
     epoch=st.none() | NUMBERS,
+).flatmap(
+    lambda point: st.sampled_from(
+        [point, replace(point, drops_state=True), replace(point, is_restart=True)]
+    )
 )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def report(
     clock_ms: int,
     *,
     watermark_ms: int | None = None,
+    hold_ms: int = MAX_MS,
     idle: bool = False,
     session: int = 1,
     now_ms: int = 1,
@@ -56,6 +58,7 @@ def report(
         SessionId(session),
         clock_ms=clock_ms,
         watermark_ms=clock_ms if watermark_ms is None else watermark_ms,
+        hold_ms=hold_ms,
         idle=idle,
         now_ms=now_ms,
     )
@@ -270,7 +273,7 @@ def test_why_names_a_source_that_does_not_advance() -> None:
     assert waits(clock.why()) == [("s0", "source has not advanced")]
 
 
-def test_why_names_open_windows() -> None:
+def test_why_names_unprocessed_input() -> None:
     """The operator has promised less than it was promised."""
     clock = a_clock(a_dag(1, 1, 1))
     report(clock, SOURCE, 100)
@@ -281,9 +284,68 @@ def test_why_names_open_windows() -> None:
 
     assert waits(chain) == [
         ("s0", "source has not advanced"),
-        ("s1", "open windows, state or buffered input"),
+        ("s1", "unprocessed input"),
     ]
     assert chain[-1].clock_ms == 40
+
+
+@pytest.mark.parametrize("watermark_ms", [40, 100])
+def test_why_names_open_windows(watermark_ms: int) -> None:
+    """Whether or not the operator holds the watermark up, too, as a join does."""
+    clock = a_clock(a_dag(1, 1, 1))
+    report(clock, SOURCE, 100)
+    report(clock, MIDDLE, 40, watermark_ms=watermark_ms, hold_ms=40)
+    report(clock, SINK, watermark_ms)
+
+    assert waits(clock.why())[-1] == ("s1", "open windows or state")
+
+
+def test_lag_is_since_the_sources_read_what_the_clock_shows() -> None:
+    """In wall time, however fast event time goes."""
+    clock = a_clock(a_dag(1, 1))
+    for at in range(20):
+        report(clock, SOURCE, at * 1000, now_ms=1000 + at * 100)
+
+    before = clock.lag_ms(3000)
+    report(clock, TaskId(1, 0), 7_500, now_ms=3000)
+    after = clock.lag_ms(3000)
+    report(clock, TaskId(1, 0), 19_000, now_ms=3100)
+
+    assert before == 3000 - 1000  # Nothing has been reported behind the source.
+    assert after == 3000 - 1800
+    assert clock.lag_ms(3200) == 0
+
+
+def test_lag_goes_on_when_the_sources_have_finished() -> None:
+    """What they have read is not processed by that."""
+    clock = a_clock(a_dag(1, 1))
+    report(clock, SOURCE, 50, now_ms=100)
+    report(clock, SOURCE, MAX_MS, now_ms=200)
+    report(clock, TaskId(1, 0), 60, now_ms=300)
+
+    assert clock.lag_ms(5200) == 5000
+
+
+@given(steps=st.lists(st.integers(0, 400), min_size=1, max_size=1500), done=st.floats(0, 1))
+def test_lag_is_known_to_a_point_however_long_the_clock_stands(
+    steps: list[int], done: float
+) -> None:
+    """Points are few; the one that counts stays, or one close behind it."""
+    clock = a_clock(a_dag(1, 1))
+    now_ms, read = 1000, []
+    for step in steps:
+        now_ms += step
+        report(clock, SOURCE, now_ms, now_ms=now_ms)
+        read.append(now_ms)
+    clock_ms = read[int(done * (len(read) - 1))]
+    report(clock, TaskId(1, 0), clock_ms, now_ms=now_ms)
+
+    lag_ms = clock.lag_ms(now_ms)
+
+    later = [at for at in read if at > clock_ms]
+    assert 0 <= lag_ms <= (now_ms - later[0] if later else 0)
+    if len(steps) <= 500:  # Nothing was forgotten; points are 50 ms apart at least.
+        assert lag_ms >= (now_ms - later[0] if later else 0) - 450
 
 
 def test_why_names_output_that_nobody_has_acknowledged() -> None:

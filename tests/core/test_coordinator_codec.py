@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.coordinator_codec import check_draft, decode_segment, encode_segment
+from gearpy.core.coordinator_codec import (
+    Mark,
+    check_draft,
+    decode_mark,
+    decode_segment,
+    encode_mark,
+    encode_segment,
+    salvage_segment,
+)
 from gearpy.core.coordinator_log import CoordinatorMessage, MessageDraft
 from gearpy.errors import ConfigError, LogDamaged
 
@@ -66,19 +74,17 @@ def test_messages_come_back_as_they_were(messages: list[CoordinatorMessage]) -> 
 
 def test_a_message_is_a_key_and_a_value() -> None:
     """`CoordinatorStreamMessage`: `[version, type, key]`, and who says what, and when."""
-    body = encode_segment([MESSAGE], name=NAME)[22:]
+    record = encode_segment([MESSAGE], name=NAME)[30:]
 
-    assert msgspec.msgpack.decode(body) == [
-        [
-            [1, "set-config", "job.id"],
-            {
-                "host": "one",
-                "username": "ada",
-                "source": "app master",
-                "timestamp": 7,
-                "values": {"value": "1234"},
-            },
-        ]
+    assert msgspec.msgpack.decode(record) == [
+        [1, "set-config", "job.id"],
+        {
+            "host": "one",
+            "username": "ada",
+            "source": "app master",
+            "timestamp": 7,
+            "values": {"value": "1234"},
+        },
     ]
 
 
@@ -97,7 +103,7 @@ def test_a_file_that_ends_too_soon_is_damaged() -> None:
         with pytest.raises(LogDamaged) as damage:
             decoded(data[:size])
         assert damage.value.file == f"{LOG}/{NAME}"
-    with pytest.raises(LogDamaged, match="it holds"):
+    with pytest.raises(LogDamaged, match="1 bytes follow its last message"):
         decoded(data + b"\0")
 
 
@@ -114,29 +120,32 @@ def test_a_file_with_a_flipped_bit_is_damaged() -> None:
 
 def test_a_file_does_not_stand_for_another() -> None:
     """A copy under a wrong name would put its messages in a wrong place."""
-    with pytest.raises(LogDamaged, match="the checksum does not match"):
+    with pytest.raises(LogDamaged, match="the checksum of its header does not match"):
         decoded(encode_segment([MESSAGE], name=NAME), name=NAME.replace("2", "3"))
 
 
 def test_a_newer_format_is_told() -> None:
-    """With both versions."""
+    """With both versions, of a file and of a mark."""
     data = bytearray(encode_segment([], name=NAME))
-    data[9] = 2
+    mark = bytearray(encode_mark(Mark(1), name=NAME))
+    data[9] = mark[9] = 3
 
-    with pytest.raises(LogDamaged, match="format version 2, this gearpy reads version 1"):
+    with pytest.raises(LogDamaged, match="version 3, this gearpy reads version 2; use the gearpy"):
         decoded(bytes(data))
+    with pytest.raises(LogDamaged, match="version 3, this gearpy reads version 2"):
+        decode_mark(bytes(mark), name=NAME, log=LOG)
 
 
 @pytest.mark.parametrize(
     "body",
     [
         5,
-        [[[1, "t"], {}]],
-        [[["1", "t", "k"], {}]],
-        [[[1, "t", "k"], None]],
-        [[[1, "t", "k"], {"host": 5}]],
-        [[[1, "t", "k"], {"timestamp": "now"}]],
-        [[[1, "t", "k"], {"values": 5}]],
+        [[1, "t"], {}],
+        [["1", "t", "k"], {}],
+        [[1, "t", "k"], None],
+        [[1, "t", "k"], {"host": 5}],
+        [[1, "t", "k"], {"timestamp": "now"}],
+        [[1, "t", "k"], {"values": 5}],
     ],
 )
 def test_what_is_whole_but_no_message_is_damage(
@@ -146,8 +155,50 @@ def test_what_is_whole_but_no_message_is_damage(
     encoded = msgspec.msgpack.encode(body)
     monkeypatch.setattr(msgspec.msgpack, "encode", lambda _: encoded)
 
-    with pytest.raises(LogDamaged, match="malformed messages"):
-        decoded(encode_segment([], name=NAME))
+    with pytest.raises(LogDamaged, match="message 1 of 1 is malformed"):
+        decoded(encode_segment([MESSAGE], name=NAME))
+
+
+@given(st.integers(1, 5), st.data())
+def test_damage_of_a_message_leaves_the_others(count: int, data: st.DataObject) -> None:
+    """The invariant: what is salvaged was stored, in order; nothing else of the file is lost."""
+    messages = [replace(MESSAGE, key=str(each), values={"v": "x" * each}) for each in range(count)]
+    whole = encode_segment(messages, name=NAME)
+    begin = 22 + 8 * count
+    at = data.draw(st.integers(begin, len(whole) - 1))
+    flipped = bytes([*whole[:at], whole[at] ^ data.draw(st.integers(1, 255)), *whole[at + 1 :]])
+
+    found = salvage_segment(flipped, name=NAME, log=LOG)
+
+    assert found.lost == 1
+    assert found.damage is not None
+    assert [each for each in messages if each in found.messages] == [*found.messages]
+    assert len(found.messages) == count - 1
+    cut = salvage_segment(whole[:at], name=NAME, log=LOG)
+    assert [*cut.messages] == messages[: len(cut.messages)]
+    assert cut.lost == count - len(cut.messages) > 0
+
+
+def test_without_its_table_a_file_says_nothing() -> None:
+    """Nobody knows where a message begins."""
+    data = encode_segment([MESSAGE], name=NAME)
+
+    for at in range(30):
+        flipped = bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]])
+        assert salvage_segment(flipped, name=NAME, log=LOG)[::2] == ((), None)
+
+
+@given(st.builds(Mark, st.integers(0, 2**40), st.integers(0, 9), st.lists(st.text()).map(tuple)))
+def test_a_mark_comes_back_as_it_was(mark: Mark) -> None:
+    """Under its own name, and whole; else it is damaged."""
+    data = encode_mark(mark, name=NAME)
+
+    assert decode_mark(data, name=NAME, log=LOG) == mark
+    with pytest.raises(LogDamaged, match="the checksum of its header"):
+        decode_mark(data, name=f"{NAME}0", log=LOG)
+    for at in range(len(data)):
+        with pytest.raises(LogDamaged):
+            decode_mark(data[:at], name=NAME, log=LOG)
 
 
 def nested(levels: int) -> Any:

@@ -21,7 +21,7 @@ from gearpy.core.coordinator_segments import (
     read_log,
     run_steps,
 )
-from gearpy.errors import LogDamaged, LogSuperseded
+from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded
 from tests.core.coordinator_world import (
     LOG,
     Launch,
@@ -327,7 +327,7 @@ def test_a_store_that_fails_once_loses_nothing_and_doubles_nothing(*, is_done: b
         if not has_failed:
             break
     assert at > 20
-    assert refused == 10, "an append fails at its save and at its listing, and at nothing else"
+    assert refused == 15, "an append fails at its save, listing and mark, and at nothing else"
 
 
 def test_a_crash_at_any_step_loses_nothing() -> None:
@@ -382,7 +382,7 @@ def test_what_cannot_be_dropped_is_dropped_with_the_next_base() -> None:
     """It is in nobody's way."""
     store = FailingStore(0, is_done=False)
     writer = opened(store, segments_max=1)
-    store.left = 5  # Save, list, save the base, list, drop.
+    store.left = 7  # Save, list, mark, save the base, list, mark, drop.
     append(store, writer, "a")
     assert len(store.files) == 4
 
@@ -402,9 +402,9 @@ def a_log() -> Store:
     return store
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
 def test_a_missing_file_is_damage(at: int) -> None:
-    """Its name is told; the last one is missed by nobody."""
+    """Its name is told; of the newest one the mark knows."""
     store = a_log()
     names = [each.name for each in files_that_count(store.files)]
     del store.files[names[at]]
@@ -425,6 +425,79 @@ def test_a_missing_base_of_a_later_launch_is_damage() -> None:
 
     with pytest.raises(LogDamaged, match=r"base-0000000002-.*it is not there, and segment-0000"):
         contents_of(store)
+
+
+@pytest.mark.parametrize("files", [1, 2, 3, 4])
+def test_newest_files_that_are_missing_are_damage(files: int) -> None:
+    """Up to all of them: what was acknowledged is not silently less."""
+    store = a_log()
+    names = [each.name for each in files_that_count(store.files)]
+    for name in names[-files:]:
+        del store.files[name]
+
+    with pytest.raises(LogDamaged, match=r"it is not there, and open-.* says that it was stored"):
+        contents_of(store)
+    with pytest.raises(LogDamaged):
+        opened(store, 2)
+
+
+def test_a_missing_mark_is_damage() -> None:
+    """Without it nobody knows whether something newer is missing, too."""
+    store = a_log()
+    del store.files["open-0000000001-0001-00000000"]
+
+    with pytest.raises(LogDamaged, match=r"open-0000.* it is not there, and segment-0000"):
+        contents_of(store)
+
+
+def test_whatever_is_damaged_is_never_read_as_less() -> None:
+    """Every file is cut at every byte, and has every bit flipped: the same, or a refusal."""
+    whole = a_log()
+    names = [each.name for each in files_of(whole.files)]
+    for name in names:
+        data = whole.files[name]
+        cut = [data[:size] for size in range(len(data))]
+        bits = [1 << bit for bit in range(8)]
+        flipped = [
+            bytes([*data[:at], data[at] ^ bit, *data[at + 1 :]])
+            for at in range(len(data))
+            for bit in bits
+        ]
+        for changed in [*cut, *flipped, data + b"x"]:
+            with pytest.raises(LogDamaged) as damage:
+                contents_of(Store({**whole.files, name: changed}))
+            assert damage.value.file == f"{LOG}/{name}"
+            assert damage.value.offset <= len(changed)
+
+
+def test_a_folder_that_is_empty_is_no_log_if_there_was_one() -> None:
+    """It is not mounted; nothing is written into it."""
+    store = Store()
+
+    with pytest.raises(LogAbsent, match=r"by launch 1, and nothing is there: is the .* mounted"):
+        opened(store, 2, known_launch=1)
+
+    assert not store.files
+
+
+def test_a_folder_of_former_times_is_refused() -> None:
+    """Somebody has brought a copy back that is older than what was acknowledged."""
+    store = a_log()
+    before = dict(store.files)
+    append(store, opened(store, 4), "d")
+
+    with pytest.raises(LogAbsent, match="by launch 4, and only one of launch 1 is there"):
+        opened(Store(before), 5, known_launch=4)
+    assert keys_of(opened(store, 5, known_launch=4).state) == {"a", "b", "c", "d"}
+
+
+def test_what_a_launch_wrote_into_an_empty_folder_is_no_log() -> None:
+    """It was running when the folder went away."""
+    store, empty = a_log(), Store()
+    empty.files = {name: data for name, data in store.files.items() if name.startswith("segment")}
+
+    with pytest.raises(LogAbsent):
+        opened(empty, 2, known_launch=1)
 
 
 def test_a_changed_file_is_damage() -> None:

@@ -339,10 +339,17 @@ def test_the_end_is_tried_again_when_its_epoch_cannot_be_stored() -> None:
 
 
 def lived(
-    seed: int, *, restarts: int = 1000, faults: bool = True, damages: bool = False
+    seed: int,
+    *,
+    restarts: int = 1000,
+    faults: bool = True,
+    damages: bool = False,
+    drains: bool = False,
 ) -> AppWorld:
     """Return a world after a whole run; a failure tells its seed and what had happened."""
-    world = AppWorld(seed, restarts=restarts, work=60 if faults else 200, damages=damages)
+    world = AppWorld(
+        seed, restarts=restarts, work=60 if faults else 200, damages=damages, drains=drains
+    )
     try:
         world.live(faults=faults)
     except AssertionError as error:
@@ -371,6 +378,14 @@ def test_whatever_is_damaged_it_goes_on_from_what_is_whole(seed: int) -> None:
     assert world.status == ("failed" if world.is_beyond_repair else "succeeded")
 
 
+def test_whatever_happens_a_drain_shows_all_that_was_read() -> None:
+    """Or it comes too late, when the streams have ended; see `AppWorld` for what is shown."""
+    ends = [lived(seed, drains=True).status for seed in FAULTY]
+
+    assert set(ends) == {"terminated", "succeeded"}
+    assert ends.count("terminated") > len(ends) // 4
+
+
 @pytest.mark.parametrize("seed", CALM)
 def test_without_faults_nothing_restarts_and_epochs_go_on(seed: int) -> None:
     """One after the other in each region, until the end."""
@@ -388,3 +403,13 @@ def test_the_model_comes_to_all_that_can_happen_to_epochs() -> None:
     for what in ("aborts", "fallbacks", "missed_cuts", "cut_by_time", "is_beyond_repair"):
         assert any(getattr(world, what) for world in worlds), what
     assert not all(world.is_beyond_repair for world in worlds)
+
+
+def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:
+    """A value that cannot be sent cannot be sent again either."""
+    bench = Bench()
+
+    commands = bench.fail_task(TaskId(1, 0), "a record cannot be sent", kind="final")
+
+    assert isinstance(commands[-1], Ended)
+    assert commands[-1].status == "failed"

@@ -18,13 +18,19 @@ OLD, SESSION, NEW = SessionId(1), SessionId(2), SessionId(3)
 
 
 def a_subscription(
-    *, targets: int = 1, window: int = 10, interval: int = 4, window_bytes: int = 1000
+    *,
+    targets: int = 1,
+    window: int = 10,
+    interval: int = 4,
+    interval_ms: int = 1000,
+    window_bytes: int = 1000,
 ) -> Subscription:
     """Return a subscription that asks after 5 quiet ms and again after 100 ms."""
     limits = FlowLimits(
         window_records=window,
         window_bytes=window_bytes,
         ack_interval_records=interval,
+        ack_interval_ms=interval_ms,
         quiet_ack_ms=5,
         repeat_ack_ms=100,
     )
@@ -61,6 +67,20 @@ def test_ack_is_asked_for_once_in_an_interval() -> None:
     asked = [send(subscription, 1) for _ in range(9)]
 
     assert asked == [None, None, None, 4, None, None, None, 8, None]
+
+
+def test_ack_is_asked_for_by_time_too() -> None:
+    """A thin stream that is never quiet does not hold the clock back for a whole interval."""
+    subscription = a_subscription(window=1000, interval=1000, interval_ms=50)
+
+    asked = [send(subscription, 1, now_ms=at) for at in range(0, 120, 4)]
+    quiet = [subscription.on_tick(at) for at in range(0, 120, 4)]
+
+    assert [(at * 4, seq) for at, seq in enumerate(asked) if seq is not None] == [
+        (52, 14),
+        (104, 27),
+    ]
+    assert not any(quiet[:29])
 
 
 def test_full_window_is_asked_about_at_once() -> None:

@@ -145,3 +145,16 @@ def test_a_broken_link_is_kept_with_its_cause_and_its_second_complaint_is_known(
     assert isinstance(second, BrokenLink)
     assert second.is_known
     assert first.name == "link of executors 1 and 2"
+
+
+def test_a_failure_lies_in_the_process_if_it_comes_again_without_an_epoch_between() -> None:
+    """One in a new process, of another region, or after progress is the first of its kind."""
+    incidents, executor = some_incidents(), ExecutorId(1)
+
+    assert not incidents.is_in_process(executor, 4, region=0, epoch=7)
+    assert not incidents.is_in_process(executor, 4, region=1, epoch=7)
+    assert not incidents.is_in_process(ExecutorId(2), 4, region=0, epoch=7)
+    assert incidents.is_in_process(executor, 4, region=0, epoch=7)
+    assert not incidents.is_in_process(executor, 4, region=0, epoch=8)
+    assert not incidents.is_in_process(executor, 5, region=0, epoch=8)
+    assert incidents.is_in_process(executor, 5, region=0, epoch=8)

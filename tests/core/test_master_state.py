@@ -150,6 +150,39 @@ def test_what_an_application_resumes_from_is_kept() -> None:
     assert request.resume_from == f"{CLUSTER}/app7@3"
 
 
+def test_a_run_that_goes_on_counts_the_launches_that_it_had_elsewhere() -> None:
+    """Who opens its log has to be later than all of them."""
+    artifact = Artifact(kind="file", location="words.py")
+    request = SubmitApplication(
+        name="words", artifact=artifact, checkpoints=f"{CLUSTER}/app7", launches=41
+    )
+    state = MasterState()
+    app_id = state.apply(Submit(request=request, at_ms=1))
+
+    assert state.next_launch(app_id) == 42
+    assert state.apply(a_launch()) == 42
+    assert state.apply(a_loss(42))
+    assert state.apply(a_launch()) == 43
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "told"),
+    [(f"{CLUSTER}/app1", "while that runs"), ("../app1", "is no place to resume from")],
+)
+def test_a_run_does_not_go_on_where_another_runs(checkpoints: str, told: str) -> None:
+    """It would take its log away from it."""
+    state = MasterState()
+    state.apply(NameCluster(cluster_id=CLUSTER))
+    state.apply(a_submit("first"))
+    artifact = Artifact(kind="file", location="words.py")
+
+    refusal = state.refusal_of(
+        SubmitApplication(name="words", artifact=artifact, checkpoints=checkpoints)
+    )
+
+    assert told in refusal
+
+
 def test_nothing_resumes_from_what_runs() -> None:
     """Its epochs are replaced while the new one looks for them, and both would write."""
     state = a_state(NameCluster(cluster_id=CLUSTER), a_submit())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.panes import own
+from gearpy.core.copies import own
 from gearpy.ids import MAX_MS
 from tests.core.window_cases import (
     FOLDS,

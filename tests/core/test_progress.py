@@ -1,5 +1,7 @@
 """How far an application is, from the reports of its tasks."""
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +71,14 @@ def test_records_are_counted_at_both_ends() -> None:
     assert (summed.records_in, summed.records_out) == (10, 6)
     assert (summed.done, summed.total) == (3, 4)
     assert summed.stall == "waits for work"
+
+
+def test_progress_tells_what_a_source_waits_for() -> None:
+    """The first one, as a line has room for one."""
+    waiting = dataclasses.replace(a_report(READ), waits_for="a server")
+
+    assert progress(waiting, a_report(WRITE)).waits_for == "a server"
+    assert progress(a_report(READ)).waits_for == ""
 
 
 def test_what_a_source_task_makes_counts_as_read() -> None:

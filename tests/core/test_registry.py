@@ -121,10 +121,10 @@ def test_bad_names_are_refused_with_the_rule(name: str) -> None:
         Registry().submit(a_request(name), 1)
 
 
-def test_no_executors_is_refused() -> None:
-    """It would wait for ever."""
-    with pytest.raises(SubmitRefused, match="asks for 0 executors"):
-        Registry().submit(a_request(executors=0), 1)
+def test_a_negative_number_of_executors_is_refused() -> None:
+    """0 says: as few as there is room for."""
+    with pytest.raises(SubmitRefused, match="asks for -1 executors"):
+        Registry().submit(a_request(executors=-1), 1)
 
 
 def test_shutdown_of_what_is_over_or_unknown_says_so() -> None:

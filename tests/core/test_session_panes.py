@@ -73,7 +73,7 @@ def test_record_that_reaches_a_live_session_is_not_late() -> None:
 
 def test_session_that_has_closed_goes_on_within_the_lateness() -> None:
     """It closes once more; without such a record it is freed."""
-    panes = SessionPanes(SessionWindows(5).allowing(10).accumulating(), ANEW)
+    panes = SessionPanes(SessionWindows(5).allowed_lateness(10).accumulating(), ANEW)
     panes.add("k", "a", 0, 0)
 
     closed = list(panes.advance(6, 0))
@@ -106,7 +106,7 @@ def test_fold_that_cannot_merge_is_refused() -> None:
 
 def test_sessions_of_several_tasks_go_on_in_one() -> None:
     """Although each has numbered its own, and keys cannot be compared."""
-    windows = SessionWindows(5).allowing(3)
+    windows = SessionWindows(5).allowed_lateness(3)
     restored = {}
     for key in (None, "a", 1, ("a", 2)):
         task = SessionPanes(windows, ANEW)
@@ -122,7 +122,7 @@ def test_sessions_of_several_tasks_go_on_in_one() -> None:
 @pytest.mark.parametrize("lateness_ms", [0, 3])
 def test_of_two_sessions_of_a_key_the_first_ends_alone(lateness_ms: int) -> None:
     """The other goes on."""
-    panes = SessionPanes(SessionWindows(5).allowing(lateness_ms), ANEW)
+    panes = SessionPanes(SessionWindows(5).allowed_lateness(lateness_ms), ANEW)
     for value, time in (("a", 0), ("b", 20), ("c", 40)):
         panes.add("k", value, time, 0)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.scheduling import ResourceRequest, SlotScheduler
-from gearpy.core.slots import Grant, SlotLedger, WorkerSlots
+from gearpy.core.slots import Grant, RunningChange, SlotLedger, WorkerSlots
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
 
@@ -62,7 +62,7 @@ def test_a_grant_is_used_by_its_executor_only() -> None:
         ledger = a_ledger()
         ledger.on_granted(a_grant(4), 0)
 
-        assert ledger.on_running(ONE, [other]) == [other]
+        assert ledger.on_running(ONE, [other]).begun == [other]
         assert ledger.grants == [a_grant(4)]
         ledger.on_running(ONE, [other, an_executor(4, executor=7)])
         assert ledger.grants == []
@@ -74,7 +74,7 @@ def test_what_runs_already_uses_no_other_grant() -> None:
     ledger.on_granted(a_grant(4), 0)
     ledger.on_granted(a_grant(4), 0)
 
-    begun = [ledger.on_running(ONE, [an_executor(4)]) for _ in range(2)]
+    begun = [ledger.on_running(ONE, [an_executor(4)]).begun for _ in range(2)]
     assert begun == [[an_executor(4)], []]
 
     assert ledger.workers[ONE] == WorkerSlots(total=9, used=8, executors=2)
@@ -177,7 +177,7 @@ def test_what_is_said_of_an_unknown_worker_changes_nothing() -> None:
     """It registers first, with all that runs."""
     ledger = a_ledger()
 
-    assert ledger.on_running(TWO, [an_executor(2)]) == []
+    assert ledger.on_running(TWO, [an_executor(2)]) == RunningChange()
     ledger.on_refused(TWO, an_executor(2))
     ledger.give_back(Grant(APP, 1, TWO, 2))
 

@@ -9,6 +9,7 @@ from gearpy.core.deployment import Send
 from gearpy.core.task_manager import (
     Activated,
     Ended,
+    HeldUp,
     Launch,
     Release,
     RequestSlots,
@@ -18,7 +19,11 @@ from gearpy.core.task_manager import (
 from gearpy.ids import ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,
+    ExecutorFailed,
+    LaunchTasks,
+    LongTurn,
     StopAllTasks,
+    TaskClock,
 )
 from gearpy.messages.cluster import ErrorCard
 from tests.core.manager_bench import A, B, Bench, a_worker, allocation, kinds, only, stopped
@@ -49,6 +54,23 @@ def test_it_succeeds_when_all_regions_have_come_to_their_end() -> None:
     assert not only(first, Ended)
     assert kinds(second)[-3:] == ["Stop", "Stop", "Ended"]
     assert second[-1] == Ended(status="succeeded", cause=None)
+
+
+def test_a_task_that_keeps_much_has_its_epoch_ended_before_its_time() -> None:
+    """Once for each report of it; what was said of an epoch that has ended is over with it."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch)}
+    [region] = bench.manager.regions
+    task, session = next(iter(region.sessions.items()))
+    wants = TaskClock(task_id=task, session=session, clock_ms=1, watermark_ms=1, wants_epoch=True)
+
+    done = bench.obey(bench.manager.on_clocks([wants], bench.now_ms))
+    again = bench.obey(bench.manager.on_clocks([wants], bench.now_ms))
+    bench.end_epoch()
+
+    assert [each.message for each in only(done, Send)] == [bench.announced(region)]
+    assert not only(again, Send)
+    assert not bench.is_ending(0)
 
 
 def test_active_is_told_though_one_region_ends_while_another_starts() -> None:
@@ -107,6 +129,76 @@ def test_without_slots_it_fails_after_a_time() -> None:
     assert ended.cause.cause.startswith("got 0 of 4 slots within 60 s: add workers")
 
 
+def test_one_that_has_run_waits_for_its_slots_however_long() -> None:
+    """It is pending meanwhile, and active again afterwards; only failures have a budget."""
+    bench = Bench((1, 1))
+    bench.grants = False
+    lost = bench.lose(A)
+    assert only(lost, RequestSlots) == [RequestSlots(slots=1, executors=1)]
+
+    waited = bench.tick(20 * some_limits().allocation_timeout_ms)
+
+    assert only(waited, HeldUp) == [HeldUp()]
+    assert not only(waited, Ended)
+    bench.grants = True
+    bench.obey(bench.manager.on_master(is_there=True, now_ms=bench.now_ms))
+    assert bench.states == ["running"]
+    assert len(only(bench.done, Activated)) == 2
+
+
+def test_one_that_has_run_waits_also_under_another_app_master() -> None:
+    """That one has not seen it run."""
+    manager = Bench().another(launch=2, has_run=True)
+    manager.on_start(0)
+
+    assert manager.on_tick(20 * some_limits().allocation_timeout_ms) == []
+
+
+def test_slots_that_are_soon_there_again_do_not_make_it_pending() -> None:
+    """Every lost executor waits a moment."""
+    bench = Bench((1, 1))
+    bench.grants = False
+    bench.lose(A)
+
+    assert not only(bench.tick(4000), HeldUp)
+
+
+def test_without_a_number_of_executors_the_application_is_cut_as_there_was_room() -> None:
+    """By its first allocation; an executor that is lost is asked for by its size again."""
+    bench = Bench((2, 2), (1, 1), executors=0, is_begun=False)
+    bench.grants = False
+    asked = bench.obey(bench.manager.on_start(0))
+    assert asked == [RequestSlots(slots=6, executors=0)]
+
+    bench.obey(bench.manager.on_allocated([allocation(4), allocation(1), allocation(1)], 0))
+
+    assert bench.states == ["running", "running"]
+    assert bench.manager.executors.slots == {0: 4, 1: 1, 2: 1}
+    assert {len(tasks) for tasks in bench.manager.tasks_of_executors.values()} == {4, 1}
+    bench.lose(ExecutorId(0))
+    assert only(bench.lose(ExecutorId(1)), RequestSlots) == [
+        RequestSlots(slots=5, executors=2, sizes=(4, 1))
+    ]
+
+
+def test_an_allocation_that_is_not_the_whole_is_no_cut() -> None:
+    """It is given back, as is what a lost worker had to give; the whole is asked for again."""
+    bench = Bench((2, 2), executors=0, is_begun=False)
+    bench.grants = False
+    bench.begin()
+    bench.manager.on_worker_lost(a_worker(8), bench.now_ms)
+
+    part = bench.obey(bench.manager.on_allocated([allocation(1)], bench.now_ms))
+    assert kinds(part) == ["Release"]
+    assert only(bench.tick(500), RequestSlots) == [RequestSlots(slots=4, executors=0)]
+    lost = [allocation(2), allocation(2, 8)]
+    assert kinds(bench.obey(bench.manager.on_allocated(lost, bench.now_ms))) == ["Release"] * 2
+
+    assert only(bench.tick(500), RequestSlots) == [RequestSlots(slots=4, executors=0)]
+    bench.obey(bench.manager.on_allocated([allocation(2), allocation(2)], bench.now_ms))
+    assert bench.states == ["running"]
+
+
 # -- one failure, one restart ---------------------------------------------------------------
 
 
@@ -125,6 +217,106 @@ def test_a_failed_task_restarts_its_region_and_no_other() -> None:
     assert bench.manager.regions[1].attempt == attempt
     assert min(bench.manager.regions[0].sessions.values()) > max(sessions.values())
     assert not only(bench.done[-len(commands) :], Launch)
+
+
+def test_when_a_restart_in_place_does_not_help_the_process_is_replaced() -> None:
+    """It may have used up what only a new one has; that costs no restart of its own."""
+    bench = Bench((1, 1), (1, 1), executors=4)
+    region = bench.manager.regions[0]
+    task = next(iter(region.placement))
+    executor = region.placement[task]
+    launch = bench.launches[executor]
+    bench.fail_task(task)
+    bench.tick(500)
+
+    commands = bench.fail_task(task)
+
+    assert [(each.executor_id, each.kill) for each in only(commands, Stop)] == [(executor, True)]
+    bench.tick(1000)
+    assert bench.launches[executor] > launch
+    assert bench.states == ["running", "running"]
+    assert bench.manager.restarts == 2
+
+
+def test_a_process_that_lost_messages_again_is_not_replaced() -> None:
+    """The network is to blame, and a new process has the same one."""
+    bench = Bench((1, 1), (1, 1), executors=4)
+    task = next(iter(bench.manager.regions[0].placement))
+    bench.fail_task(task, kind="lost")
+    bench.tick(500)
+
+    assert only(bench.fail_task(task, kind="lost"), Stop) == []
+
+
+def test_after_an_epoch_a_restart_in_place_is_tried_once_more() -> None:
+    """The process has done its work meanwhile."""
+    bench = Bench((1, 1))
+    task = TaskId(0, 0)
+    bench.fail_task(task)
+    bench.tick(1000)
+    bench.end_epoch()
+
+    assert not only(bench.fail_task(task), Stop)
+
+
+def test_a_process_that_cannot_read_snapshots_that_are_whole_is_replaced() -> None:
+    """It has no file left to open them with, say."""
+    bench = Bench((1, 1))
+    bench.unanswered = {(A, LaunchTasks)}
+    bench.fail_task(TaskId(0, 0))
+    bench.tick(1000)
+
+    commands = bench.damage(A, "")
+
+    assert [each.executor_id for each in only(commands, Stop)] == [A]
+    bench.tick(1000)
+    assert bench.states == ["running"]
+
+
+def test_an_executor_that_says_it_cannot_go_on_is_replaced_and_its_card_is_kept() -> None:
+    """One restart; a process that was replaced already is not listened to."""
+    bench = Bench((1, 1))
+    card = ErrorCard(cause="the turn does not end", operator="map", traceback="line 3")
+    message = ExecutorFailed(executor_id=A, launch=bench.launches[A], error=card)
+
+    commands = bench.obey(bench.manager.on_executor_failed(message, bench.now_ms))
+
+    assert [each.error for each in only(commands, Survived)] == [card]
+    assert [(each.executor_id, each.kill) for each in only(commands, Stop)] == [(A, True)]
+    bench.tick(1000)
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+    assert bench.manager.on_executor_failed(message, bench.now_ms) == []
+
+
+def test_threads_that_cannot_go_on_end_their_application() -> None:
+    """They cannot be killed, and others in their place would meet the same."""
+    bench = Bench((1, 1), (1, 1), executors=2)
+    card = ErrorCard(cause="the turn does not end", operator="map")
+    launch = bench.launches[A]
+    message = ExecutorFailed(executor_id=A, launch=launch, error=card, is_replaceable=False)
+    bench.silent = {A}
+
+    commands = bench.obey(bench.manager.on_executor_failed(message, bench.now_ms))
+    commands += bench.tick(10)
+
+    assert (A, True) in [(each.executor_id, each.kill) for each in only(commands, Stop)]
+    assert commands[-1] == Ended(status="failed", cause=card)
+
+
+def test_long_turns_are_known_until_their_executor_tells_others_or_is_gone() -> None:
+    """They are all that there are at the moment."""
+    bench = Bench((1, 1), (1, 1), executors=2)
+    of_a, of_b = (LongTurn(task_id=TaskId(n, 0), lasts_ms=5000, step="map") for n in (0, 1))
+
+    bench.manager.on_long_turns(A, (of_a,))
+    bench.manager.on_long_turns(B, (of_b,))
+    both = dict(bench.manager.long_turns)
+    bench.manager.on_long_turns(B, ())
+    bench.lose(A)
+
+    assert both == {A: (of_a,), B: (of_b,)}
+    assert bench.manager.long_turns == {B: ()}
 
 
 @pytest.mark.parametrize("order", [*permutations(["told", "link", "other link", "tasks"])], ids=str)

@@ -135,16 +135,17 @@ def test_all_of_a_piece_is_in_the_same_windows(
         (lambda: tumbling(0), "window size is 0 ms"),
         (lambda: TumblingWindows("5s"), "window size is '5s', must be whole ms"),  # type: ignore[arg-type]
         (lambda: TumblingWindows(5, 1.5), "window offset is 1.5"),  # type: ignore[arg-type]
+        (lambda: sliding("1s"), r'one begins: add it, as in sliding\("1m", every="10s"\)'),
         (lambda: sliding("1s", 0), "time between windows is 0 ms"),
         (lambda: sliding("1s", "2s"), "leave out what is between them"),
         (lambda: session(0), "session gap is 0 ms"),
         (lambda: count_window(0), "count window has 0 records"),
-        (lambda: count_window(3).allowing("1s"), "nothing is late for a count window"),
+        (lambda: count_window(3).allowed_lateness("1s"), "nothing is late for a count window"),
         (lambda: count_window(3).triggering(every(count=1)), "fires once, when it is full"),
         (lambda: CountWindows(3, clock="processing"), "a count window has no clock"),
-        (lambda: global_window().allowing("1s"), "nothing is late for the window over"),
+        (lambda: global_window().allowed_lateness("1s"), "nothing is late for the window over"),
         (
-            lambda: tumbling(5, clock="processing").allowing(3),
+            lambda: tumbling(5, clock="processing").allowed_lateness(3),
             "nothing is late for windows of wall",
         ),
         (lambda: tumbling(5, clock="wall"), "clock 'wall' of windows is not known"),  # type: ignore[arg-type]
@@ -176,7 +177,7 @@ def test_methods_return_copies(windows: Windows) -> None:
 
 def test_lateness_is_any_duration() -> None:
     """As people write it."""
-    assert tumbling("1m").allowing("5s").allowed_lateness_ms == 5000
+    assert tumbling("1m").allowed_lateness("5s").allowed_lateness_ms == 5000
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_lateness_is_any_duration() -> None:
         (tumbling(5).triggering(after_watermark(late=every(count=3))), True),
         (tumbling(5).triggering(after_count(3)), False),
         (tumbling(5).triggering(every(count=3)), False),
-        (tumbling(5).allowing(1), False),
+        (tumbling(5).allowed_lateness(1), False),
         (tumbling(5, clock="processing"), False),
     ],
 )

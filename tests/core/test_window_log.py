@@ -370,7 +370,7 @@ def test_nothing_is_joined_over_a_hole() -> None:
 
 
 def test_neighbours_are_joined_as_far_as_they_may() -> None:
-    """`gear windows compact` goes through the whole log."""
+    """`gear window-log compact` goes through the whole log."""
     pieces = pieces_of(*singles(1, 5), a_segment(6, rows=99))
 
     assert groups_to_compact(pieces, rows_max=20) == [pieces[:2], pieces[2:4]]

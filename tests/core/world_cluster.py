@@ -1,17 +1,19 @@
 """Master, workers and app master around a `TaskManager`, in virtual time; see `app_world`."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
 from gearpy.core.epochs import Manifest
+from gearpy.core.slots import equal_parts
 from gearpy.core.task_manager import (
     Activated,
     Command,
     DropSnapshots,
     Ended,
     EpochsRetired,
+    HeldUp,
     Launch,
     Release,
     RequestSlots,
@@ -46,7 +48,13 @@ class ClusterWorld:
     """An app master, a master and workers; asserts at every step what must hold."""
 
     def __init__(
-        self, seed: int, *, restarts: int = 1000, work: int = 60, damages: bool = False
+        self,
+        seed: int,
+        *,
+        restarts: int = 1000,
+        work: int = 60,
+        damages: bool = False,
+        drains: bool = False,
     ) -> None:
         self.rng = rng = Random(seed)
         self.now_ms = 1000
@@ -69,6 +77,7 @@ class ClusterWorld:
         self._workers: list[Worker] = []
         self._used: dict[int, int] = {}
         self._queue: list[int] = []
+        self._undivided = 0  # Slots that are granted together, as there is room.
         self._master = 0  # Which incarnation.
         self._is_master_there = True
         self._flying: list[Launch] = []
@@ -84,9 +93,11 @@ class ClusterWorld:
         self._last_attempt = self._last_session = self._last_launch = -1
         self._bad_starts = self._bad_ends = self._mute = self._unreadable = 0
         self.damages = damages  #: Whether files may be damaged.
+        self.drains = drains  #: Whether the application may be drained.
         self.lies = rng.random() < 0.05
         self.span_ms = rng.choice([0, 0, 15, 100])
-        share = -(-self.dag.task_count // min(self.wanted, self.dag.task_count))
+        self.is_auto = rng.random() < 0.25  #: The application is cut as there is room.
+        self._share = share = -(-self.dag.task_count // min(self.wanted, self.dag.task_count))
         while sum(each.slots // share for each in self._workers) <= self.wanted:
             self._add_worker(share * rng.randint(1, 2) + rng.randint(0, 1))
         self.app_master = self._new_app_master(1)
@@ -133,7 +144,7 @@ class ClusterWorld:
         manifests = self._manifests()
         manager = TaskManager(
             self.dag,
-            executors=self.wanted if launch == 1 else self.rng.randint(self.wanted, 4),
+            executors=self._executors(launch),
             limits=self.limits,
             launch=launch,
             rng=Random(self.rng.random()),
@@ -148,6 +159,11 @@ class ClusterWorld:
                 cut_times.get(each.region, MIN_MS), each.cut_time_ms or MIN_MS
             )
         return AppMaster(launch, manager, {each.region: each for each in manifests}, cut_times)
+
+    def _executors(self, launch: int) -> int:
+        if self.is_auto:
+            return 0
+        return self.wanted if launch == 1 else self.rng.randint(self.wanted, 4)
 
     def _tick(self) -> None:
         self._do(self.app_master, self.app_master.manager.on_tick)
@@ -198,10 +214,11 @@ class ClusterWorld:
         match command:
             case Ended():
                 self._on_ended(app_master, command)
-            case Activated():
-                assert not app_master.is_active, "active twice"
-                app_master.is_active = True
-                self._note("active")
+            case Activated() | HeldUp():
+                is_active = isinstance(command, Activated)
+                assert app_master.is_active != is_active, f"{type(command).__name__} twice"
+                app_master.is_active = is_active
+                self._note("active" if is_active else "held up")
             case _:
                 self._on_epochs(app_master, command)
 
@@ -230,9 +247,12 @@ class ClusterWorld:
             return
         assert app_master.is_active
         for region in app_master.manager.regions:
-            assert region.attempt is not None
+            if region.attempt is None:
+                assert ended.status == "terminated", "never begun"
+                continue
             attempt = self._attempts[region.attempt]
-            assert attempt.progress >= self.work, "not done"
+            is_drained = ended.status == "terminated" and attempt.has_read_all
+            assert is_drained or attempt.progress >= self.work, "not done"
             assert not attempt.is_spoiled, "did not end well"
 
     # -- master ----------------------------------------------------------------------------
@@ -244,8 +264,10 @@ class ClusterWorld:
         self._grant()
 
     def _request(self, command: RequestSlots) -> None:
-        small, bigger = divmod(command.slots, command.executors)
-        self._queue = [small + 1] * bigger + [small] * (command.executors - bigger)
+        self._undivided = 0 if command.executors else command.slots
+        self._queue = list(command.sizes)
+        if command.executors and not command.sizes:
+            self._queue = equal_parts(command.slots, command.executors)
         self._grant()
 
     def _release(self, worker: int, slots: int) -> None:
@@ -255,37 +277,55 @@ class ClusterWorld:
             self._grant()
 
     def _grant(self) -> None:
-        if not self._queue:
+        if not (self._queue or self._undivided):
             return
         app_master = self.app_master
         for part in list(self._queue):
-            free = {each: self._workers[each].slots - used for each, used in self._used.items()}
-            fitting = [each for each, left in free.items() if left >= part]
-            if not fitting:
-                continue
-            worker = self._workers[self.rng.choice(fitting)]
-            self._queue.remove(part)
-            self._used[worker.number] += part
-            allocation = Allocation(
-                worker_id=WorkerId(worker.number), worker=worker.path, slots=part
-            )
-            self._send("master", app_master, self._granting(app_master, allocation))
+            if allocation := self._take(part):
+                self._queue.remove(part)
+                self._send("master", app_master, self._granting(app_master, [allocation]))
+        if self._undivided and (allocations := self._take_together(self._undivided)):
+            self._undivided = 0
+            self._send("master", app_master, self._granting(app_master, allocations))
 
-    def _granting(self, app_master: AppMaster, allocation: Allocation) -> Callable[[], None]:
+    def _take(self, part: int) -> Allocation | None:
+        free = {each: self._workers[each].slots - used for each, used in self._used.items()}
+        fitting = [each for each, left in free.items() if left >= part]
+        if not fitting:
+            return None
+        worker = self._workers[self.rng.choice(fitting)]
+        self._used[worker.number] += part
+        return Allocation(worker_id=WorkerId(worker.number), worker=worker.path, slots=part)
+
+    def _take_together(self, slots: int) -> list[Allocation]:
+        before, taken = dict(self._used), list[Allocation]()
+        while slots:
+            part = self.rng.randint(1, min(slots, self._share))
+            if (allocation := self._take(part)) is None:
+                self._used = before
+                return []
+            taken.append(allocation)
+            slots -= part
+        return taken
+
+    def _granting(
+        self, app_master: AppMaster, allocations: Sequence[Allocation]
+    ) -> Callable[[], None]:
         incarnation = self._master
 
         def deliver() -> None:
             if incarnation != self._master:
                 return  # Lost with the master; the next one counts anew.
             if app_master is not self.app_master or not app_master.is_alive:
-                self._release(allocation.worker_id, allocation.slots)
+                for each in allocations:
+                    self._release(each.worker_id, each.slots)
                 return
             self._do(app_master, decide)
 
         def decide(now_ms: int) -> list[Command]:
-            commands = app_master.manager.on_allocated([allocation], now_ms)
+            commands = app_master.manager.on_allocated(allocations, now_ms)
             taken = [each for each in commands if isinstance(each, Launch | Release)]
-            assert len(taken) == 1, f"{allocation} became {commands}"
+            assert len(taken) == len(allocations), f"{allocations} became {commands}"
             return commands
 
         return deliver
@@ -309,7 +349,7 @@ class ClusterWorld:
         self._note("master back")
         self._master += 1
         self._is_master_there = True
-        self._queue = []
+        self._queue, self._undivided = [], 0
         for number in self._used:
             worker = self._workers[number]
             flying = [each for each in self._flying if each.allocation.worker_id == number]
@@ -395,14 +435,14 @@ class ClusterWorld:
 
     def _stop(self, worker: Worker, app_master: AppMaster, command: Stop) -> None:
         process = worker.at(command.executor_id)
-        if process is None or process.app_master is not app_master:
+        if process is None:
             return
         if process.launch == command.launch:
             delay_ms = self.rng.randint(1, 50 if command.kill else 300)
             self._after(delay_ms, lambda: self._exit(process, "killed" if command.kill else ""))
         elif process.successor is not None and process.successor.launch == command.launch:
             slots, process.successor = process.successor.allocation.slots, None
-            self._report(process, command.launch, "")
+            self._report(app_master, process, command.launch, "")
             self._give_back(worker, slots)
 
     def _exit(self, process: Process, cause: str, *, is_told: bool = True) -> None:
@@ -414,7 +454,7 @@ class ClusterWorld:
         worker = process.worker
         worker.processes.remove(process)
         if is_told:
-            self._report(process, process.launch, cause)
+            self._report(process.app_master, process, process.launch, cause)
         self._give_back(worker, process.slots)
         if process.successor is not None:
             self._start(worker, self.app_master, process.successor)
@@ -426,9 +466,8 @@ class ClusterWorld:
             self._lose_touch(process, self.rng.choice([1, HEARTBEAT_MS]))
             self._tell_neighbours(process)
 
-    def _report(self, process: Process, launch: int, cause: str) -> None:
-        app_master, executor_id = process.app_master, process.executor_id
-        manager = app_master.manager
+    def _report(self, app_master: AppMaster, process: Process, launch: int, cause: str) -> None:
+        executor_id, manager = process.executor_id, app_master.manager
         self._send(
             process.worker,
             app_master,

@@ -179,6 +179,8 @@ class Attempt:
     wanted: dict[int, int | None] = field(default_factory=dict)  #: Cut time of each epoch.
     missed: set[int] = field(default_factory=set)  #: Epochs whose cut time came too late.
     cuts: dict[int, int] = field(default_factory=dict)  #: Progress at the end of each epoch.
+    last: int | None = None  #: The epoch behind which nothing is read.
+    has_read_all: bool = False  #: That one has ended.
 
     @property
     def event_time_ms(self) -> int:
@@ -192,6 +194,7 @@ class Attempt:
             cut_time_ms is None or self.event_time_ms + 10 >= cut_time_ms or is_at_end
         ):
             self.cuts[epoch] = self.progress
+            self.has_read_all |= epoch == self.last
 
     @property
     def is_moving(self) -> bool:

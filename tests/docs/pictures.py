@@ -20,32 +20,61 @@ __all__ = ["FOLDER", "PICTURES", "pictures"]
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "pictures"
 
 _SECOND_MS: Final = 1000
-_LEFT: Final = 74  # Where time 0 is, in pixels.
-_STYLE: Final = """
-text { font: 13px system-ui, sans-serif; fill: var(--ink); }
-.dim { fill: var(--dim); }
+_LEFT: Final = 90  # Where time 0 is, in pixels.
+#: Colours by their use. They stand in each rule as they are: a viewer that does not know variables
+#: of CSS, as many previews and converters, would draw everything black.
+_LIGHT: Final = {
+    "back": "#ffffff",
+    "ink": "#1f2328",
+    "dim": "#59636e",
+    "line": "#d1d9e0",
+    "a": "#0969da",
+    "b": "#bc4c00",
+    "c": "#8250df",
+}
+_DARK: Final = {
+    "back": "#0d1117",
+    "ink": "#f0f6fc",
+    "dim": "#9198a1",
+    "line": "#3d444d",
+    "a": "#58a6ff",
+    "b": "#f0883e",
+    "c": "#bc8cff",
+}
+_SHAPES: Final = """
+text { font: 13px system-ui, sans-serif; }
 .small { font-size: 11px; }
 .head { font-weight: 600; }
-.on-dot { fill: var(--back); font-size: 10px; font-weight: 600; text-anchor: middle; }
+.on-dot { font-size: 10px; font-weight: 600; text-anchor: middle; }
 .middle { text-anchor: middle; }
 .end { text-anchor: end; }
-.back { fill: var(--back); }
-.axis { stroke: var(--line); }
-.watermark { stroke: var(--late); stroke-width: 2; fill: none; }
-.a { --own: var(--first); }
-.b { --own: var(--second); }
-.c { --own: var(--late); }
-.dot { fill: var(--own); }
-.span { fill: var(--own); fill-opacity: 0.14; stroke: var(--own); }
-.more { fill: var(--own); fill-opacity: 0.06; stroke: var(--own); stroke-dasharray: 4 3; }
-.pair { stroke: var(--own); stroke-width: 1.5; }
-svg { --back: #ffffff; --ink: #1f2328; --dim: #59636e; --line: #d1d9e0;
-  --first: #0969da; --second: #bc4c00; --late: #8250df; }
-@media (prefers-color-scheme: dark) {
-  svg { --back: #0d1117; --ink: #f0f6fc; --dim: #9198a1; --line: #3d444d;
-    --first: #58a6ff; --second: #f0883e; --late: #bc8cff; }
-}
+.watermark { stroke-width: 2; fill: none; }
+.span { fill-opacity: 0.14; }
+.more { fill-opacity: 0.06; stroke-dasharray: 4 3; }
+.pair { stroke-width: 1.5; }
 """
+
+
+def _colours(palette: Mapping[str, str]) -> str:
+    """Write the rules that give each class its colour."""
+    rules = [
+        f"text {{ fill: {palette['ink']}; }}",
+        f".dim {{ fill: {palette['dim']}; }}",
+        f".on-dot, .back {{ fill: {palette['back']}; }}",
+        f".axis {{ stroke: {palette['line']}; }}",
+        f".watermark {{ stroke: {palette['c']}; }}",
+    ]
+    for kind in ("a", "b", "c"):
+        colour = palette[kind]
+        rules.append(f".dot.{kind} {{ fill: {colour}; }}")
+        rules.append(f".span.{kind}, .more.{kind} {{ fill: {colour}; stroke: {colour}; }}")
+        rules.append(f".pair.{kind} {{ stroke: {colour}; }}")
+    return "\n".join(rules)
+
+
+_STYLE: Final = (
+    f"{_SHAPES}{_colours(_LIGHT)}\n@media (prefers-color-scheme: dark) {{\n{_colours(_DARK)}\n}}\n"
+)
 
 
 class Record(NamedTuple):
@@ -121,15 +150,13 @@ class Canvas:
 
 # -- what is drawn -----------------------------------------------------------------------------
 
+#: Those of the code beside the pictures, in docs/operators/windows.md.
 _RECORDS: Final = (
-    Record("a", 1, 4),
-    Record("b", 2, 11),
-    Record("a", 3, 14),
-    Record("a", 2, 22),
-    Record("b", 1, 27),
-    Record("b", 4, 36),
-    Record("a", 5, 41),
-    Record("b", 1, 49),
+    Record("ada", 1, 4),
+    Record("bo", 2, 11),
+    Record("ada", 3, 14),
+    Record("ada", 2, 22),
+    Record("bo", 1, 27),
 )
 
 #: Two are early enough, one is late but allowed, and one is too late.
@@ -151,19 +178,19 @@ def windows_picture(title: str, windows: gp.Windows) -> str:
     canvas, y = Canvas(60, 10), 34.0
     canvas.text(14, 20, title, "head")
     top = y
-    for key in ("a", "b"):
+    for key, kind in (("ada", "a"), ("bo", "b")):
         rows = _stacked([result for result in results if result.key == key])
-        canvas.text(14, y + 19, f"key {key}")
+        canvas.text(14, y + 19, key)
         for record in _RECORDS:
             if record.key == key:
-                canvas.dot(record, y + 14, key)
+                canvas.dot(record, y + 14, kind)
         for row in rows:
             y += 30
             for result in row:
-                _draw_window(canvas, result, y)
+                _draw_window(canvas, result, y, kind)
         y += 44
     canvas.axis(y, top)
-    return canvas.svg(title, 714, y + 26)
+    return canvas.svg(title, 730, y + 26)
 
 
 def firings_picture(title: str, variants: Mapping[str, gp.Windows]) -> str:
@@ -192,19 +219,21 @@ def firings_picture(title: str, variants: Mapping[str, gp.Windows]) -> str:
     return canvas.svg(title, left, bottom + 26)
 
 
-def join_picture(title: str, lefts: Sequence[Record], rights: Sequence[Record], how: Any) -> str:
+def join_picture(title: str, streams: Mapping[str, Sequence[Record]], how: Any) -> str:
     """Draw two streams, and a line for each pair that comes out."""
+    (left_name, lefts), (right_name, rights) = streams.items()
     pairs = _pairs(lefts, rights, how)
     canvas = Canvas(60, 10)
     canvas.text(14, 20, title, "head")
     ys = {"left": 62.0, "right": 142.0}
+    names = {"left": left_name, "right": right_name}
     canvas.axis(176, 36)
-    for name, y in ys.items():
-        canvas.text(14, y + 5, name)
+    for side, y in ys.items():
+        canvas.text(14, y + 5, names[side])
     for left, right in pairs:
         if left is not None and right is not None:
             places = canvas.x(left.at_s), ys["left"], canvas.x(right.at_s), ys["right"]
-            canvas.line(*places, f"pair {left.key}")
+            canvas.line(*places, "pair a")
         else:
             alone, side = (left, "left") if left is not None else (right, "right")
             assert alone is not None
@@ -213,12 +242,12 @@ def join_picture(title: str, lefts: Sequence[Record], rights: Sequence[Record], 
     for records, side, kind in ((lefts, "left", "a"), (rights, "right", "b")):
         for record in records:
             canvas.dot(record, ys[side], kind)
-    return canvas.svg(title, 714, 202)
+    return canvas.svg(title, 730, 202)
 
 
-def _draw_window(canvas: Canvas, result: Any, y: float) -> None:
+def _draw_window(canvas: Canvas, result: Any, y: float, kind: str) -> None:
     start_s, end_s = result.start / _SECOND_MS, result.end / _SECOND_MS
-    canvas.span(start_s, end_s, y, 24, f"span {result.key}")
+    canvas.span(start_s, end_s, y, 24, f"span {kind}")
     x = max(canvas.x(start_s), _LEFT - 18)
     canvas.text(x + 7, y + 17, f"{result.value}")
 
@@ -269,7 +298,7 @@ def _sums(stream: Any, windows: gp.Windows) -> Any:
 def _results(records: Iterable[Record], steps: Callable[[Any], Any]) -> list[Any]:
     """Return what comes out of a stream of records, in order of event time."""
     app, results = gp.StreamApp("picture"), list[Any]()
-    steps(app.read(_source(records))).write(gp.memory(results))
+    steps(app.read(_source(records))).write(gp.to_list(results))
     gp.run(app)
     return results
 
@@ -281,7 +310,7 @@ def _source(records: Iterable[Record]) -> gp.Source:
 def _fired(windows: gp.Windows) -> list[list[Any]]:
     """Return what the window puts out at each step."""
     app, source, results = gp.StreamApp("picture"), ManualSource(), list[Any]()
-    _sums(app.read(source), windows).write(gp.memory(results))
+    _sums(app.read(source), windows).write(gp.to_list(results))
     flow, fired = FlowDriver(app), list[list[Any]]()
     for step in _STEPS:
         if isinstance(step, Record):
@@ -300,7 +329,7 @@ def _pairs(lefts: Iterable[Record], rights: Iterable[Record], how: Any) -> list[
         app.read(_source(records), name=name).key_by(lambda record: record.key)
         for name, records in (("left", lefts), ("right", rights))
     )
-    how(left, right).write(gp.memory(results))
+    how(left, right).write(gp.to_list(results))
     gp.run(app)
     return sorted(results, key=str)
 
@@ -311,11 +340,14 @@ def _pair(left: Record | None, right: Record | None) -> tuple[Record | None, Rec
 
 # -- all pictures ------------------------------------------------------------------------------
 
-_LEFTS: Final = (Record("a", 1, 10), Record("a", 2, 24), Record("a", 3, 47))
-_RIGHTS: Final = (Record("a", 1, 4), Record("a", 2, 13), Record("a", 3, 22), Record("a", 4, 33))
+#: Those of the code beside the pictures, in docs/operators/joins.md.
+_ORDERS: Final = (Record("1", 1, 10), Record("2", 2, 24), Record("3", 3, 47))
+_PAYMENTS: Final = (Record("1", 1, 13), Record("4", 4, 33), Record("2", 2, 41))
+_TRADES: Final = (Record("tea", 2, 7), Record("tea", 1, 30))
+_QUOTES: Final = (Record("tea", 3, 1), Record("tea", 4, 6), Record("tea", 5, 9))
 
 _MINUTE: Final = gp.tumbling("40s")
-_EARLY: Final = _MINUTE.triggering(gp.every(count=2)).allowing("10s")
+_EARLY: Final = _MINUTE.triggering(gp.every(count=2)).allowed_lateness("10s")
 
 PICTURES: Final[Mapping[str, Callable[[], str]]] = {
     "tumbling": lambda: windows_picture('sums in gp.tumbling("20s")', gp.tumbling("20s")),
@@ -339,12 +371,14 @@ PICTURES: Final[Mapping[str, Callable[[], str]]] = {
     "late": lambda: firings_picture(
         "one key in a window of 40 s",
         {
-            'allowing("10s")': _MINUTE.allowing("10s"),
-            'allowing("10s").accumulating()': _MINUTE.allowing("10s").accumulating(),
+            'allowed_lateness("10s")': _MINUTE.allowed_lateness("10s"),
+            'allowed_lateness("10s").accumulating()': _MINUTE.allowed_lateness(
+                "10s"
+            ).accumulating(),
         },
     ),
     "accumulation": lambda: firings_picture(
-        'sums in gp.tumbling("40s").triggering(gp.every(count=2)).allowing("10s")',
+        'sums in gp.tumbling("40s").triggering(gp.every(count=2)).allowed_lateness("10s")',
         {
             "discarding": _EARLY.discarding(),
             "accumulating": _EARLY.accumulating(),
@@ -352,23 +386,18 @@ PICTURES: Final[Mapping[str, Callable[[], str]]] = {
         },
     ),
     "join-interval": lambda: join_picture(
-        'left.join_interval(right, before="10s", after="5s", how="outer")',
-        _LEFTS,
-        _RIGHTS,
-        lambda left, right: left.join_interval(
-            right, before="10s", after="5s", how="outer", combine=_pair
-        ),
+        'orders.join_interval(payments, after="30s", how="left")',
+        {"orders": _ORDERS, "payments": _PAYMENTS},
+        lambda left, right: left.join_interval(right, after="30s", how="left", combine=_pair),
     ),
     "join-window": lambda: join_picture(
-        'left.join(right, gp.tumbling("20s"), how="outer")',
-        _LEFTS,
-        _RIGHTS,
+        'orders.join(payments, gp.tumbling("20s"), how="outer")',
+        {"orders": _ORDERS, "payments": _PAYMENTS},
         lambda left, right: left.join(right, gp.tumbling("20s"), how="outer", combine=_pair),
     ),
     "join-asof": lambda: join_picture(
-        'left.join_asof(right, tolerance="10s")',
-        _LEFTS,
-        _RIGHTS,
+        'trades.join_asof(quotes, tolerance="10s")',
+        {"trades": _TRADES, "quotes": _QUOTES},
         lambda left, right: left.join_asof(right, tolerance="10s", combine=_pair),
     ),
 }

@@ -227,8 +227,7 @@ def _save(block: Block) -> str:
     match = re.match(r"# (\w+)\.py\n", block.text)
     if match is None:
         return ""
-    # The line with the name is for readers of the page only.
-    Path(f"{match[1]}.py").write_text(block.text[match.end() :], encoding="utf-8")
+    Path(f"{match[1]}.py").write_text(block.text, encoding="utf-8")
     return match[1]
 
 

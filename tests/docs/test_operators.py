@@ -25,6 +25,7 @@ STEPS: Final = sorted(
         if not name.startswith("_")
     }
     - {"trigger", "accumulation", "allowed_lateness_ms", "is_plain", "clock"}
+    - {"allowing"}  # The earlier name of a step.
 )
 FUNCTIONS: Final = sorted(
     name for module in (window, trigger) for name in module.__all__ if name in gp.__all__

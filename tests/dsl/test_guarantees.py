@@ -34,7 +34,7 @@ def test_folders_are_exactly_once(make: Any) -> None:
     ("sink", "said"),
     [
         (gp.console(), "at-least-once: console writes again after a failure"),
-        (gp.memory([]), "at-least-once: memory writes again after a failure"),
+        (gp.to_list([]), "at-least-once: to_list writes again after a failure"),
         (gp.text_file("a.txt"), "effectively-once: text_file(a.txt) takes back after a failure"),
         (gp.jsonl_file("a.jsonl"), "effectively-once: jsonl_file(a.jsonl) takes back"),
         (gp.text_file("a.txt", append=True), "at-least-once: text_file(a.txt) writes again"),

@@ -23,7 +23,7 @@ class Sale:
 
 def _app(build: Callable[[gp.Stream[Any]], gp.Stream[Any]]) -> gp.StreamApp:
     app = gp.StreamApp("app")
-    build(app.read(gp.collection([{"shop": "a", "price": 1}]))).write(gp.memory([]))
+    build(app.read(gp.collection([{"shop": "a", "price": 1}]))).write(gp.to_list([]))
     return app
 
 
@@ -89,7 +89,7 @@ def test_columns_and_what_rows_become_are_known() -> None:
     app = gp.StreamApp("columns")
     sales = app.read(gp.collection([Sale("a", 1)], schema=Sale))
     doubled = sales.map_batches(lambda batch: batch, schema=Sale, times="at")
-    doubled.map(lambda sale: sale.price).write(gp.memory([]))
+    doubled.map(lambda sale: sale.price).write(gp.to_list([]))
 
     (plan,) = linear_plans(app.name, app.plan)
 
@@ -106,8 +106,8 @@ def test_each_sink_has_its_plan() -> None:
     """Sinks of one source are compared apart."""
     app = gp.StreamApp("two")
     numbers = app.read(gp.collection([1]))
-    numbers.write(gp.memory([]), name="all")
-    numbers.filter(bool).write(gp.memory([]), name="some")
+    numbers.write(gp.to_list([]), name="all")
+    numbers.filter(bool).write(gp.to_list([]), name="some")
 
     plans = linear_plans(app.name, app.plan)
 
@@ -127,8 +127,8 @@ def test_a_sink_must_be_named_if_there_are_several(sink: str | int | None) -> No
     """The message lists the names and numbers that there are."""
     app = gp.StreamApp("two")
     numbers = app.read(gp.collection([1]))
-    numbers.write(gp.memory([]), name="all")
-    numbers.write(gp.memory([]), name="again")
+    numbers.write(gp.to_list([]), name="all")
+    numbers.write(gp.to_list([]), name="again")
 
     with pytest.raises(ConfigError, match=r"0 \(all\), 1 \(again\)"):
         linear_plan(app.name, app.plan, sink)
@@ -146,7 +146,7 @@ def test_a_program_without_a_sink_is_refused() -> None:
 def test_a_source_without_an_end_is_refused_unless_it_is_cut() -> None:
     """A query over all records needs all records."""
     app = gp.StreamApp("endless")
-    app.read(gp.generate(lambda: iter(range(3)))).write(gp.memory([]))
+    app.read(gp.generate(lambda: iter(range(3)))).write(gp.to_list([]))
 
     with pytest.raises(ConfigError, match=r"has no end.*--records N"):
         linear_plans(app.name, app.plan)
@@ -223,7 +223,7 @@ def test_a_refusal_says_where_the_function_is_written() -> None:
 
 def test_lateness_that_is_allowed_changes_nothing() -> None:
     """Nothing is late in a query over all records, so each window fires once."""
-    windows = gp.tumbling(5).allowing(10).accumulating()
+    windows = gp.tumbling(5).allowed_lateness(10).accumulating()
     app = _app(lambda s: s.window(windows).count())
 
     assert linear_plans(app.name, app.plan)

@@ -43,7 +43,7 @@ def test_rows_and_sink_run_in_the_task_of_their_source() -> None:
     """No queue between steps that need none."""
     app, numbers = an_app()
 
-    numbers.map(str).filter(str.strip).write(gp.memory([]), name="write")
+    numbers.map(str).filter(str.strip).write(gp.to_list([]), name="write")
 
     assert shape(app) == ["read > map(str) > filter(str.strip) > write x1"]
 
@@ -52,7 +52,7 @@ def test_key_begins_a_new_processor() -> None:
     """Records of one key meet in one task; what follows runs there."""
     app, numbers = an_app(parallelism=2, partitions=2)
 
-    numbers.map(str).key_by(len).count().map(str).write(gp.memory([]), name="write")
+    numbers.map(str).key_by(len).count().map(str).write(gp.to_list([]), name="write")
 
     assert shape(app) == [
         "read > map(str) x2",
@@ -101,7 +101,7 @@ def test_stream_with_two_readers_ends_its_chain() -> None:
     """Its records are sent to both, each task to the one beside it."""
     app, numbers = an_app(parallelism=2, partitions=2)
 
-    numbers.map(str).write(gp.memory([]), name="write")
+    numbers.map(str).write(gp.to_list([]), name="write")
     numbers.filter(bool)
 
     assert shape(app) == [
@@ -191,8 +191,8 @@ def test_late_records_have_an_edge_of_their_own() -> None:
     app = StreamApp("app", parallelism=2)
     numbers = app.read(gp.collection([1, 2], partitions=2), name="read", late="side")
 
-    numbers.map(str).write(gp.memory([]), name="write")
-    numbers.late.map(str, name="late").write(gp.memory([]), name="aside")
+    numbers.map(str).write(gp.to_list([]), name="write")
+    numbers.late.map(str, name="late").write(gp.to_list([]), name="aside")
 
     assert shape(app) == [
         "read > map(str) > write x2",
@@ -209,7 +209,7 @@ def test_late_records_are_spread_as_other_records_are() -> None:
     counts.late.key_by(str, parallelism=3).count(name="by key")
     counts.late.window(gp.tumbling("1s")).count(name="all")
     counts.late.process(gp.Task, name="own")
-    counts.write(gp.memory([]), name="write")
+    counts.write(gp.to_list([]), name="write")
 
     assert [line for line in shape(app) if "->" in line] == [
         "read -> windows > write: group-by",
@@ -354,7 +354,7 @@ def built(steps: list[str]) -> StreamApplication:
     app, stream = an_app(parallelism=2, partitions=2)
     for step in steps:
         if step == "write":
-            stream.write(gp.memory([]))
+            stream.write(gp.to_list([]))
         else:
             stream = MAKE[step](stream)
     return app.build()

@@ -98,7 +98,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         r"map calls its function with a record, and divmod takes \(x, y, /\): missing",
     ),
     "filter a function of nothing": (
-        lambda: a_stream().filter(lambda: True),  # type: ignore[arg-type]
+        lambda: a_stream().filter(lambda: True),  # type: ignore[arg-type,misc]
         r"filter calls its function with a record, and lambda \(.*\) takes \(\): too many",
     ),
     "reduce a function of one": (
@@ -124,6 +124,26 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
     "count of no groups": (
         lambda: a_stream().count(),  # type: ignore[attr-defined]
         r"a stream has no 'count' before .*: write .key_by\(...\).count\(...\), or .window\(",
+    ),
+    "a misspelt step": (
+        lambda: a_stream().mapp(str),  # type: ignore[attr-defined]
+        r"^a stream has no 'mapp': did you mean map\?$",
+    ),
+    "a misspelt step of groups": (
+        lambda: a_stream().cuont(),  # type: ignore[attr-defined]
+        r"^a stream has no 'cuont': did you mean count\?$",
+    ),
+    "a misspelt step by key": (
+        lambda: keyed().map_with_stat(str),
+        r"grouped by key has no 'map_with_stat': did you mean map_with_state\?$",
+    ),
+    "a misspelt step of windows": (
+        lambda: windowed().agregate(),
+        r"^windows have no 'agregate': did you mean aggregate\?$",
+    ),
+    "a step like no other": (
+        lambda: a_stream().xyzzy(),  # type: ignore[attr-defined]
+        "^a stream has no 'xyzzy'$",
     ),
     "join of no groups": (
         lambda: a_stream().join(keyed(), TUMBLING),  # type: ignore[attr-defined]
@@ -158,19 +178,19 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         "log: every is 0, must be a whole number from 1, such as every=1000",
     ),
     "map_batches no function": (
-        lambda: a_stream().map_batches(None),  # type: ignore[call-overload]
+        lambda: a_stream().map_batches(None),  # type: ignore[arg-type]
         "map_batches needs a function of a batch of records, not None",
     ),
     "map_batches form": (
-        lambda: a_stream().map_batches(len, form="csv"),  # type: ignore[call-overload]
+        lambda: a_stream().map_batches(len, form="csv"),  # type: ignore[arg-type]
         "map_batches: form is 'csv', must be one of arrow, pandas, polars",
     ),
     "map_batches schema": (
-        lambda: a_stream().map_batches(len, schema=3),
+        lambda: a_stream().map_batches(len, schema=3),  # type: ignore[arg-type]
         "map_batches: 3 is no schema: give a pyarrow.Schema",
     ),
     "map_batches takes": (
-        lambda: a_stream().map_batches(len, takes=3),
+        lambda: a_stream().map_batches(len, takes=3),  # type: ignore[arg-type]
         "map_batches: 3 is no schema: give a pyarrow.Schema",
     ),
     "map_async no function": (
@@ -250,7 +270,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         r"windows have no 'map': .* aggregate first, such as .window\(...\).count\(\).map\(...\)",
     ),
     "key_by then write": (
-        lambda: keyed().write(gp.memory([])),
+        lambda: keyed().write(gp.to_list([])),
         r"grouped by key has no 'write': do it before key_by\(...\), or behind the next step",
     ),
     "merge no stream": (
@@ -265,7 +285,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         ),
     ),
     "split no function": (
-        lambda: a_stream().split(3),  # type: ignore[arg-type]
+        lambda: a_stream().split(3),  # type: ignore[call-overload]
         "split needs a function of a record, not 3",
     ),
     "branch nothing": (
@@ -492,3 +512,14 @@ def test_nothing_is_told() -> None:
 def test_unknown_names_of_python_are_none(stream: Any) -> None:
     """What looks for a special method finds none, and goes on."""
     assert not hasattr(stream, "_repr_html_")
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [keyed(), windowed(), a_stream()],
+    ids=["key", "windows", "stream"],
+)
+def test_a_step_that_is_not_there_is_an_attribute_that_is_not_there(stream: Any) -> None:
+    """What asks whether something has a method gets an answer, and no mistake."""
+    assert not hasattr(stream, "to_pandas")
+    assert getattr(stream, "mapp", None) is None

@@ -150,9 +150,9 @@ def test_all_steps_have_ids_of_their_own() -> None:
 
     read = table.read(gp.collection([{"n": 1}]))
     batches = read.map_batches(same, schema={"n": int})
-    batches.key_by("n").window(gp.tumbling("1s")).sum("n").write(gp.memory([]))
-    batches.key_by("n").count().write(gp.memory([]))
-    batches.map(str).write(gp.memory([]))
+    batches.key_by("n").window(gp.tumbling("1s")).sum("n").write(gp.to_list([]))
+    batches.key_by("n").count().write(gp.to_list([]))
+    batches.map(str).write(gp.to_list([]))
     for app in (table, an_app(*BRANCHES)):
         dag = app.build().dag
         found = [step.id for spec in dag.processors.values() for step in spec.steps]

@@ -30,7 +30,7 @@ def an_app(
     """Return an application with a step, and where its results will be."""
     app = gp.StreamApp("operators", parallelism=parallelism)
     results: list[Any] = []
-    build(app.read(source)).write(gp.memory(results))
+    build(app.read(source)).write(gp.to_list(results))
     return app, results
 
 

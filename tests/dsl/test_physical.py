@@ -57,7 +57,7 @@ def test_plan_of_rows_stays_as_it_is() -> None:
     """Node for node."""
     app = StreamApp("rows")
     numbers = app.read(gp.collection([1]))
-    numbers.merge(numbers.map(str)).key_by(str).window(TUMBLING).count().write(gp.memory([]))
+    numbers.merge(numbers.map(str)).key_by(str).window(TUMBLING).count().write(gp.to_list([]))
 
     assert physical(app.plan) == list(app.plan)
 
@@ -65,7 +65,7 @@ def test_plan_of_rows_stays_as_it_is() -> None:
 def test_rows_are_made_in_the_chain_that_takes_them() -> None:
     """Without another task."""
     app, sales = an_app()
-    sales.map(str, name="map").write(gp.memory([]), name="write")
+    sales.map(str, name="map").write(gp.to_list([]), name="write")
 
     assert shown(app) == ["read <- ", "rows <- read", "map <- rows", "write <- map"]
     assert chains(app) == ["read > rows > map > write x1"]
@@ -74,7 +74,7 @@ def test_rows_are_made_in_the_chain_that_takes_them() -> None:
 def test_columns_travel_to_the_task_of_their_key() -> None:
     """By names they find it, and become rows there."""
     app, sales = an_app(parallelism=2)
-    sales.key_by("user").count(name="count").write(gp.memory([]), name="write")
+    sales.key_by("user").count(name="count").write(gp.to_list([]), name="write")
 
     assert chains(app) == [
         "read x2",
@@ -86,7 +86,7 @@ def test_columns_travel_to_the_task_of_their_key() -> None:
 def test_rows_travel_where_the_key_is_a_function() -> None:
     """Which takes rows."""
     app, sales = an_app(parallelism=2)
-    sales.key_by(lambda row: row["user"]).count(name="count").write(gp.memory([]), name="write")
+    sales.key_by(lambda row: row["user"]).count(name="count").write(gp.to_list([]), name="write")
 
     assert chains(app) == [
         "read > rows x2",
@@ -98,7 +98,7 @@ def test_rows_travel_where_the_key_is_a_function() -> None:
 def test_own_task_gets_rows() -> None:
     """It chains with nothing, so they are made before."""
     app, sales = an_app()
-    sales.key_by("user").process(gp.Task, name="task").write(gp.memory([]), name="write")
+    sales.key_by("user").process(gp.Task, name="task").write(gp.to_list([]), name="write")
 
     assert chains(app)[:3] == ["read > rows x1", "task x1", "write x1"]
 
@@ -106,8 +106,8 @@ def test_own_task_gets_rows() -> None:
 def test_rows_are_made_once_for_all() -> None:
     """Where more than one step needs them."""
     app, sales = an_app()
-    sales.map(str, name="map").write(gp.memory([]), name="one")
-    sales.write(gp.memory([]), name="two")
+    sales.map(str, name="map").write(gp.to_list([]), name="one")
+    sales.write(gp.to_list([]), name="two")
 
     assert shown(app) == [
         "read <- ",
@@ -122,8 +122,8 @@ def test_rows_are_made_once_for_all() -> None:
 def test_columns_stay_for_those_who_take_them() -> None:
     """Beside one that takes rows."""
     app, sales = an_app()
-    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.memory([]), name="one")
-    sales.map(str, name="map").write(gp.memory([]), name="two")
+    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="one")
+    sales.map(str, name="map").write(gp.to_list([]), name="two")
 
     assert shown(app) == [
         "read <- ",
@@ -140,7 +140,7 @@ def test_aggregate_of_columns_has_two_parts() -> None:
     """One before the records are sent, one behind; the aggregate is the origin of both."""
     app, sales = an_app(parallelism=2)
     by_user = sales.key_by("user").window(TUMBLING)
-    by_user.sum("price", name="total").write(gp.memory([]), name="write")
+    by_user.sum("price", name="total").write(gp.to_list([]), name="write")
 
     _, partial, merge, _ = physical(app.plan)
 
@@ -158,7 +158,7 @@ def test_aggregate_of_columns_has_two_parts() -> None:
 def test_aggregate_without_key_ends_in_one_task() -> None:
     """The first part runs everywhere."""
     app, sales = an_app(parallelism=2)
-    sales.window(TUMBLING).count(name="count").write(gp.memory([]), name="write")
+    sales.window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
 
     assert chains(app)[:2] == ["read > partial count x2", "count > write x1"]
 
@@ -167,7 +167,7 @@ def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
     """So that numbers travel, not records; with the id and state of a count in one."""
     app = StreamApp("app", parallelism=2)
     sales = app.read(gp.collection([1]), name="read")
-    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.memory([]), name="write")
+    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
 
     _, partial, merge, _ = physical(app.plan, 2)
 
@@ -188,14 +188,14 @@ def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
         gp.sliding("10s", "5s"),
         gp.session("5s"),
         gp.tumbling("10s", clock="processing"),
-        TUMBLING.allowing("1s"),
+        TUMBLING.allowed_lateness("1s"),
         TUMBLING.triggering(gp.every(count=2)),
     ],
 )
 def test_count_in_other_windows_has_one_part(windows: Any) -> None:
     """What fires early or late, or not by event time, needs the records as they come."""
     app = StreamApp("app", parallelism=2)
-    app.read(gp.collection([1])).key_by("user").window(windows).count().write(gp.memory([]))
+    app.read(gp.collection([1])).key_by("user").window(windows).count().write(gp.to_list([]))
 
     assert physical(app.plan, 2) == list(app.plan)
 
@@ -205,9 +205,9 @@ def test_count_of_late_or_shared_records_has_one_part() -> None:
     app = StreamApp("app", parallelism=2)
     shared = app.read(gp.collection([1]))
     by_user = shared.key_by("user")
-    by_user.window(TUMBLING, late="side").count().write(gp.memory([]))
-    by_user.window(TUMBLING).count().write(gp.memory([]))
-    by_user.window(TUMBLING).sum("price").write(gp.memory([]))
+    by_user.window(TUMBLING, late="side").count().write(gp.to_list([]))
+    by_user.window(TUMBLING).count().write(gp.to_list([]))
+    by_user.window(TUMBLING).sum("price").write(gp.to_list([]))
 
     assert physical(app.plan, 2) == list(app.plan)
 
@@ -217,7 +217,7 @@ def test_tables_are_made_for_functions_of_batches() -> None:
     app = StreamApp("app")
     sales = app.read(gp.collection([1]), name="read").map(to_trade, name="map")
     tables = sales.map_batches(lambda batch: batch, name="batches", schema=Trade)
-    tables.key_by("user").window(TUMBLING).count(name="count").write(gp.memory([]), name="write")
+    tables.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
 
     steps = physical(app.plan)
 
@@ -262,8 +262,8 @@ def test_tables_are_made_once() -> None:
     """For two functions of the same stream."""
     app = StreamApp("app")
     rows = app.read(gp.collection([{"n": 1}]), name="read")
-    rows.map_batches(lambda batch: batch, name="one").write(gp.memory([]), name="to")
-    rows.map_batches(lambda batch: batch, name="two").write(gp.memory([]), name="tu")
+    rows.map_batches(lambda batch: batch, name="one").write(gp.to_list([]), name="to")
+    rows.map_batches(lambda batch: batch, name="two").write(gp.to_list([]), name="tu")
 
     assert [line for line in shown(app) if line.startswith(("table", "one", "two"))] == [
         "table <- read",
@@ -276,7 +276,7 @@ def test_merge_of_tables_and_rows_has_rows() -> None:
     """Made before they come together."""
     app, sales = an_app()
     others = app.read(gp.collection([{"user": "z"}]), name="others")
-    sales.merge(others, name="merge").write(gp.memory([]), name="write")
+    sales.merge(others, name="merge").write(gp.to_list([]), name="write")
     sales.merge(sales.map_batches(lambda batch: batch, name="batches"), name="both")
 
     assert shown(app) == [
@@ -295,7 +295,7 @@ def test_records_of_a_join_are_wrapped() -> None:
     app = StreamApp("app", parallelism=2)
     left = app.read(gp.collection(["a"]), name="one").key_by(str)
     right = app.read(gp.collection(["a"]), name="two").key_by(str)
-    left.join(right, TUMBLING, name="join").write(gp.memory([]), name="write")
+    left.join(right, TUMBLING, name="join").write(gp.to_list([]), name="write")
 
     (join,) = [node for node in physical(app.plan) if isinstance(node, JoinNode)]
 
@@ -313,7 +313,7 @@ def test_stream_can_be_joined_with_itself() -> None:
     """Each side has its own step."""
     app = StreamApp("app")
     words = app.read(gp.collection(["a"]), name="read").key_by(str)
-    words.join(words, TUMBLING, name="join").write(gp.memory([]), name="write")
+    words.join(words, TUMBLING, name="join").write(gp.to_list([]), name="write")
 
     assert chains(app)[:4] == [
         "read x1",
@@ -327,8 +327,8 @@ def test_side_outputs_follow_their_step() -> None:
     """When it is a copy, as its input is another one now."""
     app, sales = an_app()
     totals = sales.key_by(str).window(TUMBLING, late="side").count(name="count")
-    totals.late.write(gp.memory([]), name="write")
-    sales.split(bool, name="split")[0].write(gp.memory([]), name="yes")
+    totals.late.write(gp.to_list([]), name="write")
+    sales.split(bool, name="split")[0].write(gp.to_list([]), name="yes")
 
     assert shown(app) == [
         "read <- ",

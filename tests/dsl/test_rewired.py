@@ -11,8 +11,8 @@ _EVENTS = [gp.Message("a", 0), *[gp.Message("b", 25)] * 3000, gp.Message("late",
 def _app() -> tuple[gp.StreamApp, gp.Source]:
     app, source = gp.StreamApp("app"), gp.collection(_EVENTS)
     counts = app.read(source).window(gp.tumbling(10)).count(name="counts")
-    counts.write(gp.memory([]), name="counted")
-    counts.map(lambda result: result.value).write(gp.memory([]), name="values")
+    counts.write(gp.to_list([]), name="counted")
+    counts.map(lambda result: result.value).write(gp.to_list([]), name="values")
     app.read(gp.collection([1])).inspect(print)  # Nothing of it comes to a sink.
     return app, source
 
@@ -61,8 +61,8 @@ def test_a_side_output_is_that_of_the_copy() -> None:
     """Else the copy would read the step of the other program."""
     app = gp.StreamApp("sides")
     small, large = app.read(gp.collection([1, 20])).split(lambda n: n < 10)
-    small.write(gp.memory([]), name="small")
-    large.write(gp.memory([]), name="large")
+    small.write(gp.to_list([]), name="small")
+    large.write(gp.to_list([]), name="large")
 
     gathered = gathering("sides", app.plan, parallelism=1, sources={})
     gp.run(gathered.application)

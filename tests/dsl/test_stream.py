@@ -33,7 +33,7 @@ def run(
     app = StreamApp("test", parallelism=parallelism)
     results: list[Any] = []
     source = gp.collection(values, partitions=partitions)
-    build(app.read(source)).write(gp.memory(results))
+    build(app.read(source)).write(gp.to_list(results))
     Simulation(app).run()
     return results
 
@@ -48,11 +48,26 @@ def test_rows_are_mapped_filtered_and_flattened() -> None:
     assert results == ["A", "C"]
 
 
+def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
+    """In a notebook, where its address would say nothing."""
+    app = StreamApp("seen")
+    words = app.read(gp.collection(WORDS)).filter(bool)
+    by_word = words.key_by(lambda word: word)
+    windows = by_word.window(gp.tumbling("1s"))
+    both = words.merge(windows.count(name="counts"), name="both")
+
+    assert repr(words) == "<Stream: collection(6 values) > filter(bool)>"
+    assert repr(by_word) == "<KeyedStream: collection(6 values) > filter(bool)>"
+    assert repr(windows) == "<WindowedStream: collection(6 values) > filter(bool)>"
+    assert repr(both.map(str)) == "<Stream: both > map(str)>"
+    assert repr(app) == "<StreamApp 'seen': 5 steps>"
+
+
 def test_event_time_stays_with_the_record() -> None:
     """Through rows, and to the end of the window through windows."""
     app, results = StreamApp("times"), []  # type: ignore[var-annotated]
     numbers = app.read(gp.collection(TIMED[:2])).flat_map(lambda n: [n, n])
-    numbers.write(gp.memory(results, messages=True))
+    numbers.write(gp.to_list(results, messages=True))
 
     Simulation(app).run()
 
@@ -168,8 +183,8 @@ def test_stream_may_be_written_and_used() -> None:
     all_words: list[str] = []
     upper: list[str] = []
     words = app.read(gp.collection(WORDS))
-    words.write(gp.memory(all_words))
-    words.map(str.upper).write(gp.memory(upper))
+    words.write(gp.to_list(all_words))
+    words.map(str.upper).write(gp.to_list(upper))
 
     Simulation(app).run()
 
@@ -249,7 +264,7 @@ def test_state_may_have_a_time_to_live() -> None:
     results: list[tuple[str, int]] = []
     records = [("a", 0), ("a", 900), ("b", 5000), ("b", 5500), ("a", 5500)]
     letters = app.read(Portioned(records, size=1))
-    letters.key_by(str).map_with_state(numbered, initial=0, ttl="1s").write(gp.memory(results))
+    letters.key_by(str).map_with_state(numbered, initial=0, ttl="1s").write(gp.to_list(results))
 
     Simulation(app).run()
 
@@ -283,7 +298,7 @@ def test_state_is_the_same_after_crashes(seed: int) -> None:
     words = [gp.Message(f"{word}{at}", 3 * at) for at, word in enumerate(WORDS * 20)]
     results: list[Any] = []
     by_letter = app.read(gp.collection(words)).key_by(lambda word: word[0])
-    by_letter.map_with_state(numbered, initial=0).write(gp.memory(results))
+    by_letter.map_with_state(numbered, initial=0).write(gp.to_list(results))
     simulation = Simulation(app, seed=seed, cut_every_ms=8, crash_at_ms=[25, 50, 75])
 
     simulation.run()
@@ -336,8 +351,8 @@ def test_late_records_of_a_source_are_a_stream(batch: int) -> None:
     results: list[str] = []
     late: list[gp.Message] = []
     letters = app.read(late_source(batch=batch), late="side")
-    letters.map(str.upper).write(gp.memory(results))
-    letters.late.write(gp.memory(late, messages=True))
+    letters.map(str.upper).write(gp.to_list(results))
+    letters.late.write(gp.to_list(late, messages=True))
 
     simulation = Simulation(app).run()
 
@@ -361,7 +376,7 @@ def test_late_records_never_come_to_a_window(
     app = StreamApp("late")
     results: list[gp.WindowResult[None, int]] = []
     letters = app.read(late_source(batch=batch), late=policy)
-    letters.window(gp.tumbling(10)).count().write(gp.memory(results))
+    letters.window(gp.tumbling(10)).count().write(gp.to_list(results))
 
     Simulation(app).run()
 
@@ -374,8 +389,8 @@ def test_late_records_of_windows_are_a_stream() -> None:
     results: list[Any] = []
     late: list[gp.Message] = []
     counts = app.read(late_source(batch=1)).window(gp.tumbling(10), late="side").count()
-    counts.map(lambda result: (result.start, result.value)).write(gp.memory(results))
-    counts.late.write(gp.memory(late, messages=True))
+    counts.map(lambda result: (result.start, result.value)).write(gp.to_list(results))
+    counts.late.write(gp.to_list(late, messages=True))
 
     Simulation(app).run()
 
@@ -388,7 +403,7 @@ def test_late_records_can_be_put_back() -> None:
     app = StreamApp("late")
     results: list[str] = []
     letters = app.read(late_source(batch=3), late="side")
-    letters.merge(letters.late).write(gp.memory(results))
+    letters.merge(letters.late).write(gp.to_list(results))
 
     Simulation(app).run()
 
@@ -410,9 +425,9 @@ def test_late_records_are_the_same_after_crashes(seed: int) -> None:
     late: list[int] = []
     numbers = app.read(Portioned(records, out_of_order_ms=5, size=7), late="side")
     numbers.key_by(str).map_with_state(numbered, initial=0).map(lambda pair: int(pair[0])).write(
-        gp.memory(on_time)
+        gp.to_list(on_time)
     )
-    numbers.late.write(gp.memory(late))
+    numbers.late.write(gp.to_list(late))
 
     simulation = Simulation(app, seed=seed, cut_every_ms=6, crash_at_ms=[20, 45]).run()
 
@@ -429,7 +444,7 @@ def test_silent_partition_holds_nothing_back(idle_after: str | None) -> None:
     often = [(at, at) for at in range(5000)]
     source = BoundedSource([], often, ends=False)
     numbers = app.read(source, idle_after=idle_after)
-    numbers.window(gp.tumbling(10)).count().write(gp.memory(results))
+    numbers.window(gp.tumbling(10)).count().write(gp.to_list(results))
 
     Simulation(app).advance(2000)
 
@@ -446,7 +461,7 @@ def test_silent_input_closes_windows_if_it_is_to(
     results: list[Any] = []
     source = BoundedSource([(at, at) for at in range(25)], ends=False)
     numbers = app.read(source, idle_after="100ms", when_idle=when_idle)
-    numbers.window(gp.tumbling(10)).count().write(gp.memory(results))
+    numbers.window(gp.tumbling(10)).count().write(gp.to_list(results))
 
     Simulation(app, cut_every_ms=20, crash_at_ms=crashes).advance(2000)
 

@@ -22,6 +22,10 @@ class Row(TypedDict):
     user: str
 
 
+class Untyped(gp.Task):
+    """Does not say what it takes and gives."""
+
+
 def read() -> gp.Stream[Sale]:
     """Return a stream whose type is said."""
     return gp.StreamApp("typed").read(gp.collection([]))
@@ -93,8 +97,8 @@ def test_functions_of_records() -> None:
     assert_type(sales.distinct("user", within="1h"), gp.Stream[Sale])
     assert_type(sales.unique(user_of), gp.Stream[Sale])
     assert_type(sales.map_async(fetch, concurrency=10), gp.Stream[int])
-    assert_type(sales.process(gp.Task), gp.Stream[Any])
-    assert_type(sales.process(gp.Task).side("bad"), gp.Stream[Any])
+    assert_type(sales.process(Untyped), gp.Stream[Any])
+    assert_type(sales.process(Untyped).side("bad"), gp.Stream[Any])
 
 
 def test_functions_of_batches() -> None:
@@ -132,7 +136,7 @@ def test_streams_come_together_and_part() -> None:
     assert_type(branches, gp.Branches[Sale])
     assert_type(branches.big, gp.Stream[Sale])
     assert_type(branches["rest"], gp.Stream[Sale])
-    assert_type(sales.write(gp.memory([])), None)
+    assert_type(sales.write(gp.to_list([])), None)
 
 
 def test_keys() -> None:
@@ -195,7 +199,7 @@ def test_windows_without_key() -> None:
         gp.tumbling("1m")
         .triggering(gp.after_watermark(early=gp.every("1s"), late=gp.every(count=1)))
         .accumulating()
-        .allowing("5s"),
+        .allowed_lateness("5s"),
         late="side",
     )
 
@@ -227,7 +231,7 @@ def user_or_none(_: Sale, row: Row | None) -> str | None:
 def test_joins() -> None:
     """A side may be None as ``how`` says."""
     left = by_user()
-    rows = left.process(gp.Task).map_batches(len, schema=Row)
+    rows = left.process(Untyped).map_batches(len, schema=Row)
     right = rows.key_by(lambda row: row["user"])
     windows = gp.tumbling("1m")
 

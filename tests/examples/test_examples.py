@@ -18,7 +18,8 @@ import pytest
 
 import gearpy as gp
 from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster, run
+from gearpy.cluster.embedded.run import run
+from gearpy.cluster.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.messages.cluster import ApplicationSummary
 
@@ -52,7 +53,7 @@ def test_wordcount_counts_what_counter_counts(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]
 ) -> None:
     """The table has each word once, with the count that the standard library finds."""
-    printed = _start(start, "wordcount", [*dashes, *options, *texts])
+    printed = _start(start, "wordcount", [*dashes, "--top", "0", *options, *texts])
 
     header, *rows = printed.splitlines()
     assert header.split() == ["word", "count"]
@@ -63,7 +64,7 @@ def test_wordcount_runs_embedded(texts: list[str], capsys: pytest.CaptureFixture
     """The function of the program makes an application that a test can run."""
     main = runpy.run_path(str(EXAMPLES / "wordcount.py"))["main"]
 
-    summary = run(main(texts))
+    summary = run(main(["--top", "0", *texts]))
 
     assert summary.status == "succeeded"
     rows = capsys.readouterr().out.splitlines()[1:]
@@ -79,13 +80,23 @@ def test_wordcount_counts_by_the_hour(
     os.utime(older, (1800, 1800))
     os.utime(newer, (5400, 5400))
 
-    printed = _start(start, "wordcount", [*dashes, "--window", "1h", older, newer])
+    printed = _start(start, "wordcount", [*dashes, "--top", "0", "--window", "1h", older, newer])
 
     rows = sorted(row.split() for row in printed.splitlines()[1:])
     times = [f"1970-01-01T0{hour}:00:00Z" for hour in range(3)]
     expected = [[*row, times[0], times[1]] for row in _rows_of(_words([older]))]
     expected += [[*row, times[1], times[2]] for row in _rows_of(_words([newer]))]
     assert rows == sorted(expected)
+
+
+@pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
+def test_wordcount_prints_the_words_that_occur_most(options: list[str], texts: list[str]) -> None:
+    """Twenty rows, the most frequent word first, whatever the number of tasks."""
+    printed = _start([sys.executable], "wordcount", [*options, *texts])
+
+    counted = [(count, word) for word, count in _words(texts).items()]
+    most = [[word, str(count)] for count, word in sorted(counted, reverse=True)[:20]]
+    assert [row.split() for row in printed.splitlines()[1:]] == most
 
 
 @pytest.mark.parametrize(("start", "dashes"), STARTS)
@@ -231,7 +242,8 @@ def _start(start: list[str], example: str, args: list[str]) -> str:
 def _words(names: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for name in names:
-        counts.update(Path(name).read_text(encoding="utf-8").split())
+        text = Path(name).read_text(encoding="utf-8").lower()
+        counts.update("".join(c if c.isalpha() else " " for c in text).split())
     return counts
 
 

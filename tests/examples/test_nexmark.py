@@ -261,7 +261,7 @@ def test_answers_are_those_of_plain_python(
     right, compared = ANSWERS[query]
     answers: list[Any] = []
 
-    summary = gp.run(asked(modules, query, nexmark, gp.memory(answers)))
+    summary = gp.run(asked(modules, query, nexmark, gp.to_list(answers)))
 
     expected = right(site_of(nexmark))
     assert expected, "nothing would be compared"
@@ -381,8 +381,8 @@ def test_a_rate_changes_no_answer(modules: dict[str, Any]) -> None:
     rows: list[Any] = []
     columns: list[Any] = []
 
-    gp.run(asked(modules, "q12", nexmark, gp.memory(rows)))
-    gp.run(asked(modules, "q0", nexmark, gp.memory(columns)))
+    gp.run(asked(modules, "q12", nexmark, gp.to_list(rows)))
+    gp.run(asked(modules, "q0", nexmark, gp.to_list(columns)))
 
     site = site_of(nexmark)
     assert sums_of(rows_of(rows)) == bids_by_person(site)

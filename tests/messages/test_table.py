@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -16,6 +17,7 @@ from gearpy.messages.table import (
     ROWS_PER_CREDIT,
     Table,
     Times,
+    cells_of,
     credit_of,
     newest_of,
     oldest_of,
@@ -38,6 +40,46 @@ def test_rows_are_dicts() -> None:
     assert list(table) == [{"n": 1, "m": {"a": 1}}, {"n": None, "m": {}}]
     assert rows_of(table.batch) == list(table)
     assert table[1] == table[-1] == {"n": None, "m": {}}
+
+
+AT = datetime(2026, 3, 1, 9, 0, 0, 5_000, tzinfo=UTC)
+NANOS = pa.timestamp("ns", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (NANOS, AT),
+        (pa.duration("ns"), timedelta(milliseconds=5)),
+        (pa.list_(NANOS), [AT, None]),
+        (pa.struct([("at", NANOS)]), {"at": AT}),
+        (pa.map_(pa.string(), NANOS), {"at": AT}),
+        (pa.list_(NANOS, 2), [AT, AT]),
+        (pa.large_list(NANOS), [AT]),
+    ],
+)
+def test_nanoseconds_are_plain_times_in_rows(kind: pa.DataType, value: object) -> None:
+    """With or without pandas, of which Arrow would make them; at any depth."""
+    cells = [value, None]
+    if pa.types.is_map(kind):
+        cells = [list({"at": AT}.items()), None]
+    batch = pa.record_batch({"n": pa.array([1, 2]), "x": pa.array(cells, kind)})
+
+    row, missing = rows_of(batch)
+    assert missing == {"n": 2, "x": None}
+    assert repr(row["x"]).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc") == repr(
+        value
+    )
+    assert cells_of(batch.column("x")) == [row["x"], None]
+
+
+def test_a_time_is_the_same_beside_one_that_no_datetime_holds() -> None:
+    """How a file is cut into batches changes no value."""
+    column = pa.array([1_000_000, 1_000_001], pa.timestamp("ns"))
+
+    assert type(cells_of(column)[0]) is datetime
+    assert cells_of(column)[0] == cells_of(column[:1])[0]
+    assert cells_of(column)[1].nanosecond == 1  # As pandas has it.
 
 
 @given(st.integers(0, 10), st.integers(-12, 12), st.integers(-12, 12))

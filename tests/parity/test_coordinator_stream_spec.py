@@ -140,8 +140,8 @@ def test_a_writer_sends_a_value_as_values() -> None:
     come, and refuses what cannot be stored.
     """
     (message,) = sent(set_config("key0", "value0"))
-    body = encode_segment([message], name=NAME)[22:]
-    (((version, type_, key), value),) = msgspec.msgpack.decode(body)
+    record = encode_segment([message], name=NAME)[30:]
+    (version, type_, key), value = msgspec.msgpack.decode(record)
 
     assert (version, type_, key) == (1, "set-config", "key0")
     assert value["values"]["value"] == "value0"

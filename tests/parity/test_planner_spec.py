@@ -26,7 +26,7 @@ def test_plan_is_chained() -> None:
         .reduce(max, name="reduce")
         .flat_map(lambda result: [result.value], name="flat map")
         .process(gp.Task, name="processor")
-        .write(gp.memory([]), name="sink")
+        .write(gp.to_list([]), name="sink")
     )
 
     names, partitioners = plan(app)
@@ -44,7 +44,7 @@ def test_any_order_of_steps_chains() -> None:
         .window(gp.global_window())
         .count(name="count")
         .map(str, name="again")
-        .write(gp.memory([]), name="sink")
+        .write(gp.to_list([]), name="sink")
     )
 
     assert plan(app) == (["source > map > count > again > sink"], {})

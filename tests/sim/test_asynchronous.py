@@ -127,7 +127,7 @@ def test_record_in_quarantine_can_be_given_again() -> None:
 
     app, results = gp.StreamApp("quarantine"), list[int]()
     numbers = app.read(gp.collection(range(5))).map(note)
-    numbers.map_async(fail_once).write(gp.memory(results))
+    numbers.map_async(fail_once).write(gp.to_list(results))
     simulation = Simulation(app, on_error="quarantine", idle_poll_ms=1000)
     while not simulation.quarantined:
         simulation.step()

@@ -28,6 +28,7 @@ TINY_LIMITS = OutputLimits(
         window_records=3,
         window_bytes=10_000,
         ack_interval_records=2,
+        ack_interval_ms=25,
         quiet_ack_ms=4,
         repeat_ack_ms=60,
     ),
@@ -59,7 +60,7 @@ def word_count(sources: list[list[gp.Message]], parallelism: int, results: list[
         .key_by(str.lower)
         .window(gp.tumbling(50))
         .count()
-        .write(gp.memory(results))
+        .write(gp.to_list(results))
     )
     return app
 
@@ -234,7 +235,7 @@ def test_failing_run_names_its_seed() -> None:
     with pytest.raises(OperatorError, match="ValueError: b") as raised:
         Simulation(app, seed=77).run()
 
-    assert raised.value.__notes__ == ["simulation of 'failing' with seed 77"]
+    assert "simulation of 'failing' with seed 77" in raised.value.__notes__
 
 
 class Stuck(gp.Task):
@@ -263,7 +264,7 @@ def test_exploding_record_stays_within_the_window() -> None:
     app = StreamApp("explode")
     results: list[Any] = []
     app.read(gp.collection(range(3))).flat_map(explode).key_by(lambda n: n % 7).count().write(
-        gp.memory(results)
+        gp.to_list(results)
     )
 
     simulation = Simulation(app, seed=1).run()
@@ -279,7 +280,7 @@ def test_exploding_records_on_a_chain_of_tasks_stay_within_the_windows() -> None
     stream = app.read(gp.collection(range(4), partitions=2))
     for _ in range(3):
         stream = stream.flat_map(lambda n: range(n, n + 8)).process(Relay)
-    stream.window(gp.global_window()).count().write(gp.memory(total))
+    stream.window(gp.global_window()).count().write(gp.to_list(total))
 
     simulation = Simulation(app, seed=3, limits=TINY_LIMITS).run()
 

@@ -1,16 +1,19 @@
 """App masters that die, freeze or are cut off with what they were just granted."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 import pytest
 
+import gearpy as gp
 from gearpy.bench.simulated_app import SimulatedApp
 from gearpy.cluster.master_contacts import MasterContacts
-from gearpy.ids import MASTER_EXECUTOR, ActorPath
-from gearpy.messages.cluster import ResourceAllocated
-from gearpy.testing.cluster import ClusterSimulation
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId
+from gearpy.messages.cluster import LaunchExecutor, ResourceAllocated
+from gearpy.testing.cluster import ClusterSimulation, Process
+from gearpy.testing.transactions import MemoryTransactions
 
 
 @pytest.fixture(autouse=True)
@@ -116,3 +119,106 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
         assert cluster.run_until_free(within_ms=60_000) == {}, seed
         assert cuts, seed
         assert cuts[0] in cluster.workers, seed
+
+
+class Breaker:
+    """Kills what an application has, and starts again what a user would, until it has ended."""
+
+    def __init__(self, cluster: ClusterSimulation, app_id: AppId, seed: int) -> None:
+        self.cluster = cluster
+        self.app_id = app_id
+        self.rng = Random(seed)
+        self.kills = 0
+        cluster.world.later(500, self.strike)
+
+    def strike(self) -> None:
+        """Kill one of them."""
+        summary = self.cluster.summary(self.app_id)
+        is_active = summary is not None and summary.status == "active"
+        if is_active and self.kills < 8:
+            self.kills += 1
+            kind = self.rng.choice(["executor", "executor", "app master", "worker", "master"])
+            match kind:
+                case "worker":
+                    self.kill_worker(self.rng.randrange(len(self.cluster.workers)))
+                case "master" if self.cluster.master.is_alive:
+                    self.cluster.kill(self.cluster.master)
+                    self.cluster.world.later(self.rng.randrange(500, 5000), self.bring_master)
+                case _:
+                    is_app_master = kind == "app master"
+                    for each in self.cluster.launched():
+                        assert each.launch is not None
+                        if (each.launch.executor_id == MASTER_EXECUTOR) == is_app_master:
+                            self.cluster.kill(each)
+                            break
+        self.cluster.world.later(self.rng.randrange(100, 1500), self.strike)
+
+    def kill_worker(self, number: int) -> None:
+        """Have one end with all that it runs; another one comes in its place."""
+
+        def start() -> None:
+            self.cluster.workers[number] = self.cluster.start_worker(number)
+
+        if self.cluster.workers[number].is_alive:
+            self.cluster.kill(self.cluster.workers[number])
+            self.cluster.world.later(self.rng.randrange(300, 4000), start)
+
+    def bring_master(self) -> None:
+        """Start one over the log of the other."""
+        self.cluster.start_master()
+
+
+@pytest.mark.parametrize("executors", [2, 0])
+@pytest.mark.parametrize("block", range(2))
+def test_nobody_starts_in_the_slots_of_an_application_that_goes_on(
+    block: int, executors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster is as big as it, but for one slot; whatever dies, another one has to wait."""
+    launch = ClusterSimulation.launch
+    kills = 0
+    for seed in range(block * 5, block * 5 + 5):
+        started: list[tuple[int, str]] = []
+        app = SimulatedApp(1500, ["gathered"])
+        needed = app.build().build().dag.task_count + 1
+        cluster = ClusterSimulation(seed, workers=2, slots=(needed + 1) // 2)
+
+        def launch_and_note(
+            cluster: ClusterSimulation,
+            parent: Process,
+            message: LaunchExecutor,
+            on_exit: Callable[[str], None],
+            *,
+            app: SimulatedApp = app,
+            started: list[tuple[int, str]] = started,
+        ) -> Process:
+            if message.executor_id != MASTER_EXECUTOR:
+                started.append((message.app_id, app.problem()))
+            return launch(cluster, parent, message, on_exit)
+
+        monkeypatch.setattr(ClusterSimulation, "launch", launch_and_note)
+        first = cluster.submit(app.build, executors=executors)
+        cluster.world.run(partial(_are_both_there, started), within_ms=20_000)
+        breaker = Breaker(cluster, first.app_id, seed)
+        second = cluster.submit(_next_app, executors=1)
+
+        summary = cluster.run_to_end(first.app_id, within_ms=300_000)
+
+        assert summary is not None, seed
+        assert (summary.status, app.problem()) == ("succeeded", ""), (seed, summary.cause)
+        after = cluster.run_to_end(second.app_id, within_ms=60_000)
+        assert after is not None, seed
+        assert after.status == "succeeded", (seed, after.cause)
+        # All that the first one had to do was done, though nobody knew yet if the master was away.
+        assert {what_was_missing for app_id, what_was_missing in started if app_id == 2} == {""}
+        kills += breaker.kills
+    assert kills >= 5
+
+
+def _are_both_there(started: list[tuple[int, str]]) -> bool:
+    return len(started) == 2
+
+
+def _next_app() -> gp.StreamApp:
+    app = gp.StreamApp("next")
+    app.read(gp.collection([1, 2, 3])).write(MemoryTransactions("next"))
+    return app

@@ -36,6 +36,7 @@ TINY_LIMITS = OutputLimits(
         window_records=3,
         window_bytes=10_000,
         ack_interval_records=2,
+        ack_interval_ms=25,
         quiet_ack_ms=4,
         repeat_ack_ms=60,
     ),
@@ -244,7 +245,7 @@ def test_plain_sink_has_everything_at_least_once() -> None:
         rng = Random(seed)
         sources = [some_words(rng, 40) for _ in range(2)]
         results: list[Any] = []
-        Watched(word_count(sources, 2, gp.memory(results)), seed=seed, rng=rng).run()
+        Watched(word_count(sources, 2, gp.to_list(results)), seed=seed, rng=rng).run()
 
         assert set(results) == set(counted(sources)), f"seed {seed}"
 

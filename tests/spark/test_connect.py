@@ -99,7 +99,7 @@ def query_of_a_program(spark: SparkSession) -> None:
     app = gp.StreamApp("program")
     numbers = app.read(gp.collection(range(100), timestamp=lambda n: n))
     by_digit = numbers.key_by(lambda n: n % 10).window(gp.tumbling("100ms"))
-    by_digit.count().write(gp.memory([]))
+    by_digit.count().write(gp.to_list([]))
     frame = app.to_spark_frame(spark)
 
     assert [tuple(row) for row in frame.select("key", "value").orderBy("key").collect()] == [

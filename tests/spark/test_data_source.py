@@ -42,7 +42,7 @@ def sums_of(path: Path) -> dict[tuple[str, int], int]:
     app = gp.StreamApp("sums")
     rows = app.read(window_log(path, rows=True), late="drop")
     by_key = rows.key_by(lambda row: row["key"]).window(gp.tumbling("60s"))
-    by_key.aggregate(total=gp.agg.sum(lambda row: row["value"])).write(gp.memory(found))
+    by_key.aggregate(total=gp.agg.sum(lambda row: row["value"])).write(gp.to_list(found))
     gp.run(app)
     return {(each.key, each.start // 60_000): each.value["total"] for each in found}
 
@@ -142,7 +142,7 @@ def test_writing_once(spark: SparkSession, tmp_path: Path) -> None:
         writing.option("txnAppId", "roll-up").option("txnVersion", 7).save(path)
     found: list[Any] = []
     app = gp.StreamApp("read")
-    app.read(window_log(path, rows=True)).write(gp.memory(found, messages=True))
+    app.read(window_log(path, rows=True)).write(gp.to_list(found, messages=True))
     gp.run(app)
 
     assert after_failure == []

@@ -90,7 +90,7 @@ def _step(windows: Windows, aggregate: Callable[[Any], Any], *, keyed: bool = Tr
     app = gp.StreamApp("app")
     records = app.read(gp.collection([]))
     grouped: Any = records.key_by(lambda record: record[0]) if keyed else records
-    aggregate(grouped.window(windows)).write(gp.memory([]))
+    aggregate(grouped.window(windows)).write(gp.to_list([]))
     (plan,) = linear_plans("app", app.plan)
     return plan.groups[0]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 from gearpy.spark.java import (
     VECTOR_MODULE,
@@ -84,7 +85,7 @@ def test_without_any_the_error_says_what_to_install_and_what_was_seen() -> None:
         choose(places, lambda home: (11, frozenset()) if home == Path("/old") else None)
 
     text = str(caught.value)
-    assert "pip install 'gearpy[spark-java]'" in text
+    assert pip_install("spark-java") in text
     assert "JAVA_HOME: no Java that starts in /gone" in text
     assert "PATH: Java 11 in /old is too old" in text
 

@@ -101,7 +101,7 @@ def test_a_source_without_an_end_needs_a_limit(tmp_path: Path) -> None:
 
 def test_a_column_of_the_recording_is_refused(tmp_path: Path) -> None:
     """It would have two of one name."""
-    source = gp.table(pa.table({"__time": [1]}))
+    source = gp.rows(pa.table({"__time": [1]}))
 
     with pytest.raises(ConfigError, match="__time"):
         record(source, tmp_path / "kept")
@@ -127,7 +127,7 @@ def test_event_time_stands_still_until_all_is_read() -> None:
 
 def test_columns_stay_columns(tmp_path: Path) -> None:
     """Steps over columns get the same as before."""
-    source = gp.table(pa.table({"n": [1, 2]}))
+    source = gp.rows(pa.table({"n": [1, 2]}))
 
     recorded = record(source, tmp_path / "kept")
 

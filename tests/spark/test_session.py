@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import gearpy.spark
+from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 
 
@@ -146,4 +147,4 @@ def test_without_pyspark_the_error_says_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
 
-    assert "ConfigError: Spark is not installed: pip install 'gearpy[spark]'" in done.stderr
+    assert f"ConfigError: Spark is not installed: {pip_install('spark')}" in done.stderr

@@ -34,7 +34,7 @@ class _Callable:
 
 def _plan(build: Any) -> LinearPlan:
     app = gp.StreamApp("app")
-    build(app.read(gp.collection([1]))).write(gp.memory([]))
+    build(app.read(gp.collection([1]))).write(gp.to_list([]))
     (plan,) = linear_plans("app", app.plan)
     return plan
 
@@ -52,7 +52,8 @@ def test_record_classes_travel_by_their_names() -> None:
     """Records are encoded by name, which a worker has to know."""
     found = record_classes([sys.modules[__name__], json])
 
-    assert found == {"ShippedRecord": ShippedRecord}
+    assert found["ShippedRecord"].cls is ShippedRecord
+    assert {each.cls.__module__ for each in found.values()} == {__name__}
 
 
 def test_functions_are_found_wherever_a_plan_has_them() -> None:

@@ -50,7 +50,7 @@ def test_nexmark_agrees(spark: "SparkSession", nexmark: Any, query: str, records
     """Functions over columns, sliding windows over windows, and the greatest of all."""
     app = gp.StreamApp(query)
     events = nexmark.Nexmark(events=EVENTS, partitions=2)
-    nexmark.QUERIES[query](nexmark.Streams(app, events)).write(gp.memory([]))
+    nexmark.QUERIES[query](nexmark.Streams(app, events)).write(gp.to_list([]))
 
     assert _agrees(app, spark, records=EVENTS) >= records
 
@@ -63,7 +63,7 @@ def test_word_count_agrees(spark: "SparkSession", tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text("\n".join(lines))
     app = gp.StreamApp("words")
     read = app.read(gp.files(str(tmp_path / "*.txt"))).flat_map(str.split)
-    read.key_by(lambda word: word).window(gp.global_window()).count().write(gp.memory([]))
+    read.key_by(lambda word: word).window(gp.global_window()).count().write(gp.to_list([]))
 
     assert _agrees(app, spark) == 6
 
@@ -119,8 +119,8 @@ def test_sql_says_what_windows_and_aggregates_say(spark: "SparkSession") -> None
         gp.global_window(),
     ]
     for each in windows:
-        sales.key_by("shop", "paid").window(each).aggregate(**_SQL).write(gp.memory([]))
-    sales.window(gp.session(70)).count().write(gp.memory([]))
+        sales.key_by("shop", "paid").window(each).aggregate(**_SQL).write(gp.to_list([]))
+    sales.window(gp.session(70)).count().write(gp.to_list([]))
     queries = [twin_frame(spark, plan) for plan in linear_plans(app.name, app.plan)]
 
     same = _agrees(app, spark)
@@ -136,10 +136,10 @@ def test_python_does_what_sql_cannot(spark: "SparkSession") -> None:
     by_shop = sales.key_by(lambda sale: (sale["shop"], sale["paid"]))
     by_shop.window(gp.session("700ms")).aggregate(
         first=gp.agg.first("price"), last=gp.agg.last("at"), top=gp.agg.top(2, "price")
-    ).write(gp.memory([]))
+    ).write(gp.to_list([]))
     by_shop.window(gp.sliding("10s", "4s")).reduce(
         lambda a, b: max(a, b, key=lambda sale: (sale["at"], sale["price"]))
-    ).map(lambda result: result.value).write(gp.memory([]))
+    ).map(lambda result: result.value).write(gp.to_list([]))
 
     assert _agrees(app, spark) > 500
 
@@ -147,7 +147,7 @@ def test_python_does_what_sql_cannot(spark: "SparkSession") -> None:
 def test_what_differs_is_found(spark: "SparkSession") -> None:
     """A function that gives something else each time has no query that agrees."""
     app = gp.StreamApp("chance")
-    app.read(gp.collection([1, 2, 3])).map(lambda n: (n, random.random())).write(gp.memory([]))
+    app.read(gp.collection([1, 2, 3])).map(lambda n: (n, random.random())).write(gp.to_list([]))
 
     (answer,) = verify_application(app, spark).answers
 
@@ -161,7 +161,7 @@ def test_late_records_are_told_apart(spark: "SparkSession") -> None:
     times = [0, *[25] * 3000, 3]
     app.read(gp.collection(times, timestamp=_itself)).window(gp.tumbling(10)).count(
         name="counts"
-    ).write(gp.memory([]))
+    ).write(gp.to_list([]))
 
     verdict = verify_application(app, spark)
 
@@ -175,10 +175,10 @@ def test_a_query_is_a_table_with_the_columns_of_a_window_log(spark: "SparkSessio
     app = gp.StreamApp("table")
     sales = _read(app)
     sales.key_by("shop").window(gp.tumbling("10s")).aggregate(n=gp.agg.count()).write(
-        gp.memory([]), name="counts"
+        gp.to_list([]), name="counts"
     )
     sales.map(lambda sale: {"price": sale["price"], "paid": sale["paid"]}).write(
-        gp.memory([]), name="prices"
+        gp.to_list([]), name="prices"
     )
 
     counts = app.to_spark_frame(spark, sink="counts")
@@ -195,7 +195,7 @@ def test_a_query_is_a_table_with_the_columns_of_a_window_log(spark: "SparkSessio
 def test_a_table_without_records_has_no_columns(spark: "SparkSession") -> None:
     """Spark needs them before it runs, and records alone tell what they are."""
     app = gp.StreamApp("empty")
-    app.read(gp.collection([1])).filter(lambda n: n > 1).write(gp.memory([]))
+    app.read(gp.collection([1])).filter(lambda n: n > 1).write(gp.to_list([]))
 
     with pytest.raises(ConfigError, match="no record"):
         app.to_spark_frame(spark)
@@ -204,7 +204,7 @@ def test_a_table_without_records_has_no_columns(spark: "SparkSession") -> None:
 def test_what_user_code_raises_is_told(spark: "SparkSession") -> None:
     """Of a long traceback of Spark's only the line that says what happened."""
     app = gp.StreamApp("raises")
-    app.read(gp.collection([1, 0])).map(lambda n: 1 // n, name="divided").write(gp.memory([]))
+    app.read(gp.collection([1, 0])).map(lambda n: 1 // n, name="divided").write(gp.to_list([]))
     (plan,) = linear_plans(app.name, app.plan)
 
     with pytest.raises(GearpyError, match=r"divided.*ZeroDivisionError|ZeroDivisionError"):

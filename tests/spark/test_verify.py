@@ -15,7 +15,7 @@ import gearpy as gp
 
 app = gp.StreamApp("numbers")
 numbers = app.read(gp.collection([{rows}], timestamp=lambda n: n))
-numbers{steps}.write(gp.memory([]), name="answers")
+numbers{steps}.write(gp.to_list([]), name="answers")
 """
 _RECORDS = 5000
 

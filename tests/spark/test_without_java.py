@@ -56,7 +56,7 @@ def said(env: dict[str, str]) -> dict[str, Any]:
 
 
 def test_a_job_runs_on_the_java_of_the_package(env: dict[str, str], said: dict[str, Any]) -> None:
-    """``pip install 'gearpy[spark-java]'`` is all there is to do."""
+    """Installing the extra ``spark-java`` is all there is to do."""
     assert said["java"] == str(find_java(env).home)
     assert said["job"] == [1, 2, 3]
 

@@ -9,6 +9,7 @@ import pytest
 from gearpy.errors import ConfigError
 from gearpy.state.coders import Coder
 from gearpy.state.keyed import KeyedState
+from gearpy.state.values import ValueState
 from tests.state.build import BACKENDS, a_state, a_store, changes_of
 
 Restart: TypeAlias = Callable[[KeyedState], KeyedState]
@@ -66,7 +67,7 @@ def test_a_cleared_value_is_gone(state: KeyedState) -> None:
 
 def test_none_is_a_value(state: KeyedState) -> None:
     """It is not the same as no value."""
-    found = state.value("found", default="never looked")
+    found: ValueState[str | None] = state.value("found", default="never looked")
     found.set(None)
 
     assert found.get() is None
@@ -89,7 +90,7 @@ def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState, giv
 
 def test_the_default_is_made_anew_each_time(state: KeyedState) -> None:
     """One key must not see what another has put into a default list."""
-    names = state.value("names", default=[])
+    names = state.value("names", default=list[str]())
     names.get().append("ada")
 
     assert names.get() == []
@@ -135,7 +136,7 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
     total.set(1)
 
     with pytest.raises(ConfigError, match="state 'total': coder 'int' keeps int only"):
-        total.set("2")
+        total.set("2")  # type: ignore[arg-type]
 
     assert total.get() == 1
 

@@ -5,6 +5,7 @@ import stat
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -278,6 +279,19 @@ def test_an_archive_of_the_64_bit_form_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
     """With its name, for the one who submitted it."""
     assert "app.zip is damaged" in refusal(tmp_path, data)
+
+
+def test_every_changed_byte_of_an_archive_is_refused_or_harmless(tmp_path: Path) -> None:
+    """No byte of it makes unpacking fail in another way than by the refusal."""
+    whole = a_zip(("shop/__init__.py", b"x = 1"), ("app.py", b""))
+
+    for at in range(len(whole)):
+        for value in {0, 1, 0x7F, 0x80, 0xFF} - {whole[at]}:
+            folder = tmp_path / f"{at}-{value}"
+            folder.mkdir()
+            with suppress(ConfigError):
+                unpacked(folder, bytes([*whole[:at], value, *whole[at + 1 :]]))
+            assert {path.name for path in folder.iterdir()} <= {"packed", "folder"}
 
 
 def test_an_archive_inside_stays_packed(tmp_path: Path) -> None:

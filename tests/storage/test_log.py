@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, LogBroken, LogDamaged
 from gearpy.storage.disk import FolderDisk, MemoryDisk
+from gearpy.storage.framing import mark_of
 from gearpy.storage.log import FileLog, Log, MemoryLog, Replay
 
 #: Opens the same log again, as the next process does.
@@ -144,7 +145,7 @@ def test_old_files_are_removed_after_a_snapshot(tmp_path: Path) -> None:
     log.close()
 
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["lock", f"segment-{5:020d}", f"snapshot-{5:020d}"]
+    assert names == [f"head-{5:020d}", "lock", f"segment-{5:020d}", f"snapshot-{5:020d}"]
 
 
 def test_a_strange_file_is_left_alone(tmp_path: Path) -> None:
@@ -185,55 +186,103 @@ def frame_ends(folder: Path) -> list[int]:
     return ends
 
 
-def test_a_tail_cut_off_at_any_byte_is_torn(tmp_path: Path) -> None:
-    """Every whole append before it is there, and a warning says what was cut."""
-    ends, whole = frame_ends(tmp_path), filled(tmp_path / "log").read_bytes()
-    segment = tmp_path / "log" / f"segment-{1:020d}"
+def forget_the_last_mark(segment: Path) -> None:
+    """Leave a head as a crash does before the last append is acknowledged."""
+    head = segment.with_name(segment.name.replace("segment", "head"))
+    marks = head.read_bytes()
+    head.write_bytes(marks[: len(marks) - len(mark_of(0, 0))])
+
+
+def test_an_append_that_a_crash_cut_off_at_any_byte_is_torn(tmp_path: Path) -> None:
+    """Every whole append is there, and the log goes on behind it."""
+    ends, whole = frame_ends(tmp_path), filled(tmp_path / "whole").read_bytes()
     assert len(whole) == ends[-1]
 
-    for size in range(ends[0], len(whole)):
-        segment.write_bytes(whole[:size])
-        log = FileLog(tmp_path / "log")
-        kept = sum(end <= size for end in ends[1:])
-        assert log.replay() == Replay(b"state" * 3, RECORDS[:kept])
-        assert segment.stat().st_size == ends[kept]
-        assert log.append([b"new"]) == 1 + kept + 1
+    for size in range(ends[-2], len(whole) + 1):
+        segment = filled(tmp_path / f"{size}")
+        segment.write_bytes(segment.read_bytes()[:size])
+        forget_the_last_mark(segment)
+        log = FileLog(segment.parent)
+        kept = RECORDS if size == len(whole) else RECORDS[:-1]
+        assert log.replay() == Replay(b"state" * 3, kept)
+        assert segment.stat().st_size == ends[len(kept)]
+        assert log.append([b"new"]) == 1 + len(kept) + 1
         log.close()
-        again = FileLog(tmp_path / "log")
-        assert again.replay().records == (*RECORDS[:kept], b"new")
+        again = FileLog(segment.parent)
+        assert again.replay().records == (*kept, b"new")
         again.close()
 
 
-def test_cutting_off_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With file, place and size."""
+def test_an_acknowledged_end_that_is_cut_is_damage(tmp_path: Path) -> None:
+    """At every length: what was promised is never dropped with a warning."""
+    ends, segment = frame_ends(tmp_path), filled(tmp_path / "log")
+    whole = segment.read_bytes()
+
+    for size in range(len(whole)):
+        segment.write_bytes(whole[:size])
+        with pytest.raises(LogDamaged) as damage:
+            FileLog(tmp_path / "log")
+        assert damage.value.file == str(segment)
+        assert damage.value.offset == max((end for end in ends if end <= size), default=size)
+        assert segment.read_bytes() == whole[:size]
+
+    segment.write_bytes(whole)
+    assert FileLog(tmp_path / "log").replay().records == RECORDS
+
+
+def test_a_damaged_end_can_be_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As the error says; nothing else is lost, and the log tells what it did."""
     segment = filled(tmp_path)
     segment.write_bytes(segment.read_bytes()[:-1])
+    head = tmp_path / f"head-{1:020d}"
+    with pytest.raises(LogDamaged, match=f"or, to go on without .* remove {head}$"):
+        FileLog(tmp_path)
+    head.unlink()
 
     with caplog.at_level(logging.WARNING):
-        FileLog(tmp_path).close()
+        log = FileLog(tmp_path)
 
+    assert log.replay().records == RECORDS[:-1]
+    assert f"{head} does not say how much of {segment.name} was acknowledged" in caplog.text
     assert f"{segment}: cut off" in caplog.text
 
 
 def test_a_flipped_bit_anywhere_is_never_data(tmp_path: Path) -> None:
-    """In the last append it is a torn tail; before it, and in the header, damage."""
+    """In the segment it is damage; in the head it promises nothing that is not there."""
     ends = frame_ends(tmp_path)
     segment = filled(tmp_path / "log")
-    whole = segment.read_bytes()
+    whole, head = segment.read_bytes(), segment.with_name(f"head-{1:020d}")
 
     for at in range(len(whole)):
-        flipped = bytearray(whole)
-        flipped[at] ^= 1 << at % 8
-        segment.write_bytes(flipped)
-        if at >= ends[-2]:
-            log = FileLog(tmp_path / "log")
-            assert log.replay().records == RECORDS[:2]
-            log.close()
-        else:
-            with pytest.raises(LogDamaged) as damage:
-                FileLog(tmp_path / "log")
-            assert damage.value.file == str(segment)
-            assert damage.value.offset <= at
+        segment.write_bytes(flipped(whole, at))
+        with pytest.raises(LogDamaged) as damage:
+            FileLog(tmp_path / "log")
+        assert damage.value.file == str(segment)
+        assert damage.value.offset <= at
+    segment.write_bytes(whole)
+    marks = head.read_bytes()
+    assert len(marks) == len(ends) * len(mark_of(0, 0))
+    for at in range(len(marks)):
+        head.write_bytes(flipped(marks, at))
+        log = FileLog(tmp_path / "log")
+        assert log.replay().records == RECORDS
+        log.close()
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """Return the same with a bit changed, each time another one of the byte."""
+    return bytes([*data[:at], data[at] ^ 1 << at % 8, *data[at + 1 :]])
+
+
+@pytest.mark.parametrize("gone", [["segment"], ["segment", "snapshot"]])
+def test_a_log_that_lost_its_newest_files_is_not_a_new_one(tmp_path: Path, gone: list[str]) -> None:
+    """The head that is left says that there was something."""
+    filled(tmp_path)
+    for kind in gone:
+        (tmp_path / f"{kind}-{1:020d}").unlink()
+
+    with pytest.raises(LogDamaged, match=f"segment-{1:020d} is damaged .* the file is missing"):
+        FileLog(tmp_path)
 
 
 def test_a_snapshot_that_is_not_whole_is_damage(tmp_path: Path) -> None:
@@ -263,13 +312,13 @@ def test_a_missing_file_is_damage(tmp_path: Path, kind: str) -> None:
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
-    """A newer gearpy has written it."""
+    """An older or newer gearpy has written it."""
     segment = filled(tmp_path)
     data = bytearray(segment.read_bytes())
-    data[9] = 2
+    data[9] = 1
     segment.write_bytes(data)
 
-    with pytest.raises(LogDamaged, match="format version 2, this gearpy reads version 1"):
+    with pytest.raises(LogDamaged, match="format version 1, this gearpy reads version 2"):
         FileLog(tmp_path)
 
 
@@ -281,6 +330,7 @@ def test_a_record_cannot_look_like_a_frame(tmp_path: Path) -> None:
     log.close()
     other = tmp_path / "other" / f"segment-{0:020d}"
     other.write_bytes(other.read_bytes()[:-1])
+    forget_the_last_mark(other)
 
     log = FileLog(tmp_path / "other")
 
@@ -364,7 +414,7 @@ def test_a_crash_that_keeps_some_of_what_was_not_synced_is_harmless(seed: int) -
 
 def test_a_crash_during_recovery_is_harmless() -> None:
     """Opening changes files, too: it removes, cuts off, and begins a segment."""
-    for first in range(60):
+    for first in range(120):
         for second in range(8):
             crash_twice(first, second)
 
@@ -398,7 +448,7 @@ def crash_twice(first: int, second: int) -> None:
 
 def test_what_a_process_found_survives_a_power_cut() -> None:
     """A process was killed at some step; the next one relies on what it sees, synced or not."""
-    for step in range(60):
+    for step in range(120):
         kill_then_lose_power(step, is_used=False)
         kill_then_lose_power(step, is_used=True)
 

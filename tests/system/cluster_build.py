@@ -39,6 +39,7 @@ GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 
 #: Short pauses, so that what is restarted a few times is soon done with that.
 _SETTINGS: Final = {
+    "checkpoint.keep-succeeded": "0",
     "application.backoff-base-ms": "10",
     "appmaster.backoff-base-ms": "10",
     "application.backoff-max-ms": "50",
@@ -134,6 +135,27 @@ def main(args):
     app.read(source).map(die).map(function).write(gp.console())
     return app
 """
+#: Stands still in one call, the first time.
+_HANGS: Final = """\
+import os, time
+import gearpy as gp
+
+def main(args):
+    out = args[0]
+
+    def stand(n):
+        if n == 30 and not os.path.exists(out + ".stood"):
+            open(out + ".stood", "w").close()
+            time.sleep(1000)
+        return n
+
+    app = gp.StreamApp("hangs")
+    numbers = app.read(gp.generate(lambda: range(100), rate=200)).map(abs).map(stand)
+    numbers.key_by(lambda n: n % 2).reduce(max).map(lambda pair: pair[1]).write(
+        gp.jsonl_folder(out)
+    )
+    return app
+"""
 _PROGRAMS: Final = {
     "side/main_s.py": _SIDE,
     "side/prices.py": _PRICES,
@@ -143,6 +165,7 @@ _PROGRAMS: Final = {
     "count.py": _COUNT,
     "poison.py": _POISON,
     "dies.py": _DIES,
+    "hangs.py": _HANGS,
 }
 
 

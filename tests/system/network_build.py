@@ -53,6 +53,7 @@ _OUTPUT: Final = OutputLimits(
         window_records=WINDOW,
         window_bytes=1_000_000,
         ack_interval_records=20,
+        ack_interval_ms=25,
         quiet_ack_ms=5,
         repeat_ack_ms=50,
     ),
@@ -204,8 +205,9 @@ class ProxiedTransport:
         return self.address
 
     def stop(self) -> None:
-        """Stop the transport."""
+        """Stop the transport; nothing goes through its proxy any more."""
         self._transport.stop()
+        self.proxy = None
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
         """Pass it on."""

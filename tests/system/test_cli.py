@@ -45,6 +45,13 @@ app = gp.StreamApp("short")
 numbers = app.read(gp.generate(lambda: iter(range(8_000)), rate=20_000))
 numbers.filter(lambda n: n % 4_000 == 0).map("[b]{}[/b]".format).write(gp.console())
 """
+FOLLOWING: Final = """\
+import gearpy as gp
+
+app = gp.StreamApp("follow")
+rows = gp.jsonl("*.jsonl", schema={"n": int}, follow=True, settle="0s", poll="100ms")
+app.read(rows).write(gp.stdout(form="jsonl"))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -201,6 +208,24 @@ def test_a_failing_application_shows_a_card() -> None:
         assert part in result.stderr
 
 
+def test_run_tells_what_a_source_leaves_out(folder: Path, start: Start) -> None:
+    """Nothing else would: rows that are added to a file that was read are not read."""
+    (folder / "follow.py").write_text(FOLLOWING, encoding="utf-8")
+    rows = folder / "rows.jsonl"
+    rows.write_text('{"n": 1}\n', encoding="utf-8")
+
+    process = start("run", "follow.py")
+    assert process.stderr is not None
+    assert first_line(process) == '{"n":1}\n'
+    with rows.open("a", encoding="utf-8") as lines:
+        lines.write('{"n": 2}\n')
+    told = next(line for line in process.stderr if line.startswith("warning: "))
+    process.terminate()
+
+    assert told.startswith(f"warning: {rows} has grown by 9 bytes since it was found")
+    assert process.wait(DEADLINE_S) == SUCCESS
+
+
 def test_a_reader_that_leaves_ends_the_run_in_silence(start: Start) -> None:
     """`gear run app.py | head -1` is no error."""
     process = start("run", "endless.py")
@@ -215,16 +240,21 @@ def test_a_reader_that_leaves_ends_the_run_in_silence(start: Start) -> None:
     assert "rror" not in said
 
 
-def test_ctrl_c_stops_a_run_and_sums_up(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("number", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, SUCCESS)]
+)
+def test_a_signal_drains_a_run_and_sums_up(start: Start, number: int, expected: int) -> None:
     """What was done until then is worth a line; a traceback is not."""
     process = start("run", "endless.py")
     first_line(process)
 
-    code, said = end(process, signal.SIGINT)
+    code, said = end(process, number)
 
-    assert code == INTERRUPTED
-    assert "\nendless terminated: " in said
-    assert len(said.splitlines()) == 2  # The guarantee stands before it.
+    before, stopping, summary = said.splitlines()
+    assert code == expected
+    assert before.startswith("endless cannot be resumed when it has ended: ")
+    assert stopping.startswith("stopping: nothing more is read")
+    assert summary.startswith("endless drained: ")
 
 
 def test_a_terminal_shows_a_bar_and_a_pipe_stays_clean() -> None:

@@ -22,6 +22,35 @@ from tests.system.cluster_build import (
 )
 
 NO_RETRIES: Final = ("--set", "application.total-retries=0")
+_SHARED: Final = """\
+import gearpy as gp
+
+class Change(gp.Task):
+    def on_next(self, message):
+        message.value["x"] = -1
+        return [message]
+
+def main(args):
+    app = gp.StreamApp("shared")
+    rows = app.read(gp.generate(lambda: ({"x": i} for i in range(60)), limit=60))
+    keyed = rows.key_by(lambda row: row["x"] % 6, parallelism=3)
+    keyed.process(Change).write(gp.jsonl_folder(args[0] + "/changed"))
+    again = rows.key_by(lambda row: row["x"] % 6, parallelism=3)
+    again.map_with_state(lambda _, row: (1, row["x"])).write(gp.jsonl_folder(args[0] + "/kept"))
+    return app
+"""
+_NAMED: Final = """\
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp("named")
+    rows = app.read(gp.collection([{"x": i, "k": i % 6} for i in range(60)], partitions=3))
+    keyed = rows.map(dict).key_by("k", parallelism=3)
+    names = gp.csv(args[0], schema={"id": int, "name": str})
+    named = keyed.join_table(names, on="id", combine="merge")
+    named.write(gp.jsonl_folder(args[1] + "/rows"))
+    return app
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +92,38 @@ def test_programs_of_every_form_run_and_leave_nothing(scene: Scene) -> None:
     written = [(scene.folder / f"out-{n}").read_text() for n in numbers.values()]
     assert written == ["10\n20\n30\n"] * 4
     eventually(scene.has_nothing_left)
+
+
+def test_branches_of_one_stream_do_not_see_each_other(scene: Scene) -> None:
+    """Some records travel between processes and some do not; one branch changes what it gets."""
+    (scene.folder / "shared.py").write_text(_SHARED)
+    out = scene.folder / "shared"
+    out.mkdir()
+
+    end = scene.ends(scene.submit("shared.py", "--executors", "2", "--", str(out)))
+
+    assert end["status"] == "succeeded"
+    assert sorted(_lines(out / "kept")) == list(range(60))
+
+
+def test_a_table_is_joined_in_each_process(scene: Scene) -> None:
+    """Each executor reads it by itself."""
+    (scene.folder / "named.py").write_text(_NAMED)
+    (scene.folder / "names.csv").write_text("id,name\n" + "".join(f"{n},n{n}\n" for n in range(6)))
+    out = scene.folder / "named"
+    out.mkdir()
+    names = str(scene.folder / "names.csv")
+
+    end = scene.ends(scene.submit("named.py", "--executors", "2", "--", names, str(out)))
+
+    assert end["status"] == "succeeded"
+    found = sorted(_lines(out / "rows"), key=lambda row: int(row["x"]))
+    assert found == [{"x": n, "k": n % 6, "name": f"n{n % 6}"} for n in range(60)]
+
+
+def _lines(folder: Path) -> list[Any]:
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.jsonl")]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def test_a_relative_path_is_hinted_at(scene: Scene) -> None:
@@ -128,7 +189,7 @@ def test_every_command_tells_of_a_living_application(own: Scene) -> None:
     assert killed == "application 2 (living) terminated\n"
     assert [own.summary(number)["status"] for number in (1, 2)] == ["terminated"] * 2
     assert "is already terminated" in own.gear("app", "kill", "2", code=WRONG_USE)
-    assert "is terminated: it must run" in own.gear("app", "replay", "2", code=WRONG_USE)
+    assert "is terminated: it must run" in own.gear("app", "restart-tasks", "2", code=WRONG_USE)
     assert "no application has id 9" in own.gear("why", "9", code=WRONG_USE)
     numbers = eventually(lambda: (lines := out.read_text().split()) and lines)
     assert numbers == [str(n) for n in range(len(numbers))]
@@ -141,7 +202,7 @@ def assert_that_all_commands_tell(scene: Scene, *options: str) -> None:
         ("info",): "workers",
         ("info", "1"): "text_file(",
         ("app", "describe", "living"): "executors",
-        ("app", "replay", "1"): "epoch",
+        ("app", "restart-tasks", "1"): "epoch",
         ("why", "living"): "(living)" if not options else '"name": "living"',
         ("worker", "list"): "slots",
         ("quarantine", "list", "1"): "record",
@@ -180,7 +241,7 @@ def test_what_fails_once_restarts_and_what_is_put_aside_comes_back(scene: Scene)
     assert last["progress"]["quarantined_records"] >= 3
     numbers = sorted(map(int, out.read_text().split()))
     assert numbers == list(range(len(numbers)))
-    assert "must run for that" in scene.gear("app", "replay", app, code=WRONG_USE)
+    assert "must run for that" in scene.gear("app", "restart-tasks", app, code=WRONG_USE)
 
 
 def put_aside(scene: Scene, app: str) -> list[Any]:
@@ -254,6 +315,29 @@ def test_what_a_process_died_of_is_told(scene: Scene, what: str, cause: str) -> 
 
 
 # -- daemons -------------------------------------------------------------------------------------
+
+
+def test_a_call_that_does_not_come_back_is_named_and_its_process_replaced(scene: Scene) -> None:
+    """`gear why` names its step and line, and not the tasks behind it."""
+    out = scene.folder / "stood"
+    limit = ("--set", "executor.turn-timeout-seconds=5")
+    number = scene.submit(*limit, "hangs.py", "--executors", "2", "--", str(out))
+
+    eventually(lambda: (scene.detail(number) or {}).get("long_turns"))
+    told = scene.ask("why", str(number))
+
+    assert told["culprit"] == "0.0"
+    assert told["advice"].startswith("map(stand) (task 0.0) has been in one call for ")
+    assert "hangs.py:10: time.sleep(1000); " in told["advice"]
+    failures = eventually(lambda: (scene.detail(number) or {}).get("failures"))
+    assert failures[0]["error"]["operator"] == "map(stand)"
+    assert "time.sleep(1000)" in failures[0]["error"]["traceback"]
+
+    last = scene.ends(number)
+
+    assert (last["status"], last["progress"]["restarts"]) == ("succeeded", 1)
+    shown = [int(n) for part in out.glob("*.jsonl") for n in part.read_text().split()]
+    assert sorted(shown) == list(range(100))
 
 
 def test_nothing_outlives_a_worker_and_its_work_goes_on_elsewhere(own: Scene) -> None:

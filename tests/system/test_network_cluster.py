@@ -99,7 +99,7 @@ class Proxied:
 
     @property
     def proxies(self) -> list[FaultProxy]:
-        """Those of executors that were started."""
+        """Those of executors that run; one that a restart in place did not help is replaced."""
         return [each.proxy for each in self.transports if each.proxy is not None]
 
     def inject(self, fault: Fault, proxy: FaultProxy, way: Way) -> bool:
@@ -145,6 +145,7 @@ def test_answer_is_right_though_links_of_executors_have_faults(
         running = cluster.client.submit("chaos", artifact, executors=3)
         wait(lambda: len(proxied.proxies) == 3, "the executors start", 10)
         for fault in [*Fault, *Fault]:
+            wait(lambda: len(proxied.proxies) == 3, "executors are replaced", 10)
             proxy = rng.choice(proxied.proxies)
             proxied.forget_losses()
             if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:

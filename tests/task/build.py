@@ -63,6 +63,7 @@ def some_limits(
             window_records=window,
             window_bytes=window_bytes,
             ack_interval_records=interval,
+            ack_interval_ms=25,
             quiet_ack_ms=5,
             repeat_ack_ms=1000,
         ),

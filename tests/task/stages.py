@@ -1,16 +1,17 @@
 """Sources, sinks and stages that do what a test tells them."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gearpy.core.watermark import BoundedOutOfOrder
-from gearpy.ids import MIN_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api import Sink, SinkWriter, Source, SourceReader, TaskContext, TaskLimits
 from gearpy.task.fused import FusedStage, RowOperator
 from gearpy.task.late import SourceLate
 from gearpy.task.operators import ChainTask, Stage
+from gearpy.task.output import Columns
 from gearpy.task.sink_stage import SinkStage
 from gearpy.task.source_task import SourceTask
 from tests.task.build import Bench
@@ -18,9 +19,12 @@ from tests.task.build import Bench
 __all__ = [
     "Bounded",
     "BoundedSource",
+    "Delayed",
+    "Held",
     "NotedSink",
     "Scripted",
     "ScriptedSource",
+    "Spread",
     "Written",
     "a_source_bench",
     "chained",
@@ -211,6 +215,123 @@ class NotedSink(Sink):
         if self.fails == "open":
             raise OSError("cannot open")
         return Written(self.calls, self.fails)
+
+
+class Delayed:
+    """Yields each record so many ms of wall time after it came; keeps it in snapshots."""
+
+    name = "delayed"
+    place = 0
+
+    def __init__(self, context: TaskContext, delay_ms: int = 10) -> None:
+        self._context = context
+        self._delay_ms = delay_ms
+        self.waiting: list[tuple[int, Any, int]] = []
+        self.called: list[int] = []
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When the first record is due."""
+        return self.waiting[0][0] if self.waiting else None
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record that waits."""
+        return min((time for _, _, time in self.waiting), default=MAX_MS)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Let them wait."""
+        due_ms = self._context.now_ms() + self._delay_ms
+        self.waiting += [(due_ms, *pair) for pair in zip(values, timestamps, strict=True)]
+        return iter(())
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Yield those that are due, one by one."""
+        self.called.append(now_ms)
+        while self.waiting and self.waiting[0][0] <= now_ms:
+            _, value, time = self.waiting.pop(0)
+            yield [value], [time]
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits for it, but at the end all comes."""
+        if watermark_ms == MAX_MS:
+            for _, value, time in self.waiting:
+                yield [value], [time]
+            self.waiting = []
+
+    def snapshot(self) -> Any:
+        """Return what waits."""
+        return [list(each) for each in self.waiting]
+
+    def restore(self, state: Any) -> None:
+        """Let it wait again."""
+        self.waiting = [(due_ms, value, time) for due_ms, value, time in state or ()]
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+
+class Spread:
+    """Yields records one by one."""
+
+    name = "spread"
+    place = 0
+    hold_ms = MAX_MS
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Pass them on."""
+        for value, time in zip(values, timestamps, strict=True):
+            yield [value], [time]
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> Any:
+        """Nothing is kept."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+
+class Held(Spread):
+    """Keeps records until the watermark has passed them, as a window does."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Any, int]] = []
+        self.watermark_ms = MIN_MS
+
+    @property
+    def hold_ms(self) -> int:  # type: ignore[override] # of others a constant
+        """Oldest record."""
+        return min((time for _, time in self.kept), default=MAX_MS)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Keep them."""
+        self.kept += zip(values, timestamps, strict=True)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield those that are older, one by one."""
+        self.watermark_ms = watermark_ms
+        while self.kept and self.kept[0][1] < watermark_ms:
+            value, time = self.kept.pop(0)
+            yield [value], [time]
+
+    def snapshot(self) -> Any:
+        """Return all."""
+        return [self.watermark_ms, [list(each) for each in self.kept]]
+
+    def restore(self, state: Any) -> None:
+        """Keep them again."""
+        self.watermark_ms, kept = state or (MIN_MS, [])
+        self.kept = [(value, time) for value, time in kept]
 
 
 def a_source_bench(

@@ -10,7 +10,7 @@ import pytest
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.limits import monotonic_ms
 from gearpy.ids import MAX_MS, SessionId, TaskId
-from gearpy.messages.app import TaskClock
+from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.data import Batch, DataMessage, Message
 from gearpy.task.actor import (
@@ -48,7 +48,7 @@ class Events:
         """Note it."""
         self.said.append("started")
 
-    def on_task_failed(self, task_id: TaskId, error: ErrorCard) -> None:
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
         """Note it."""
         self.said.append("failed")
         self.errors.append(error)

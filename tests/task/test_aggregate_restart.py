@@ -224,35 +224,29 @@ def test_values_changed_in_place_are_noticed() -> None:
     assert [decode_value(value or b"") for value in changed.values()] == [[3, 6]]
 
 
-class Unknown:
-    """A class that is not registered."""
-
-
 def test_value_that_cannot_be_stored_fails_the_task() -> None:
     """At the end of the first epoch, with the name of the operator."""
-    fold = Fold(kind="fold", first=lambda _: Unknown(), add=lambda kept, _: kept)
+    fold = Fold(kind="fold", first=lambda _: object(), add=lambda kept, _: kept)
     life = Life(lambda context: RunningFold(context, "my fold", by_three, fold))
     life.stage.name = "my fold"
     list(life.stage.process([3], [0]))
 
-    with pytest.raises(OperatorError, match=r"its snapshot cannot be stored: .*Unknown") as raised:
+    with pytest.raises(OperatorError, match=r"its snapshot cannot be stored: .*object") as raised:
         life.end_epoch()
     assert raised.value.operator == "my fold"
 
 
-@dataclass(frozen=True)
-class UnknownKey:
-    """A key that nobody has registered."""
-
-    number: int
-
-
 def test_key_that_cannot_be_stored_blames_the_operator() -> None:
     """Found when it is encoded, which is beside the task."""
+
+    @dataclass(frozen=True)
+    class UnknownKey:
+        number: int
+
     life = Life(lambda context: RunningFold(context, "my fold", UnknownKey, COUNT))
     list(life.stage.process([3], [0]))
 
-    with pytest.raises(OperatorError, match="register it with") as raised:
+    with pytest.raises(OperatorError, match="at the top of its module") as raised:
         life.end_epoch()
     assert raised.value.operator == "my fold"
 

@@ -10,6 +10,7 @@ import pytest
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
+from gearpy.messages.late_time import late_time, promise_of
 from gearpy.task.api import TaskContext
 from gearpy.task.async_stage import AsyncFunction, AsyncStage, Lookup
 from gearpy.task.lookup import lookup_function
@@ -253,10 +254,22 @@ def test_late_record_in_flight_takes_no_watermark_back_over_a_restart() -> None:
     resume = driver.cut()
 
     again = a_driver(resume=resume)
-    stage: Any = again.task._stages[0]  # type: ignore[attr-defined] # noqa: SLF001
+    stage: Any = again.task._stages[0]  # noqa: SLF001
 
     assert stage.passed_ms == 100
     assert again.clock.watermark_ms == 100
+
+
+def test_a_late_record_in_flight_is_late_after_a_restart_too() -> None:
+    """Else it would take its place by its own time, before records that came in time."""
+    driver = a_driver()
+    stage: Any = driver.task._stages[0]  # noqa: SLF001
+    list(stage.process([5], [late_time(3, promised_ms=9)]))
+
+    restored: Any = a_driver(resume=driver.cut()).task._stages[0]  # noqa: SLF001
+
+    assert promise_of(next(iter(restored._window.held())).time_ms) == 9  # noqa: SLF001
+    assert restored._context.sees_late  # noqa: SLF001
 
 
 def test_restart_at_the_end_of_the_stream_gives_what_was_in_flight() -> None:

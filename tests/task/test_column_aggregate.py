@@ -395,7 +395,7 @@ def test_schema_may_change_between_tables() -> None:
     ("windows", "key", "aggregate", "cause"),
     [
         (session("5s"), (), agg.count(), "not tumbling or sliding ones that fire once"),
-        (TumblingWindows(10).allowing(5), (), agg.count(), "that fire once"),
+        (TumblingWindows(10).allowed_lateness(5), (), agg.count(), "that fire once"),
         (TumblingWindows(10, clock="processing"), (), agg.count(), "that fire once"),
         (TumblingWindows(10), ("#n",), agg.count(), "key column is named '#n'"),
         (TumblingWindows(10), (), agg.sum(abs), "takes a function or whole records"),

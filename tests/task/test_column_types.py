@@ -2,7 +2,7 @@
 
 import typing
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
 
@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.task.column_types import check_column, field_of, fields_of
+from gearpy.task.column_types import field_of, fields_of
 
 UserId = NewType("UserId", int)
 EAST = timezone(timedelta(hours=2))
@@ -148,66 +148,3 @@ def test_class_that_is_no_schema_is_refused(schema: type, text: str) -> None:
     """And named."""
     with pytest.raises(ConfigError, match=text):
         fields_of(schema)
-
-
-# -- values ----------------------------------------------------------------------------------
-
-GOOD: list[tuple[pa.DataType, list[Any]]] = [
-    (pa.int64(), [1, None]),
-    (pa.int64(), [2.0, Decimal(3)]),
-    (pa.float64(), [1, 1.5]),
-    (pa.string(), ["a"]),
-    (pa.large_string(), ["a"]),
-    (pa.binary(), [b"a", bytearray(b"b")]),
-    (pa.bool_(), [True]),
-    (pa.date32(), [date(2020, 1, 1)]),
-    (pa.time64("us"), [time(1, 2)]),
-    (pa.timestamp("us"), [datetime(2020, 1, 1)]),  # noqa: DTZ001 - that is the test
-    (pa.timestamp("us", tz="UTC"), [datetime(2020, 1, 1, tzinfo=UTC)]),
-    (pa.duration("us"), [timedelta(1)]),
-    (pa.list_(pa.int64()), [[1], [], None]),
-    (pa.map_(pa.string(), pa.int64()), [{"a": 1}, [("b", 2)]]),
-    (pa.struct({"x": pa.int64()}), [{"x": 1}, {}]),
-    (pa.decimal128(5, 2), [Decimal("1.50")]),
-]
-BAD: list[tuple[pa.DataType, Any, str]] = [
-    (pa.int64(), 1.5, "1.5 is no whole number"),
-    (pa.int64(), Decimal("1.5"), "is no whole number"),
-    (pa.int64(), True, "True is of type bool, not a whole number"),
-    (pa.int64(), "1", "'1' is of type str, not a whole number"),
-    (pa.float64(), True, "True is of type bool, not a number"),
-    (pa.string(), b"a", "b'a' is of type bytes, not text"),
-    (pa.binary(), "a", "'a' is of type str, not bytes"),
-    (pa.date32(), datetime(2020, 1, 1, tzinfo=UTC), "is of type datetime, not a date"),
-    (pa.date32(), 5, "5 is of type int, not a date"),
-    (pa.time64("us"), time(1, tzinfo=UTC), "has a time zone"),
-    (pa.timestamp("us"), datetime(2020, 1, 1, tzinfo=EAST), "has a time zone, .* needs none"),
-    (pa.timestamp("us", tz="UTC"), datetime(2020, 1, 1), "has no time zone"),  # noqa: DTZ001
-    (pa.timestamp("us"), 5, "5 is of type int, not a datetime"),
-    (pa.duration("us"), 5, "5 is of type int, not a timedelta"),
-    (pa.list_(pa.int64()), [1.5], "1.5 is no whole number"),
-    (pa.list_(pa.int64()), (1,), r"\(1,\) is of type tuple, not a list"),
-    (pa.map_(pa.string(), pa.int64()), {"a": 1.5}, "1.5 is no whole number"),
-    (pa.map_(pa.string(), pa.int64()), {b"a": 1}, "not text"),
-    (pa.struct({"x": pa.int64()}), {"x": 1.5}, "1.5 is no whole number"),
-    (pa.struct({"x": pa.int64()}), {"y": 1}, "field 'y' is not in struct"),
-    (pa.struct({"x": pa.int64()}), 5, "5 is of type int, not a dict"),
-]
-
-
-@pytest.mark.parametrize(("kind", "values"), GOOD)
-def test_value_that_a_column_keeps_passes(kind: pa.DataType, values: list[Any]) -> None:
-    """Arrow itself takes it, and gives an equal one back."""
-    check_column(kind, values)
-
-    kept = pa.array(values, kind).to_pylist(maps_as_pydicts="strict")
-    assert kept[0] == values[0]
-
-
-@pytest.mark.parametrize(("kind", "value", "text"), BAD)
-def test_value_that_a_column_would_change_is_refused(
-    kind: pa.DataType, value: Any, text: str
-) -> None:
-    """Also behind others that fit."""
-    with pytest.raises((TypeError, ValueError), match=text):
-        check_column(kind, [None, value])

@@ -15,8 +15,10 @@ from gearpy.task.guarantees import (
     Guarantee,
     PathGuarantee,
     Weakness,
+    cannot_be_resumed,
     guarantee_lines,
     guarantees_of,
+    short_guarantee,
 )
 from gearpy.task.operators import ChainTask
 from gearpy.task.source_task import SourceTask
@@ -415,3 +417,41 @@ def test_long_lists_are_cut() -> None:
     lines = list(guarantee_lines(paths))
 
     assert (len(lines), lines[-1]) == (6, "and 3 more weak links")
+
+
+# -- in a few words --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "sinks", "said"),
+    [
+        (Log(), [Folder()], "exactly-once"),
+        (Log(), [Folder(), Printer()], "at-least-once (printer; see gear plan)"),
+        (Socket(), [Folder(), Store()], "at-most-once (socket; see gear plan)"),
+    ],
+)
+def test_the_weakest_promise_is_said_in_a_few_words(
+    source: Source, sinks: Sequence[Sink], said: str
+) -> None:
+    """With the part that it is due to; a plan has the rest."""
+    head = read(source)
+
+    assert short_guarantee(guarantees_of(an_app(*((head, write(each)) for each in sinks)))) == said
+
+
+class Ended(Log):
+    """A source with an end."""
+
+    bounded = True
+
+
+@pytest.mark.parametrize(
+    ("source", "is_said"), [(Log(), True), (Ended(), False), (Socket(), False)]
+)
+def test_that_a_run_cannot_be_resumed_is_said_where_it_matters(
+    source: Source, *, is_said: bool
+) -> None:
+    """Little scripts end by themselves, and what cannot be read again is gone anyway."""
+    line = cannot_be_resumed(an_app((read(source), write(Folder()))))
+
+    assert (line is not None and "--resume NAME" in line) is is_said

@@ -402,7 +402,10 @@ BOUNDS = {
         (lambda: JoinSpec.over("10s"), r"a join takes windows such as .*, not '10s'"),  # type: ignore[arg-type]
         (lambda: JoinSpec.cogroup(tumbling(5).triggering(every(count=2))), "leave out the trigger"),
         (lambda: JoinSpec.over(tumbling(5).accumulating()), r"leave out accumulating\(\)"),
-        (lambda: JoinSpec.over(session(5).allowing("1s")), r"leave out allowing\(...\)"),
+        (
+            lambda: JoinSpec.over(session(5).allowed_lateness("1s")),
+            r"leave out allowed_lateness\(...\)",
+        ),
         (lambda: JoinSpec.over(tumbling(5, clock="processing")), "leave out clock='processing'"),
         (lambda: JoinSpec.over(tumbling(5), how="full"), "how='full' is unknown: use one of"),  # type: ignore[arg-type]
         (lambda: JoinSpec.over(tumbling(5), combine=3), "combine=3 is no function"),  # type: ignore[arg-type]
@@ -424,7 +427,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     """So that one run finds them all."""
     with pytest.raises(ConfigError) as raised:
         JoinSpec.over(
-            tumbling(5).allowing(1).retracting(),
+            tumbling(5).allowed_lateness(1).retracting(),
             how="all",  # type: ignore[arg-type]
             combine=1,  # type: ignore[arg-type]
         )

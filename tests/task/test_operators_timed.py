@@ -19,61 +19,7 @@ from gearpy.testing.driver import TaskDriver
 from gearpy.transport.virtual_loop import VirtualCoroutines
 from gearpy.wire.payload import encode_value
 from tests.task.build import TARGET, Bench
-from tests.task.stages import mapped
-
-
-class Delayed:
-    """Yields each record so many ms of wall time after it came; keeps it in snapshots."""
-
-    name = "delayed"
-    place = 0
-
-    def __init__(self, context: TaskContext, delay_ms: int = 10) -> None:
-        self._context = context
-        self._delay_ms = delay_ms
-        self.waiting: list[tuple[int, Any, int]] = []
-        self.called: list[int] = []
-
-    @property
-    def wake_ms(self) -> int | None:
-        """When the first record is due."""
-        return self.waiting[0][0] if self.waiting else None
-
-    @property
-    def hold_ms(self) -> int:
-        """Oldest record that waits."""
-        return min((time for _, _, time in self.waiting), default=MAX_MS)
-
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Let them wait."""
-        due_ms = self._context.now_ms() + self._delay_ms
-        self.waiting += [(due_ms, *pair) for pair in zip(values, timestamps, strict=True)]
-        return iter(())
-
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Yield those that are due, one by one."""
-        self.called.append(now_ms)
-        while self.waiting and self.waiting[0][0] <= now_ms:
-            _, value, time = self.waiting.pop(0)
-            yield [value], [time]
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits for it, but at the end all comes."""
-        if watermark_ms == MAX_MS:
-            for _, value, time in self.waiting:
-                yield [value], [time]
-            self.waiting = []
-
-    def snapshot(self) -> Any:
-        """Return what waits."""
-        return [list(each) for each in self.waiting]
-
-    def restore(self, state: Any) -> None:
-        """Let it wait again."""
-        self.waiting = [(due_ms, value, time) for due_ms, value, time in state or ()]
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
+from tests.task.stages import Delayed, mapped
 
 
 class Always(Delayed):

@@ -1,15 +1,20 @@
 """What a task promises on its links, whatever its code, its targets and their acks do."""
 
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.partition import BroadcastPartitioner
-from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch, DataMessage, Message
+from gearpy.core.partition import BroadcastPartitioner, CoLocationPartitioner
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
+from gearpy.messages.data import Batch, DataMessage, LinkMessage, Message
 from gearpy.task.api import Task, TaskContext
+from gearpy.task.outlet import Outlet, OutputEdge
+from gearpy.task.sides import MAIN, Side, SidePartitioner
 from tests.task.build import Bench, some_limits
 
 
@@ -191,3 +196,100 @@ def test_no_promise_of_a_link_is_ever_broken(
         assert target.messages == observed.task.sent
         assert target.watermark_ms == MAX_MS
     assert len(observed.task.done) == len(observed.given)
+
+
+class Uncopied:
+    """May travel, but not be copied."""
+
+    def __deepcopy__(self, memo: object) -> "Uncopied":
+        raise TypeError("not twice")
+
+
+def test_targets_of_one_record_do_not_share_what_can_change() -> None:
+    """Of a broadcast only the first one gets the record itself, of branches each gets its own."""
+    outbox: list[LinkMessage] = []
+    edges = [
+        OutputEdge(processor=1, parallelism=2, partitioner=BroadcastPartitioner()),
+        OutputEdge(processor=2, parallelism=1, partitioner=CoLocationPartitioner()),
+    ]
+    record, text = {"n": [1]}, "fixed"
+
+    _outlet(edges, outbox).emit([record, text], [0, 0], 0)
+
+    sent = _sent(outbox)
+    assert sent == [[record, text]] * 3
+    assert len({id(values[0]) for values in sent}) == 3
+    assert len({id(values[0]["n"]) for values in sent}) == 3
+    assert {id(values[1]) for values in sent} == {id(text)}
+
+
+def test_records_of_side_outputs_are_not_copied_for_who_does_not_get_them() -> None:
+    """Each edge gets other records; only of those that two get one has a copy."""
+    outbox: list[LinkMessage] = []
+    inner = CoLocationPartitioner()
+    edges = [
+        OutputEdge(processor=at, parallelism=1, partitioner=SidePartitioner(inner, tags))
+        for at, tags in enumerate([{MAIN}, {"a"}, {"a", "b"}], start=1)
+    ]
+    main, one, other = {"n": 1}, {"n": 2}, {"n": 3}
+
+    _outlet(edges, outbox).emit([main, Side("a", one), Side("b", other)], [0, 0, 0], 0)
+
+    first, second, third = _sent(outbox)
+    assert first[0] is main
+    assert second[0] is one
+    assert third == [one, other]
+    assert third[0] is not one
+    assert third[1] is other
+
+
+def test_a_record_that_cannot_be_copied_is_refused() -> None:
+    """And nothing is sent."""
+    outbox: list[LinkMessage] = []
+    edges = [OutputEdge(processor=1, parallelism=2, partitioner=BroadcastPartitioner())]
+
+    with pytest.raises(OperatorError, match="Uncopied cannot be copied"):
+        _outlet(edges, outbox).emit([Uncopied()], [0], 0)
+
+    assert not outbox
+
+
+def test_what_could_not_go_to_another_process_is_refused_within_one() -> None:
+    """The first record of each type is tried; nothing is sent, and no restart would help."""
+    outbox: list[LinkMessage] = []
+    edges = [OutputEdge(processor=1, parallelism=1, partitioner=CoLocationPartitioner())]
+    outlet = _outlet(edges, outbox)
+    outlet.emit(["a", 1, {"n": 1}], [0, 0, 0], 0)
+    outbox.clear()
+
+    with pytest.raises(OperatorError, match=r"record\['lock'\] cannot be sent") as raised:
+        _outlet(edges, outbox).emit([1, {"lock": Lock()}], [5, 6], 0)
+
+    assert raised.value.is_final
+    assert raised.value.event_time_ms == 6
+    assert "lock" in raised.value.record
+    assert not outbox
+
+
+def test_a_task_that_sends_nothing_may_have_any_records() -> None:
+    """Its sink takes them as they are."""
+    _outlet([], []).emit([Lock()], [0], 0)
+
+
+def _outlet(edges: list[OutputEdge], outbox: list[LinkMessage]) -> Outlet:
+    return Outlet(
+        task_id=TaskId(0, 0),
+        session=SessionId(1),
+        edges=edges,
+        limits=some_limits(window=100, interval=100, batch=100),
+        outbox=outbox,
+        epoch=1,
+    )
+
+
+def _sent(outbox: list[LinkMessage]) -> list[list[Any]]:
+    return [
+        each.batch.values
+        for each in outbox
+        if isinstance(each, DataMessage) and isinstance(each.batch, Batch)
+    ]

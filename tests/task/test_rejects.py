@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gearpy.errors import OperatorError
+from gearpy.messages.late_time import late_time
 from gearpy.task.counters import TaskCounters
 from gearpy.task.rejects import OUTPUT, Midway, Rejects
 from gearpy.wire.payload import decode_value
@@ -35,6 +36,18 @@ def test_skip_counts_the_record() -> None:
     assert rejects.may_go_on
     assert counters == TaskCounters(skipped_records=2)
     assert rejects.records == []
+
+
+def test_a_late_record_can_be_told_to_others() -> None:
+    """What it knows of promises is no part of control messages, which have plain numbers."""
+    rejects = Rejects("quarantine")
+    time_ms = late_time(5, promised_ms=9)
+    error = OperatorError(operator="op", cause="ValueError: bad", event_time_ms=time_ms)
+
+    rejects.take("x", time_ms, error)
+
+    (record,) = rejects.records
+    assert (type(record.event_time_ms), type(record.error.event_time_ms)) == (int, int)
 
 
 def test_quarantine_hands_the_record_over() -> None:

@@ -434,7 +434,7 @@ def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
         def snapshot(self) -> Any:
             raise ValueError("not now")
 
-    for make, text in ((Odd, "class builtins.tuple_iterator"), (Raising, "ValueError: not now")):
+    for make, text in ((Odd, "class tuple_iterator"), (Raising, "ValueError: not now")):
         bench = Bench(make).open()
         bench.send(epoch=2)
         with pytest.raises(OperatorError, match=text) as raised:
@@ -539,3 +539,64 @@ def test_task_hears_of_a_complete_epoch_once() -> None:
 
     assert told == [1, 3]
     assert bench.runner.committed == [1, 1, 3, 2]
+
+
+# -- the last epoch, before the end of the stream --------------------------------------------
+
+
+def test_a_source_produces_nothing_behind_the_last_epoch() -> None:
+    """Nor does its stream end there: it goes on in another run."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+    bench.run()
+
+    for _ in range(3):
+        bench.runner.cut(1, is_last=True)
+        bench.run()
+        bench.pass_time(10)
+        bench.run()
+
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1)]
+    assert bench.target.values == [1]
+    assert bench.runner.clock().clock_ms < MAX_MS
+
+
+def test_another_last_epoch_may_follow_on_the_last() -> None:
+    """Something was in flight; or the epoch was given up."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+    for epoch in (1, 2):
+        bench.run()
+        bench.runner.cut(epoch, is_last=True)
+        bench.run()
+        bench.pass_time(10)
+
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1), (2, 1)]
+
+
+def test_a_source_waits_when_its_task_can_keep_no_more_of_an_epoch() -> None:
+    """It goes on when the epoch has ended; its report asks for that in good time."""
+
+    class Keeper(Numbers):
+        limit = 100
+        kept = 0
+
+        @property
+        def epoch_fill(self) -> float:
+            return (self.sent - self.kept) / 10
+
+        def before_snapshot(self) -> Iterator[Batch]:
+            self.kept = self.sent
+            yield from ()
+
+    bench = Bench(Keeper, upstream=0).open().run()
+    for _ in range(5):
+        bench.pass_time(20)
+        bench.run()
+    assert (task_of(bench).sent, bench.runner.clock().wants_epoch) == (8, True)
+
+    bench.runner.cut(1)
+    bench.pass_time(20)
+    bench.turn()
+
+    assert task_of(bench).sent > 8

@@ -208,7 +208,7 @@ def test_results_of_a_bad_record_are_taken_back() -> None:
     [
         (lambda _, word: f"{word}xx", "as a pair, not 'a1xx'"),
         (lambda _, __: None, "as a pair, not None"),
-        (lambda _, word: (object(), word), "a value of class builtins.object"),
+        (lambda _, word: (object(), word), "of class object"),
     ],
     ids=["text", "nothing", "object"],
 )

@@ -237,7 +237,7 @@ def test_function_that_lacks_a_column_of_its_schema_is_blamed() -> None:
     """Else the step behind it would be, which cannot help it; what is there in addition may be."""
     promised = row_schema_of({"a": int, "b": int})
 
-    with pytest.raises(OperatorError, match=r"returned no column 'b'.*there are a$") as raised:
+    with pytest.raises(OperatorError, match=r"returned no column 'b'.*there are a\n") as raised:
         out(mapped(doubled, gives=promised), *a_table(1))
 
     assert raised.value.operator == "double"

@@ -90,7 +90,7 @@ def flat(portions: Any) -> list[Message]:
         (session(10), TOTAL, False),
         (count_window(3), TOTAL, False),
         (tumbling(10).triggering(every(count=3)), TOTAL, False),
-        (tumbling(10).allowing(1), TOTAL, False),
+        (tumbling(10).allowed_lateness(1), TOTAL, False),
         (tumbling(10, clock="processing"), TOTAL, False),
     ],
 )
@@ -131,7 +131,7 @@ def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: F
 
 
 @pytest.mark.parametrize(
-    "windows", [tumbling(10), sliding(10, 5), tumbling(10).allowing(1), session(5)]
+    "windows", [tumbling(10), sliding(10, 5), tumbling(10).allowed_lateness(1), session(5)]
 )
 def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
     """No record is to blame; the step is named."""
@@ -237,7 +237,7 @@ def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
 def test_late_records_are_counted_and_dropped() -> None:
     """Those that the lateness does not cover."""
     context = a_context()
-    stage = a_stage(tumbling(10).allowing(5), context=context)
+    stage = a_stage(tumbling(10).allowed_lateness(5), context=context)
     flat(stage.on_watermark(14))
 
     late = flat(stage.process([("k", 1), ("k", 2)], [3, 3]))
@@ -265,7 +265,7 @@ def test_late_records_go_to_a_side() -> None:
     assert context.counters.late_records == 1
 
 
-@pytest.mark.parametrize("windows", [tumbling(10).allowing(5), session(5)])
+@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(5), session(5)])
 def test_late_records_get_the_time_of_the_watermark(windows: Windows) -> None:
     """Unless event time has ended: then there is no such window."""
     context = a_context()
@@ -282,7 +282,7 @@ def test_late_records_get_the_time_of_the_watermark(windows: Windows) -> None:
     assert stage.hold_ms == MAX_MS
 
 
-@pytest.mark.parametrize("windows", [tumbling(10).allowing(1), session(5), count_window(3)])
+@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(1), session(5), count_window(3)])
 @pytest.mark.parametrize("bad", [("k", None), ([], 1), (), 7])
 def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) -> None:
     """Its key cannot be found or hashed, or it cannot be added."""
@@ -354,7 +354,7 @@ def test_stream_without_keys_has_one_key() -> None:
     assert [m.value for m in flat(stage.on_watermark(MAX_MS))] == [WindowResult(None, [1, 2], 1, 7)]
 
 
-@pytest.mark.parametrize("windows", [session(5), count_window(2), tumbling(5).allowing(3)])
+@pytest.mark.parametrize("windows", [session(5), count_window(2), tumbling(5).allowed_lateness(3)])
 @pytest.mark.parametrize("epochs", [False, True], ids=["no epochs", "epochs"])
 def test_keys_that_come_and_go_leave_nothing(
     windows: Windows,

@@ -234,7 +234,7 @@ def two_sources() -> tuple[FlowDriver, ManualSource, ManualSource, list[Any]]:
     left, right = ManualSource("left"), ManualSource("right")
     results: list[Any] = []
     app.read(left).merge(app.read(right)).key_by(str).window(gp.tumbling(10)).count().write(
-        gp.memory(results)
+        gp.to_list(results)
     )
     return FlowDriver(app), left, right, results
 
@@ -267,13 +267,15 @@ def test_idle_source_holds_no_window() -> None:
 
 
 def test_late_records_are_counted() -> None:
-    """And dropped."""
+    """And dropped, when event time has passed what they were late against."""
     flow, left, right, results = two_sources()
     for source in (left, right):
         flow.watermark(source, 10)
 
     flow.send(left, "late", 9)
     flow.send(left, "in time", 10)
+    for source in (left, right):
+        flow.watermark(source, 11)
 
     assert flow.late_records == 1
     assert results == []
@@ -296,7 +298,7 @@ def test_application_ends_with_its_sources() -> None:
 def test_timers_of_an_application_fire_in_virtual_time() -> None:
     """An hour passes in no time."""
     app, source, results = gp.StreamApp("timers"), ManualSource(), []  # type: ignore[var-annotated]
-    app.read(source).process(Recorder).map(lambda payload: payload).write(gp.memory(results))
+    app.read(source).process(Recorder).map(lambda payload: payload).write(gp.to_list(results))
     flow = FlowDriver(app)
     flow.send(source, "schedule")
     before = list(results)
@@ -309,7 +311,7 @@ def test_timers_of_an_application_fire_in_virtual_time() -> None:
 def test_source_that_never_rests_does_not_hang_the_driver() -> None:
     """There is a limit to what one call waits for."""
     app, source, results = gp.StreamApp("busy"), ManualSource(), []  # type: ignore[var-annotated]
-    app.read(source).write(gp.memory(results))
+    app.read(source).write(gp.to_list(results))
     graph = gp.Graph()
     for processor in app.build().processors.values():
         graph.add(processor)
@@ -325,7 +327,7 @@ def test_source_that_never_rests_does_not_hang_the_driver() -> None:
 def test_large_answer_is_complete_when_the_call_returns(seed: int) -> None:
     """However many windows of credit it takes."""
     app, source, results = gp.StreamApp("large"), ManualSource(), []  # type: ignore[var-annotated]
-    app.read(source).flat_map(range).key_by(lambda n: n % 3).count().write(gp.memory(results))
+    app.read(source).flat_map(range).key_by(lambda n: n % 3).count().write(gp.to_list(results))
     flow = FlowDriver(app, seed=seed)
 
     flow.send(source, 5000)

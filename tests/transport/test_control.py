@@ -211,6 +211,16 @@ def test_a_server_that_says_nothing_is_a_timeout() -> None:
             ControlClient(address, SECRET).ask(ListWorkers(), 0.05)
 
 
+def test_a_server_that_is_none_of_ours_is_named_long_before_the_time_out() -> None:
+    """Another program listens there: nobody wants to wait for the time-out of the question."""
+    limits = TransportLimits(handshake_timeout_ms=50)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        with pytest.raises(ConnectionLost, match=f"no cluster at {address}: nothing there"):
+            ControlClient(address, SECRET, limits).ask(ListWorkers(), PATIENCE_S)
+
+
 def test_a_client_finds_a_server_that_was_restarted(server: TcpTransport, desk: Desk) -> None:
     """A long-lived client outlives its master."""
     with ControlClient(server.address, SECRET) as client:

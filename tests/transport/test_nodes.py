@@ -1,5 +1,6 @@
 """Processes that write to each other, over real sockets; see `gearpy.transport.nodes`."""
 
+import logging
 import socket
 import threading
 import time
@@ -109,8 +110,9 @@ def test_letters_wait_until_somebody_takes_them(make: Make) -> None:
     assert other.take() == [b"hello"]
 
 
-def test_a_process_that_ends_is_lost_at_once(make: Make) -> None:
-    """An executor that crashed is replaced within a second, not after a time-out."""
+def test_a_process_that_ends_is_lost_at_once(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """An executor that crashed is replaced at once; one that stops by itself is no fault."""
+    caplog.set_level(logging.INFO, "gearpy.transport.nodes")
     one, other = make(), make()
     one.watch(other.node)
     one.tell(other.node)
@@ -121,6 +123,8 @@ def test_a_process_that_ends_is_lost_at_once(make: Make) -> None:
 
     reason = one.lost()
     assert "it is stopping" in reason or "nobody listens" in reason
+    levels = [each.levelname for each in caplog.records if reason in each.getMessage()]
+    assert levels == ["INFO" if "it is stopping" in reason else "WARNING"]
     assert time.monotonic() - begun_s < 1
     assert not one.tell(other.node)
     assert one.nodes.stats.lost == 1

@@ -300,18 +300,23 @@ def test_a_stranger_that_hangs_up_half_way_is_forgotten(port: Port) -> None:
     port.assert_serves_good_peers()
 
 
-def test_too_many_strangers_at_once_are_turned_away(port: Port) -> None:
-    """The limit is on strangers alone: a peer that had proved itself before stays."""
-    with port.connect() as known:
-        proved(known)
-        strangers = [port.connect() for _ in range(LIMITS.unauthenticated_max + 1)]
+def test_strangers_that_say_nothing_keep_nobody_out(stack: ExitStack, port: Port) -> None:
+    """Of too many the oldest goes; a peer that had proved itself before stays."""
+    known = stack.enter_context(port.connect())
+    proved(known)
+    strangers = [stack.enter_context(port.connect()) for _ in range(LIMITS.unauthenticated_max)]
+    for _ in range(5):
+        with ControlClient(port.address, port.keys) as client:
+            assert client.ask(ListWorkers(), PATIENCE_S) == WorkerList(workers=())
+        strangers.append(stack.enter_context(port.connect()))
 
-        assert_closed_by_peer(strangers[-1])
-        known.sendall(GOOD_FRAME)
-
-        assert port.inbox.take_seqs(1) == [666]
-        for stranger in strangers:
-            stranger.close()
+    assert_closed_by_peer(strangers[0])
+    newest = strangers[-1]
+    newest.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        newest.recv(1)
+    known.sendall(GOOD_FRAME)
+    assert 666 in port.inbox.take_seqs(1)
 
 
 def test_a_crowd_of_strangers_takes_little_memory_and_goes_away(stack: ExitStack) -> None:

@@ -1,6 +1,6 @@
 """Control messages as bytes, see `gearpy.wire.codec`."""
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ProtocolError
 from gearpy.ids import ActorPath, AppId
+from gearpy.messages import app, cluster
 from gearpy.messages.cluster import (
     Artifact,
     ErrorCard,
@@ -21,6 +22,8 @@ from gearpy.wire.frames import PROTOCOL_VERSION
 
 # Ids and times are 64 bits; text may hold anything but lone surrogates, which are escaped.
 st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
+# A NaN arrives as one, and is equal to none.
+st.register_type_strategy(float, st.floats(allow_nan=False))
 
 
 def envelope(name: str, fields: Any, version: Any = PROTOCOL_VERSION) -> bytes:
@@ -45,6 +48,15 @@ def test_the_public_dataclasses_of_both_message_modules_can_travel() -> None:
     """A class is registered by being listed in its module, no other step."""
     assert {"SubmitApplication", "ErrorCard", "LaunchTasks", "TaskClock"} <= CONTROL_CLASSES.keys()
     assert "MasterMessage" not in CONTROL_CLASSES
+
+
+@pytest.mark.parametrize(
+    "union",
+    [app.ExecutorToAppMaster, app.ExecutorMessage, cluster.MasterMessage, cluster.WorkerMessage],
+)
+def test_whatever_an_actor_is_told_can_travel(union: Any) -> None:
+    """One that was forgotten in the list would end who sends it."""
+    assert set(get_args(union)) <= set(CONTROL_CLASSES.values())
 
 
 def test_nested_values_keep_their_classes() -> None:
@@ -88,8 +100,8 @@ def test_a_message_in_any_other_form_is_refused_by_class_and_field(data: bytes, 
 def test_an_unknown_field_of_a_nested_value_is_found() -> None:
     """Strictness does not end at the first level."""
     artifact = {"kind": "file", "location": "", "attr": "", "args": [], "sudo": True}
-    texts = {"name": "", "user": "", "resume_from": ""}
-    fields = {**texts, "artifact": artifact, "executors": 1, "config": {}}
+    texts = {"name": "", "user": "", "resume_from": "", "checkpoints": ""}
+    fields = {**texts, "artifact": artifact, "executors": 1, "launches": 0, "config": {}}
 
     with pytest.raises(ProtocolError, match=r"unknown field 'sudo' - at `\$\.artifact`"):
         decode_control(envelope("SubmitApplication", fields))

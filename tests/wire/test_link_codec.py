@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import (
+    NOWHERE,
     Ack,
     AckRequest,
     Batch,
@@ -17,6 +18,7 @@ from gearpy.messages.data import (
     InitialAckRequest,
     LatencyProbe,
     LinkMessage,
+    Origin,
     Unmanaged,
 )
 from gearpy.wire.frames import Frame, FrameDecoder, FrameKind, FrameLimits
@@ -138,3 +140,24 @@ def test_unknown_flags_are_refused() -> None:
 
     with pytest.raises(ProtocolError, match="unknown flags 0x80"):
         CODEC.decode(Frame(FrameKind.DATA, memoryview(body)))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        NOWHERE,
+        Origin(0, 0, 0),
+        Origin(3, 7, 1 << 40, is_alone=True, is_sorted=True, is_by_arrival=True, is_split=True),
+    ],
+)
+def test_partition_of_records_arrives(origin: Origin) -> None:
+    """Records are told by it what comes first at one time."""
+    message = a_data_message([1, 2])
+    assert isinstance(message.batch, Batch)
+    message.batch.origin = origin
+
+    arrived = over_the_wire(message)
+
+    assert isinstance(arrived, DataMessage)
+    assert arrived.batch.origin == origin
+    assert LinkCodec().decode_batch(arrived.batch).origin == origin

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.late_time import LateTime, late_time
+from gearpy.messages.table import Table, Times
 from gearpy.wire.extensions import EncoderPool
 from gearpy.wire.payload import (
     COLUMN_DEPTH_MAX,
@@ -255,18 +257,20 @@ def test_a_record_that_lacks_a_field_is_named() -> None:
     """A slot that was never set is a mistake in the user's class."""
     broken = object.__new__(Trade)
 
-    with pytest.raises(ConfigError, match="'Trade' lacks a field"):
+    with pytest.raises(ConfigError, match="Trade: it lacks a field"):
         body_of([broken])
 
 
 def test_an_unregistered_class_in_a_batch_is_named() -> None:
-    """The error tells which class to register."""
+    """Other processes would not find it; the error tells what to do."""
 
     @dataclass
     class Stranger:
         name: str
 
-    with pytest.raises(ConfigError, match=r"Stranger cannot be sent.*gearpy\.register_record"):
+    with pytest.raises(
+        ConfigError, match=r"Stranger: .*at the top of its module.*gearpy\.register_serializer"
+    ):
         body_of([Stranger("a")])
 
 
@@ -281,3 +285,38 @@ def test_a_malformed_value_is_a_protocol_error(body: bytes) -> None:
     """And nothing else."""
     with suppress(ProtocolError):
         decode_value(body, REGISTRY)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
+def test_what_was_promised_before_late_records_arrives(times: list[tuple[int, int]]) -> None:
+    """Beside the times; a batch says whether there may be any."""
+    sent = [late_time(time_ms, promised_ms) for time_ms, promised_ms in times]
+    values = list(range(len(sent)))
+
+    batch = decode_batch(b"".join(encode_batch(values, sent)), len(sent))
+
+    assert batch.timestamps == sent
+    assert list(map(type, batch.timestamps)) == list(map(type, sent))
+    assert [at.promised_ms for at in batch.timestamps if type(at) is LateTime] == [
+        promised for time, promised in times if time < promised
+    ]
+    assert batch.has_late is any(time < promised for time, promised in times)
+
+
+def test_what_was_promised_arrives_with_a_table() -> None:
+    """In a column of its own."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - for this test alone
+
+    table = Table(pa.record_batch({"n": [1, 2, 3]}))
+    sent = Times.of([7, late_time(2, 7), 9])
+
+    batch = decode_batch(b"".join(encode_batch(table, sent)), 3)
+
+    assert list(batch.values) == list(table)
+    assert [type(time) for time in batch.timestamps] == [int, LateTime, int]
+    assert (batch.timestamps[1], batch.has_late) == (2, True)
+
+
+def test_late_time_among_values_is_a_number() -> None:
+    """Who keeps the time of a record keeps a plain one."""
+    assert type(decode_value(encode_value(late_time(3, 5)))) is int

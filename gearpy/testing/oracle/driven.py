@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
-from gearpy.connectors.memory import memory
+from gearpy.connectors.memory import to_list
 from gearpy.dsl.application import StreamApp
+from gearpy.dsl.describe import physical_plan
 from gearpy.dsl.stream import Stream
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
@@ -63,6 +65,10 @@ class SharedClock:
         self.now_ms = max(self.now_ms, min(known, default=max(idle, default=MAX_MS)))
         return self.now_ms
 
+    def promised_ms(self, source: int) -> int:
+        """Return the promise of a source."""
+        return self._promised[source]
+
 
 class _Driven:
     """An application fed step by step."""
@@ -77,6 +83,12 @@ class _Driven:
     def read(self, at: int) -> Stream[Any]:
         """Return the stream of a source."""
         return self.app.read(self.sources[at], parallelism=1)
+
+    @property
+    def waits_for_order(self) -> bool:
+        """Whether some step gets its records in the order of event time."""
+        processors = physical_plan(self.app.build()).processors
+        return any(step.order == "event time" for each in processors for step in each.steps)
 
     def start(self) -> None:
         """Begin."""
@@ -118,11 +130,11 @@ def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str
     streams = [driven.read(at) for at in range(program.sources)]
     stream = streams[0].merge(*streams[1:]) if len(streams) > 1 else streams[0]
     windows = windowed_stream(program, stream)
-    windows.write(memory(driven.results, messages=True))
+    windows.write(to_list(driven.results, messages=True))
     if program.plan.policy == "side":
-        windows.late.write(memory(driven.late))
+        windows.late.write(to_list(driven.late))
     driven.start()
-    expected = _Expected(program)
+    expected = _Expected(program, is_ordered=driven.waits_for_order)
     for number, step in enumerate(steps):
         wanted = [_wanted(program, firing) for firing in expected.on_step(step)]
         shown = [_shown(program, message) for message in driven.do(step)]
@@ -134,8 +146,12 @@ def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str
 class _Expected:
     """What a program over windows gives for each step."""
 
-    def __init__(self, program: WindowProgram) -> None:
+    def __init__(self, program: WindowProgram, *, is_ordered: bool) -> None:
         self._program = program
+        self._is_ordered = is_ordered
+        self._is_by_event = program.plan.clock == "event"
+        self._waiting: list[tuple[int, int, int, Any]] = []  # Place, source, number, row.
+        self._number = 0
         self._wall_ms = _WALL_MS
         self.replay = WindowReplay(program.plan, _WALL_MS)
         self._clock = SharedClock(program.sources)
@@ -145,18 +161,46 @@ class _Expected:
         fired: list[Firing] = []
         if isinstance(step, Records):
             for row in (row for given in step.rows for row in changed(self._program, given)):
-                fired += self.replay.on_record(key_of(self._program, row), row, row["t"])
+                if not self._waits(step.source, row):
+                    fired += self._on_record(row)
         if isinstance(step, Tick):
             self._wall_ms += step.duration_ms
             fired += self.replay.on_wall(self._wall_ms)
-        return [*fired, *self.replay.on_watermark(self._clock.on_step(step))]
+        watermark_ms = self._clock.on_step(step)
+        return [*fired, *self._on_due(watermark_ms), *self.replay.on_watermark(watermark_ms)]
+
+    def _on_record(self, row: Any) -> list[Firing]:
+        return self.replay.on_record(key_of(self._program, row), row, row["t"])
+
+    def _waits(self, source: int, row: Any) -> bool:
+        """Let a record wait that is late, or any where their order counts."""
+        promised_ms = self._clock.promised_ms(source)
+        is_late = row["t"] < promised_ms
+        if not (self._is_by_event and (is_late or (self._is_ordered and promised_ms > MIN_MS))):
+            return False
+        self._number += 1
+        self._waiting.append((max(row["t"], promised_ms), source, self._number, row))
+        return True
+
+    def _on_due(self, watermark_ms: int) -> list[Firing]:
+        """Take the records that event time has passed, late ones when it is where they were."""
+        is_alone = self._program.sources == 1
+        fired: list[Firing] = []
+        for each in sorted(self._waiting, key=itemgetter(0, 1, 2)):
+            place_ms, _, _, row = each
+            if place_ms < watermark_ms or (is_alone and place_ms == watermark_ms):
+                self._waiting.remove(each)
+                if row["t"] < place_ms:
+                    fired += self.replay.on_watermark(place_ms)
+                fired += self._on_record(row)
+        return fired
 
 
 def driven_join_problem(program: JoinProgram, steps: Sequence[Step]) -> str:
     """Run a join; return what is wrong, or nothing."""
     driven = _Driven(2)
     joined_stream(program, driven.read(0), driven.read(1)).write(
-        memory(driven.results, messages=True)
+        to_list(driven.results, messages=True)
     )
     driven.start()
     assert driven.flow is not None
@@ -164,8 +208,9 @@ def driven_join_problem(program: JoinProgram, steps: Sequence[Step]) -> str:
     for step in steps:
         if isinstance(step, Records):
             for row in step.rows:
-                key = key_of(program, row)
-                sides.append(Side(len(sides), step.source, key, row, row["t"], clock.now_ms))
+                key, promised_ms = key_of(program, row), clock.promised_ms(step.source)
+                known_ms = max(clock.now_ms, promised_ms if row["t"] < promised_ms else MIN_MS)
+                sides.append(Side(len(sides), step.source, key, row, row["t"], known_ms))
         clock.on_step(step)
         shown += [plain(message.value) for message in driven.do(step)]
     taken = accepted(program.plan, sides)

@@ -216,7 +216,7 @@ def windows_of(plan: WindowPlan) -> window.Windows:
     if plan.accumulation != "discarding":
         is_retracting = plan.accumulation == "retracting"
         windows = windows.retracting() if is_retracting else windows.accumulating()
-    return windows.allowing(plan.lateness_ms) if plan.lateness_ms else windows
+    return windows.allowed_lateness(plan.lateness_ms) if plan.lateness_ms else windows
 
 
 def _kind_of(plan: WindowPlan) -> window.Windows:

@@ -1,0 +1,91 @@
+"""What an application sets of the configuration, and who decides about which key.
+
+An application's keys are in its coordinator log: written when it is launched for the first time,
+read at each launch. A key that is not there is as the configuration of the worker has it. Samza:
+the job's configuration in the coordinator stream.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gearpy.config.load import as_overrides, from_overrides
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+
+__all__ = [
+    "NOT_OF_APPLICATIONS",
+    "application_config",
+    "check_setting",
+    "inherited",
+    "keys_asked",
+    "of_submission",
+]
+
+#: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
+NOT_OF_APPLICATIONS: Final = (
+    "artifact.",
+    "cluster.",
+    "hostname",
+    "log.",
+    "master.",
+    "masterclient.",
+    "transport.",
+    "worker.",
+)
+#: Keys by which the operator of a worker limits applications, which so cannot change them.
+_OF_WORKERS: Final = (
+    "hostname",
+    "cluster.",
+    "master.",
+    "worker.",
+    "log.",
+    "transport.",
+    "executor.open-files-max",
+    "executor.file-max-bytes",
+    "executor.memory-max-bytes",
+)
+#: Keys that are read before the coordinator log is, by the master or to find the log.
+_OF_SUBMISSION: Final = ("application.executor-num", "appmaster.", "checkpoint.folder")
+
+
+def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of an application that a worker lets it decide about."""
+    return {key: text for key, text in asked.items() if not key.startswith(_OF_WORKERS)}
+
+
+def application_config(own: Config, asked: Mapping[str, str]) -> Config:
+    """Return a worker's configuration with that of an application over it.
+
+    Raises:
+        ConfigError: the application sets something wrong.
+    """
+    return from_overrides({**as_overrides(own), **keys_asked(asked)})
+
+
+def check_setting(key: str, text: str) -> None:
+    """Refuse a key or value that the next launch of an application would not take.
+
+    Raises:
+        ConfigError: with the key that may have been meant, or where this one is set.
+    """
+    from_overrides({key: text})
+    if key.startswith((*NOT_OF_APPLICATIONS, *_OF_WORKERS)):
+        raise ConfigError(
+            f"{key} is not an application's: set it where the daemons of the cluster are configured"
+        )
+    if key.startswith(_OF_SUBMISSION):
+        raise ConfigError(
+            f"{key} counts when an application is submitted, and not when it is launched again: "
+            f"stop it and go on with 'gear app submit --from-checkpoint ID --set {key}=...'"
+        )
+
+
+def of_submission(asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys that count when an application is submitted, and not at each launch."""
+    return {key: text for key, text in asked.items() if key.startswith(_OF_SUBMISSION)}
+
+
+def inherited(asked: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Merge what an application sets into the settings that it goes on from; its own win."""
+    kept = {key: text for key, text in before.items() if not key.startswith(_OF_SUBMISSION)}
+    return {**kept, **asked}

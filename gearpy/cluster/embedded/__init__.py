@@ -1,0 +1,6 @@
+"""One application in the process that started it, until its input ends or somebody stops it.
+
+- `run`: from the application to its summary, with all that a cluster does in between.
+- `signals`: the first Ctrl-C or SIGTERM drains, the second ends at once.
+- `run_folder`: the folder of a run that can be resumed: its checkpoints, and whose they are.
+"""

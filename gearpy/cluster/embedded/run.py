@@ -1,0 +1,181 @@
+"""Runs an application in this process, as a cluster would: with epochs, restarts and a good end."""
+
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from gearpy.cluster.artifacts import application_of
+from gearpy.cluster.client import RunningApplication
+from gearpy.cluster.embedded.run_folder import RunFolder, new_run
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.local import LocalCluster, ends_at_the_caller
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import SubmitRefused
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.task.application import Buildable
+from gearpy.task.guarantees import cannot_be_resumed
+
+__all__ = ["EMBEDDED", "run", "run_until"]
+
+#: What counts where nobody has set anything else. With the user at hand, the first failure of a
+#: program is one to be mended, and not one to be tried again.
+EMBEDDED: Final[Mapping[str, str]] = {"application.total-retries": "0"}
+#: Slots of the one worker: an application alone on a cluster always fits.
+_SLOTS: Final = 1_000_000
+_STOPPING: Final = (
+    "stopping: nothing more is read, what was read is being shown; once more: at once"
+)
+
+_OnProgress = Callable[[ApplicationSummary], None]
+
+
+@ends_at_the_caller
+def run(
+    app: Buildable | Callable[..., Buildable],
+    *,
+    executors: int = 1,
+    config: Config | None = None,
+    checkpoint: str | Path | None = None,
+    on_progress: _OnProgress | None = None,
+) -> ApplicationSummary:
+    """Run an application in this process until its input ends, or until it is stopped.
+
+    The first Ctrl-C or SIGTERM drains it: sources stop, and sinks show what was read. Then
+    `KeyboardInterrupt` is raised after Ctrl-C, and after SIGTERM the program ends with exit code 0.
+    The second one ends it at once. So it is in the main thread, where a program has no handlers
+    of its own.
+
+    Args:
+        app: an application, or a function that makes one (of a list of arguments: it gets
+            ``sys.argv[1:]``).
+        executors: how many executors share its tasks.
+        config: the configuration. If not given, what `load_config` gives, with no restarts
+            after a failure unless ``application.total-retries`` is set.
+        checkpoint: a folder of its own for the run, which then goes on where it was when it is
+            started again with the same folder, however it ended. A run that has finished is not
+            started again: its summary is returned at once.
+        on_progress: called several times a second with how it is.
+
+    Raises:
+        ConfigError: the application cannot run, or not with this folder.
+        OperatorError: user code raised.
+        ApplicationFailed: it failed in another way.
+    """
+    if not hasattr(app, "build"):
+        app = application_of(app, sys.argv[1:])
+    with StopSignals() as stop:
+        summary = run_until(
+            app,
+            stop,
+            executors=executors,
+            config=config or load(defaults=EMBEDDED),
+            checkpoint=checkpoint,
+            on_progress=on_progress,
+            say=_say,
+        )
+    if stop.number is not None and summary.status != "succeeded":
+        _say(f"{summary.name} {'drained' if summary.progress.drained else summary.status}")
+        if stop.number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(0)
+    return summary
+
+
+def run_until(
+    app: Buildable,
+    stop: StopSignals,
+    *,
+    executors: int,
+    config: Config,
+    say: Callable[[str], None],
+    checkpoint: str | Path | None = None,
+    on_progress: _OnProgress | None = None,
+) -> ApplicationSummary:
+    """Run an application until it ends, or a signal has come and it is drained; see `run`.
+
+    Args:
+        app: the application.
+        stop: notes signals.
+        executors: how many executors share its tasks.
+        config: the configuration.
+        say: tells the user a line.
+        checkpoint: see `run`.
+        on_progress: see `run`.
+    """
+    application = app.build()
+    if checkpoint is None:
+        if (line := cannot_be_resumed(application)) is not None:
+            say(line)
+        with LocalCluster(config, slots=_SLOTS) as cluster:
+            run = new_run()
+            cluster.note_pending(run, application)
+            with cluster.submitted(application, executors=executors, checkpoints=run) as running:
+                return _Watch(running, stop, say, on_progress).to_the_end()
+    with RunFolder(checkpoint, application) as folder:
+        if (finished := folder.finished) is not None:
+            say(
+                f"{finished.name} has finished, there is nothing to resume; to run it once more "
+                f"take another name, or remove {folder.path}"
+            )
+            return finished
+        with (
+            LocalCluster(config, slots=_SLOTS, checkpoints=folder.checkpoints) as cluster,
+            cluster.submitted(
+                application,
+                executors=executors,
+                checkpoints=folder.prefix,
+                launches=folder.launches,
+            ) as running,
+        ):
+            return _Watch(running, stop, say, folder.on_progress, on_progress).to_the_end()
+
+
+class _Watch:
+    """Follows a run to its end, and has it drained when a signal has come."""
+
+    def __init__(
+        self,
+        running: RunningApplication,
+        stop: StopSignals,
+        say: Callable[[str], None],
+        *listeners: _OnProgress | None,
+    ) -> None:
+        self._running = running
+        self._stop = stop
+        self._say = say
+        self._listeners = [each for each in listeners if each is not None]
+        self._is_told = False
+        self._is_draining = False
+
+    def to_the_end(self) -> ApplicationSummary:
+        while True:
+            try:
+                return self._running.wait(on_progress=self._look)
+            except KeyboardInterrupt:
+                if self._stop.number is not None:
+                    self._running.shutdown()
+                    raise
+                self._stop.ask(signal.SIGINT)  # Whoever raised it has a handler of its own.
+
+    def _look(self, summary: ApplicationSummary) -> None:
+        if self._stop.number is not None and not self._is_draining:
+            self._drain()
+        for each in self._listeners:
+            each(summary)
+
+    def _drain(self) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self._say(_STOPPING)
+        try:
+            self._running.drain()
+        except SubmitRefused:
+            return  # Its app master is still being started, or it has just ended: look again.
+        self._is_draining = True
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")

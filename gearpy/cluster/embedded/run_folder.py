@@ -1,0 +1,244 @@
+"""The folder of a run that can be resumed."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from random import SystemRandom
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+import msgspec
+
+from gearpy.cluster.app_checkpoints import dag_version, is_same_program
+from gearpy.cluster.limits import wall_ms
+from gearpy.core.checkpoint_names import new_cluster_id, prefix_of
+from gearpy.core.coordinator_log import DagVersions
+from gearpy.core.graph_difference import graph_difference
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, StoredFile
+from gearpy.storage.coordinator_log import newest_launch, read_log
+from gearpy.storage.disk import TEMPORARY, FolderDisk, replace
+from gearpy.task.application import StreamApplication
+
+__all__ = ["RunFolder", "new_run", "run_folder_of"]
+
+_NOTE: Final = "run.json"
+_STORE: Final = "checkpoints"
+_VERSION: Final = 1
+#: A run has one application.
+_APP: Final = AppId(1)
+
+
+class _Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run before its checkpoints are looked at.
+
+    ``has_stored``: an epoch of it was complete, so there must be checkpoints.
+    """
+
+    version: int
+    application: str
+    prefix: str
+    has_stored: bool = False
+    finished_ms: int = 0
+
+
+def new_run() -> str:
+    """Return the name of a run that no other run has: that of a cluster and its one application."""
+    return prefix_of(new_cluster_id(SystemRandom()), _APP)
+
+
+def run_folder_of(name: str, runs_folder: str) -> Path:
+    """Return the folder that ``--resume NAME`` means: one of that name, or where a path leads."""
+    if os.sep in name or name in {".", ".."}:
+        return Path(name).expanduser()
+    return Path(runs_folder).expanduser() / name
+
+
+class RunFolder:
+    """Has the checkpoints of one run, from its first start to its end, however often it is resumed.
+
+    A context manager: the folder is locked from its beginning to its end.
+
+    Args:
+        path: the folder; it is made if there is none.
+        application: what is to run.
+
+    Raises:
+        ConfigError: another process runs there, it is of another program, it has other files, what
+            it had stored is gone, or it cannot be used.
+        GearpyError: what was stored cannot be read.
+    """
+
+    def __init__(self, path: Path | str, application: StreamApplication) -> None:
+        if "://" in str(path):
+            raise ConfigError(
+                f"{path} is no folder of this machine, which a run needs to be resumed"
+            )
+        self.path = Path(path).expanduser().resolve()
+        self._application = application
+        self._note: _Note
+
+    def __enter__(self) -> Self:
+        try:
+            self._disk = FolderDisk(self.path)
+            self._disk.lock()
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be used: {error.strerror}") from error
+        try:
+            self._note = self._read() or self._begin()
+            self._check()
+        except BaseException:
+            self._disk.unlock()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._disk.unlock()
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def prefix(self) -> str:
+        """Below which name of its checkpoint store everything is."""
+        return self._note.prefix
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The store."""
+        return _RunCheckpoints(self, self._store)
+
+    @property
+    def launches(self) -> int:
+        """How often the app master of the run was launched."""
+        return newest_launch(self._store, self.prefix)
+
+    @property
+    def finished(self) -> ApplicationSummary | None:
+        """What there is to tell of a run whose input has come to its end; else None."""
+        if not self._note.finished_ms:
+            return None
+        return ApplicationSummary(
+            app_id=_APP,
+            name=self._note.application,
+            status="succeeded",
+            finished_ms=self._note.finished_ms,
+        )
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def on_progress(self, summary: ApplicationSummary) -> None:
+        """Note that there is something to go on from, or that the run has finished."""
+        if summary.progress.epoch and not self._note.has_stored:
+            self._write(msgspec.structs.replace(self._note, has_stored=True))
+        if summary.status == "succeeded":
+            self.on_finished()
+
+    def on_finished(self) -> None:
+        """Note that the run has finished; before its checkpoints are removed."""
+        if not self._note.finished_ms:
+            self._write(msgspec.structs.replace(self._note, finished_ms=wall_ms()))
+
+    # --------------------------------------------------------------------------------------
+
+    def _read(self) -> _Note | None:
+        names = [name for name in self._disk.names() if not name.endswith(TEMPORARY)]
+        if _NOTE not in names:
+            others = [*names, *(each.name for each in self.path.iterdir() if each.is_dir())]
+            if others:
+                raise ConfigError(
+                    f"{self.path} is not the folder of a run, it has {min(others)}: name one "
+                    "that does not exist"
+                )
+            return None
+        try:
+            note = msgspec.json.decode(self._disk.read(_NOTE), type=_Note)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{self.path / _NOTE} is damaged: {error}") from error
+        if note.version != _VERSION:
+            raise ConfigError(
+                f"{self.path / _NOTE} has version {note.version}, this gearpy knows {_VERSION}: "
+                "resume the run with the gearpy that began it"
+            )
+        return note
+
+    def _begin(self) -> _Note:
+        note = _Note(
+            version=_VERSION,
+            application=self._application.name,
+            prefix=new_run(),
+        )
+        self._write(note)
+        return note
+
+    def _write(self, note: _Note) -> None:
+        replace(self._disk, _NOTE, msgspec.json.format(msgspec.json.encode(note)))
+        self._note = note
+
+    def _check(self) -> None:
+        note = self._note
+        if note.application != self._application.name:
+            raise ConfigError(
+                f"{self.path} has a run of {note.application}, not of {self._application.name}: "
+                "take another name for it"
+            )
+        if note.finished_ms:
+            return
+        self._store = CheckpointStore(self.path / _STORE)
+        if note.has_stored and not self.launches:
+            raise ConfigError(
+                f"{self.path / _STORE} is empty, but the run had stored something there: is it "
+                "mounted? To begin anew, remove the folder, or take another name"
+            )
+        known = DagVersions(read_log(self._store, self.prefix).state).read()
+        now = dag_version(self._application.dag)
+        if known and not is_same_program(known[-1], now):
+            difference = graph_difference(known[-1].description, now.description)
+            raise ConfigError(
+                f"{self.path} has a run of another program than this one ({difference}): take "
+                "another name for it, or remove the folder to begin anew"
+            )
+
+
+class _RunCheckpoints:
+    """The checkpoint store of a run; that it has finished is noted before all is removed."""
+
+    def __init__(self, folder: RunFolder, store: Checkpoints) -> None:
+        self._folder = folder
+        self._store = store
+
+    @property
+    def place(self) -> str:
+        """See `Checkpoints`."""
+        return self._store.place
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        """See `Checkpoints`."""
+        return self._store.save(name, chunks)
+
+    def open(self, location: str) -> BinaryIO:
+        """See `Checkpoints`."""
+        return self._store.open(location)
+
+    def load(self, location: str, sha256: str = "") -> bytes:
+        """See `Checkpoints`."""
+        return self._store.load(location, sha256)
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Checkpoints`."""
+        return self._store.names(prefix)
+
+    def drop(self, location: str) -> None:
+        """See `Checkpoints`."""
+        self._store.drop(location)
+
+    def drop_all(self, prefix: str) -> None:
+        """See `Checkpoints`."""
+        self._folder.on_finished()
+        self._store.drop_all(prefix)

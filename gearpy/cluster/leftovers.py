@@ -1,0 +1,157 @@
+"""What code of users has started and what would outlive its process: found, and ended.
+
+A child of a worker leads a process group, with which most of what it starts is killed. What has
+left the group, in a session of its own, is found in ``/proc``: by a mark in its environment, which
+is passed on from process to process, or by an output that is still a pipe to the worker. Of what
+has neither any more nothing is known, nor on systems without ``/proc``.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import IO, Final
+
+__all__ = ["MARK", "Mark", "end_marked", "end_of_dead_workers"]
+
+#: The environment variable with the mark; not a key of the configuration.
+MARK: Final = "_GEARPY_LAUNCH"
+_PREFIX: Final = f"{MARK}=".encode()
+_PROC: Final = Path("/proc")
+_ROUNDS_MAX: Final = 20  # What is killed may just be starting something.
+_OUTPUTS: Final = (1, 2)
+_serials = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A launch by a worker: the worker's process, and which of its launches.
+
+    ``started`` tells a process from an earlier one with the same number.
+    """
+
+    pid: int
+    started: str
+    serial: int
+
+    @classmethod
+    def new(cls) -> "Mark":
+        """Return the mark of the next launch by this process."""
+        return cls(os.getpid(), _started(os.getpid()), next(_serials))
+
+    @classmethod
+    def of(cls, pid: int) -> "Mark | None":
+        """Return the mark in the environment of a process, if it has one and may be looked at."""
+        try:
+            environment = (_PROC / str(pid) / "environ").read_bytes()
+        except OSError:
+            return None
+        found = (each for each in environment.split(b"\0") if each.startswith(_PREFIX))
+        text = next(found, b"").removeprefix(_PREFIX).decode("ascii", "replace")
+        worker, _, rest = text.partition(".")
+        started, _, serial = rest.partition(".")
+        if not (worker.isdecimal() and serial.isdecimal()):
+            return None
+        return cls(int(worker), started, int(serial))
+
+    def __str__(self) -> str:
+        return f"{self.pid}.{self.started}.{self.serial}"
+
+    @property
+    def is_of_the_dead(self) -> bool:
+        """Whether the process that has launched it is gone."""
+        return _started(self.pid) != self.started
+
+
+def end_marked(mark: Mark, outputs: Collection[IO[bytes]] = ()) -> int:
+    """Kill what carries a mark or writes to one of these pipes; return how many that were."""
+    pipes = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in outputs}
+    return _end(lambda pid: Mark.of(pid) == mark or not pipes.isdisjoint(_outputs_of(pid)))
+
+
+def end_of_dead_workers() -> int:
+    """Kill what was started for workers of this machine that are gone; return how many.
+
+    Who was killed itself has left behind what had left the groups of its children.
+    """
+    own = _namespace(os.getpid())
+
+    def is_left(pid: int) -> bool:
+        mark = Mark.of(pid)
+        # In another namespace, such as a container's, the worker has another number than here.
+        return mark is not None and mark.is_of_the_dead and _namespace(pid) == own
+
+    return _end(is_left)
+
+
+def _end(is_left: Callable[[int], bool]) -> int:
+    ended: set[int] = set()
+    for _ in range(_ROUNDS_MAX):
+        killed = {pid for pid in _processes() if _kill(pid, is_left)}
+        if killed <= ended:
+            break
+        ended |= killed
+    return len(ended)
+
+
+def _processes() -> Iterator[int]:
+    """Give the numbers of all processes but this one; nothing where there is no ``/proc``."""
+    with suppress(OSError):
+        for path in _PROC.iterdir():
+            if path.name.isdecimal() and int(path.name) != os.getpid():
+                yield int(path.name)
+
+
+def _kill(pid: int, is_left: Callable[[int], bool]) -> bool:
+    """Kill a process if it is one; its number is held meanwhile, so that it is no other's."""
+    if not is_left(pid):
+        return False
+    try:
+        with closing(_Held(pid)) as held:
+            if not is_left(pid):
+                return False
+            held.kill()
+    except (AttributeError, OSError):  # It has ended, is somebody else's, or there are no pidfds.
+        return False
+    return True
+
+
+class _Held:
+    """A process whose number is not given to another one while this is open."""
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _outputs_of(pid: int) -> set[str]:
+    found: set[str] = set()
+    for number in _OUTPUTS:
+        with suppress(OSError):
+            found.add(str((_PROC / str(pid) / "fd" / str(number)).readlink()))
+    return found
+
+
+def _namespace(pid: int) -> str:
+    """Return in which numbering a process lives; empty if it is gone."""
+    try:
+        return str((_PROC / str(pid) / "ns" / "pid").readlink())
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Return when a process was started, in ticks since the machine was; empty if it is gone."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]  # The name before may contain anything.

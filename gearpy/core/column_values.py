@@ -1,0 +1,405 @@
+"""Which values a column keeps as they are: one rule for all that makes columns of records.
+
+Arrow makes a value fit where it can: it counts a number as a time, takes the zone of a time away,
+cuts off what is finer than the column's unit, reads bytes as text and a tuple as a list. Here such
+a value is refused, with what to do. What Arrow refuses by itself is left to it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from numbers import Integral, Real
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = [
+    "cast_column",
+    "check_cast",
+    "check_column",
+    "field_names",
+    "has_fields",
+    "plain_cells",
+    "same_kind",
+]
+
+_NONE: Final = type(None)
+#: Values without other values inside, which Arrow knows.
+_PLAIN: Final = frozenset({str, int, float, bool, bytes, _NONE, datetime, date, Decimal})
+_US_OF: Final = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}
+#: The largest number that is not infinite, by the bits of a column of fractions.
+_FLOAT_MAX: Final = {16: 65504.0, 32: 3.4028234663852886e38}
+_NO_TIME: Final = (
+    "a number is no time as long as nobody knows its unit, so map it, ms as in "
+    "datetime.fromtimestamp(ms / 1000, UTC)"
+)
+_TAKE_ZONE: Final = (
+    "a time zone, and the column has none: take .astimezone(UTC).replace(tzinfo=None), or give a "
+    "schema with times of UTC"
+)
+_GIVE_ZONE: Final = (
+    "no time zone, and the column has times of UTC: say which it has, as with .replace(tzinfo=UTC)"
+)
+
+
+def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
+    """Refuse values that Arrow would change to fit into a column of this type.
+
+    Args:
+        kind: of the column.
+        values: in Python; None is a missing one. Records inside of them are dicts: `plain_cells`.
+
+    Raises:
+        TypeError: a value is of a wrong type.
+        ValueError: a value is of the right type, but the column would keep a part of it only.
+    """
+    import pyarrow.types as at  # type: ignore[import-untyped]  # noqa: PLC0415 - the type is there
+
+    if at.is_dictionary(kind):
+        check_column(kind.value_type, values)
+    elif at.is_nested(kind):
+        _check_nested(kind, [value for value in values if value is not None])
+    else:
+        check = next((check for holds, check in _CHECKS.items() if getattr(at, holds)(kind)), None)
+        if check is not None:
+            _look(check, kind, values)
+
+
+def check_cast(given: "pa.DataType", kind: "pa.DataType") -> None:
+    """Refuse the type of a column if Arrow would change its values to those of another type.
+
+    Raises:
+        ValueError: says what to do.
+    """
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
+
+    if at.is_dictionary(given) or at.is_dictionary(kind):
+        check_cast(*(each.value_type if at.is_dictionary(each) else each for each in (given, kind)))
+    elif at.is_timestamp(kind):
+        _check_cast_to_times(given, kind)
+    elif at.is_nested(given) and _family(given) == _family(kind):
+        for name, inner in _inner_types(given).items():
+            if name not in (wanted := _inner_types(kind)):
+                raise ValueError(f"a column of {given} has {name!r}, which is not in {kind}")
+            check_cast(inner, wanted[name])
+    elif not (
+        given == kind or at.is_null(given) or _family(given) in _TAKES.get(_family(kind), ())
+    ):
+        raise ValueError(f"a column of {given} has other values than one of {kind}: cast it before")
+
+
+def same_kind(one: "pa.DataType", other: "pa.DataType") -> bool:
+    """Tell whether values of columns of two types can be equal."""
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
+
+    one, other = (each.value_type if at.is_dictionary(each) else each for each in (one, other))
+    if at.is_null(one) or at.is_null(other):
+        return True
+    families = {_family(one), _family(other)}
+    if families == {_TIMESTAMP}:
+        return (one.tz is None) == (other.tz is None)
+    return len(families) == 1 or families <= {"whole", "fraction", "decimal"}
+
+
+def cast_column(column: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    """Return a column with another type; its values are the same.
+
+    Raises:
+        ValueError: its type is another kind of values.
+        pyarrow.ArrowException: a value does not fit, as a fraction does not into a whole number.
+    """
+    check_cast(column.type, kind)
+    return column if column.type == kind else column.cast(kind)
+
+
+def plain_cells(values: list[Any]) -> list[Any]:
+    """Return values as `check_column` and Arrow take them: records inside of them as dicts."""
+    return values if set(map(type, values)) <= _PLAIN else list(map(_plain_cell, values))
+
+
+def has_fields(value: Any) -> bool:
+    """Tell whether a value is an instance of a NamedTuple or dataclass."""
+    return (isinstance(value, tuple) and hasattr(value, "_fields")) or (
+        dataclasses.is_dataclass(value) and not isinstance(value, type)
+    )
+
+
+def field_names(record: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a NamedTuple or dataclass.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(record, tuple) and hasattr(record, "_fields"):
+        return tuple(record._fields)
+    if dataclasses.is_dataclass(record):
+        return tuple(field.name for field in dataclasses.fields(record))
+    raise TypeError(
+        f"{type(record).__name__} has no fields: map it to a dict, dataclass or NamedTuple before"
+    )
+
+
+def _plain_cell(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain_cell(item) for key, item in value.items()}
+    if has_fields(value):
+        return {name: _plain_cell(getattr(value, name)) for name in field_names(value)}
+    if isinstance(value, tuple):  # It stays one: a pair of a map must be.
+        return tuple(map(_plain_cell, value))
+    if isinstance(value, list):
+        return list(map(_plain_cell, value))
+    return value
+
+
+# -- single values ----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Check:
+    """What values of a column must be.
+
+    Attributes:
+        classes: theirs.
+        what: the same for people.
+        quick: classes of values that need no further look.
+        pass_all: tells whether all values of a batch fit, where that is known without a look at
+            each of them.
+        refused: those that are subclasses, and still do not fit.
+        look: raises where a value of the right class does not fit.
+        fix: what to do with another value.
+    """
+
+    classes: tuple[type, ...]
+    what: str
+    quick: frozenset[type] = frozenset()
+    refused: type | tuple[type, ...] = ()
+    pass_all: Callable[[Any, Sequence[Any]], bool] | None = None
+    look: Callable[[Any, Any], None] | None = None
+    fix: Callable[[Any], str] | None = None
+
+    def one(self, kind: Any, value: Any) -> None:
+        """Refuse a value that does not fit."""
+        if not isinstance(value, self.classes) or isinstance(value, self.refused):
+            fix = "" if self.fix is None else self.fix(value)
+            raise TypeError(
+                f"{short_repr(value)} is of type {type(value).__name__}, not {self.what}"
+                f"{fix and ': '}{fix}"
+            )
+        if self.look is not None:
+            self.look(kind, value)
+
+
+def _look(check: _Check, kind: Any, values: Sequence[Any]) -> None:
+    if set(map(type, values)) - {_NONE} <= check.quick:
+        return
+    if check.pass_all is not None and check.pass_all(kind, values):
+        return
+    for value in values:
+        if value is not None:
+            check.one(kind, value)
+
+
+def _are_moments(kind: Any, values: Sequence[Any]) -> bool:
+    """Tell whether all are plain datetimes in UTC, or all without a zone, as the column needs."""
+    present = [value for value in values if value is not None]
+    if set(map(type, present)) != {datetime} or kind.unit not in {"us", "ns"}:
+        return False
+    zone = None if kind.tz is None else UTC
+    return all(value.tzinfo is zone for value in present)
+
+
+def _look_at_integer(_: Any, value: Any) -> None:
+    if not isinstance(value, Integral) and value % 1 != 0:
+        raise ValueError(f"{value!r} is no whole number")
+
+
+def _look_at_short_float(kind: Any, value: Any) -> None:
+    if isfinite(value) and abs(value) > _FLOAT_MAX[kind.bit_width]:
+        raise ValueError(f"{value!r} is too large for {kind}, where it is infinite")
+
+
+def _look_at_time_of_day(kind: Any, value: Any) -> None:
+    if value.tzinfo is not None:
+        raise ValueError(f"{value!r} has a time zone, which the column does not keep")
+    _check_unit(kind, value.microsecond, value)
+
+
+def _look_at_moment(kind: Any, value: Any) -> None:
+    _check_zone(kind, is_aware=value.utcoffset() is not None, shown=value)
+    _check_unit(kind, value.microsecond, value)
+    if kind.unit != "ns" and getattr(value, "nanosecond", 0):  # A pandas.Timestamp has them.
+        raise ValueError(f"{value!r} is finer than {kind.unit}: {_ROUND}")
+
+
+def _look_at_duration(kind: Any, value: Any) -> None:
+    _check_unit(kind, value.microseconds, value)
+
+
+_ROUND: Final = "round it, or give a schema with a finer unit"
+
+
+def _check_unit(kind: Any, microseconds: int, value: Any) -> None:
+    if microseconds % _US_OF[kind.unit]:
+        raise ValueError(f"{value!r} is finer than {kind.unit}: {_ROUND}")
+
+
+def _check_zone(kind: Any, *, is_aware: bool, shown: object) -> None:
+    """Refuse times with a zone for a column of times without one, and the other way round."""
+    if is_aware != (kind.tz is not None):
+        raise ValueError(f"{shown} has {_TAKE_ZONE if is_aware else _GIVE_ZONE}")
+
+
+def _number_is_no_time(value: Any) -> str:
+    return _NO_TIME if isinstance(value, Real | Decimal) else ""
+
+
+def _take_the_date(value: Any) -> str:
+    return "a datetime has more than the date, take .date()" if isinstance(value, datetime) else ""
+
+
+def _decode(value: Any) -> str:
+    is_bytes = isinstance(value, bytes | bytearray | memoryview)
+    return "decode it, or give a schema with bytes" if is_bytes else ""
+
+
+def _list_it(value: Any) -> str:
+    if isinstance(value, set | frozenset):
+        return "a set has no order, take sorted(...)"
+    return "map it to a list" if isinstance(value, Iterable) else ""
+
+
+_WHOLE: Final = _Check(
+    (Real, Decimal), "a whole number", frozenset({int}), bool, look=_look_at_integer
+)
+_TEXT: Final = _Check((str,), "text", frozenset({str}), fix=_decode)
+_BYTES: Final = _Check(
+    (bytes, bytearray, memoryview),
+    "bytes",
+    frozenset({bytes}),
+    fix=lambda value: "encode it" if isinstance(value, str) else "",
+)
+_SHORT_FLOAT: Final = _Check((Real,), "a number", frozenset(), bool, look=_look_at_short_float)
+#: By the name of a function of `pyarrow.types`; the first that holds counts.
+_CHECKS: Final[Mapping[str, _Check]] = {
+    "is_integer": _WHOLE,
+    "is_float16": _SHORT_FLOAT,
+    "is_float32": _SHORT_FLOAT,
+    "is_floating": _Check((Real,), "a number", frozenset({int, float}), bool),
+    "is_string": _TEXT,
+    "is_large_string": _TEXT,
+    "is_string_view": _TEXT,
+    "is_binary": _BYTES,
+    "is_large_binary": _BYTES,
+    "is_binary_view": _BYTES,
+    "is_fixed_size_binary": _BYTES,
+    "is_date": _Check((date,), "a date", frozenset({date}), datetime, fix=_take_the_date),
+    "is_time": _Check((time,), "a time of day", look=_look_at_time_of_day),
+    "is_timestamp": _Check(
+        (datetime,),
+        "a datetime",
+        pass_all=_are_moments,
+        look=_look_at_moment,
+        fix=_number_is_no_time,
+    ),
+    "is_duration": _Check((timedelta,), "a timedelta", look=_look_at_duration),
+}
+_LIST: Final = _Check((list,), "a list", frozenset({list}), fix=_list_it)
+_STRUCT: Final = _Check((Mapping,), "a dict", frozenset({dict}))
+_MAP: Final = _Check((Mapping, list), "a dict", frozenset({dict}))
+
+
+def _check_nested(kind: Any, present: list[Any]) -> None:
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
+
+    if at.is_struct(kind):
+        _check_struct(kind, present)
+    elif at.is_map(kind):
+        _look(_MAP, kind, present)
+        pairs = [pair for value in present for pair in _pairs(value)]
+        check_column(kind.key_type, [key for key, _ in pairs])
+        check_column(kind.item_type, [item for _, item in pairs])
+    elif hasattr(kind, "value_type"):  # A list of any kind.
+        _look(_LIST, kind, present)
+        check_column(kind.value_type, [item for value in present for item in value])
+
+
+def _check_struct(kind: Any, present: list[Any]) -> None:
+    names = frozenset(kind.field(place).name for place in range(kind.num_fields))
+    _look(_STRUCT, kind, present)
+    for value in present:
+        if not value.keys() <= names:
+            unknown = next(name for name in value if name not in names)
+            raise ValueError(
+                f"field {unknown!r} is not in the schema, which has {', '.join(sorted(names))}: "
+                "leave it out, or give a schema with it"
+            )
+    for name in sorted(names):
+        check_column(kind.field(name).type, [value.get(name) for value in present])
+
+
+def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, Mapping) else value
+
+
+# -- whole columns ----------------------------------------------------------------------------
+
+_TIMESTAMP: Final = "timestamp"
+#: Names for types with values of one kind, by the functions of `pyarrow.types` that tell them.
+_FAMILIES: Final[Mapping[str, Sequence[str]]] = {
+    "whole": ("is_integer",),
+    "fraction": ("is_floating",),
+    "decimal": ("is_decimal",),
+    "text": ("is_string", "is_large_string", "is_string_view"),
+    "bytes": ("is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary"),
+    "date": ("is_date",),
+    _TIMESTAMP: ("is_timestamp",),
+    "time": ("is_time",),
+    "duration": ("is_duration",),
+    "struct": ("is_struct",),
+    "map": ("is_map",),
+    "list": ("is_nested",),  # What is nested and neither a struct nor a map.
+}
+#: Whose values a column of a kind keeps; Arrow refuses those that do not fit.
+_TAKES: Final[Mapping[str, frozenset[str]]] = {
+    "whole": frozenset({"whole", "fraction"}),
+    "fraction": frozenset({"whole", "fraction"}),
+    "decimal": frozenset({"whole", "decimal"}),
+    **{name: frozenset({name}) for name in ("text", "bytes", "date", "time", "duration")},
+}
+
+
+def _check_cast_to_times(given: Any, kind: Any) -> None:
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
+
+    if at.is_timestamp(given):
+        _check_zone(kind, is_aware=given.tz is not None, shown=f"a column of {given}")
+    elif not at.is_null(given):
+        raise ValueError(
+            f"a column of {given} has no times as long as nobody knows its unit: cast it, ms as in "
+            "column.cast(pyarrow.timestamp('ms', 'UTC'))"
+        )
+
+
+def _family(kind: Any) -> str:
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
+
+    for name, tests in _FAMILIES.items():
+        if any(getattr(at, test)(kind) for test in tests):
+            return name
+    return str(kind)
+
+
+def _inner_types(kind: Any) -> dict[str, Any]:
+    family = _family(kind)
+    if family == "struct":
+        fields = [kind.field(place) for place in range(kind.num_fields)]
+        return {field.name: field.type for field in fields}
+    if family == "map":
+        return {"key": kind.key_type, "value": kind.item_type}
+    return {"item": kind.value_type}

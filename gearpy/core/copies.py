@@ -1,0 +1,195 @@
+"""Records of one's own: copies of what somebody else could change, and only of that.
+
+A record that two have, such as two steps behind one, or a join and the step behind it, is copied
+for the one of them. What cannot change is not copied: numbers, texts, times, and tuples,
+NamedTuples and frozen dataclasses of such. Whether a type can change is found out once.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
+from copy import deepcopy
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from itertools import chain
+from operator import is_
+from pathlib import PurePath
+from reprlib import repr as short_repr
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+__all__ = ["ATOMS", "own", "own_each"]
+
+_Copier: TypeAlias = Callable[[Any], Any]
+
+#: Types whose instances never change. Others are added here as they are met.
+ATOMS: Final[set[type]] = {
+    *(NoneType, bool, int, float, complex, str, bytes, Decimal, Fraction, UUID),
+    *(date, datetime, time, timedelta, timezone, range, slice, type, type(Ellipsis)),
+    *(frozenset, FunctionType, BuiltinFunctionType, ModuleType),
+}
+#: Their subclasses do not change either: an Enum has its values once, a path is a text.
+_ATOM_BASES: Final = (Enum, PurePath)
+#: Packages whose values do not change, but for these.
+_ATOM_PACKAGES: Final = frozenset({"pyarrow", "zoneinfo", "gearpy.messages.table"})
+_COPIERS: dict[type, _Copier] = {}
+
+
+def own_each(values: list[Any]) -> list[Any]:
+    """Return values that share nothing with these that can change; these, if nothing can.
+
+    Args:
+        values: a list, or a table, which never changes.
+
+    Raises:
+        TypeError: one can change, and cannot be copied.
+    """
+    if type(values) is not list:
+        return values
+    kinds = set(map(type, values))
+    if kinds <= ATOMS:
+        return values
+    if len(kinds) == 1:  # As they are most often; then all are looked at in one go.
+        kind = kinds.pop()
+        if kind is dict and _are_atoms(chain.from_iterable(map(dict.values, values))):
+            return list(map(dict.copy, values))
+        if _is_tuple(kind) and _are_atoms(chain.from_iterable(values)):
+            return values
+    try:
+        return list(map(_own, values))
+    except RecursionError:
+        return list(map(own, values))
+
+
+def own(value: Any) -> Any:
+    """Return a value that shares nothing with this one that can change; this one, if nothing can.
+
+    Raises:
+        TypeError: it can change, and cannot be copied.
+    """
+    try:
+        return _own(value)
+    except RecursionError:  # It is in itself.
+        return _deep(value)
+
+
+def _are_atoms(values: Iterable[Any]) -> bool:
+    return ATOMS.issuperset(map(type, values))
+
+
+def _own(value: Any) -> Any:
+    kind = type(value)
+    return value if kind in ATOMS else (_COPIERS.get(kind) or _copier_of(kind))(value)
+
+
+def _own_dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    mine = value.copy()
+    if not _are_atoms(mine.values()):
+        for key, item in mine.items():
+            if type(item) not in ATOMS:
+                mine[key] = _own(item)
+    return mine
+
+
+def _own_list(value: list[Any]) -> list[Any]:
+    return value.copy() if _are_atoms(value) else list(map(_own, value))
+
+
+def _own_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    if _are_atoms(value):
+        return value
+    mine = list(map(_own, value))
+    return value if _are_same(mine, value) else tuple.__new__(type(value), mine)
+
+
+def _dataclass_copier(kind: Any) -> _Copier:
+    is_frozen = kind.__dataclass_params__.frozen
+    names = [field.name for field in dataclasses.fields(kind)]
+
+    def own_instance(value: Any) -> Any:
+        state = value.__dict__
+        if is_frozen and _are_atoms(state.values()):
+            return value
+        mine = _own_dict(state)
+        if is_frozen and _are_same(mine.values(), state.values()):
+            return value
+        made = object.__new__(kind)
+        made.__dict__.update(mine)
+        return made
+
+    def own_slots(value: Any) -> Any:
+        try:
+            items = [getattr(value, name) for name in names]
+        except AttributeError:  # One was never set.
+            return _deep(value)
+        mine = list(map(_own, items))
+        if is_frozen and _are_same(mine, items):
+            return value
+        made = object.__new__(kind)
+        for name, item in zip(names, mine, strict=True):
+            object.__setattr__(made, name, item)
+        return made
+
+    return own_instance if kind.__dictoffset__ else own_slots
+
+
+def _are_same(mine: Collection[Any], others: Collection[Any]) -> bool:
+    return all(map(is_, mine, others))
+
+
+def _deep(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except Exception as error:
+        raise TypeError(
+            f"{short_repr(value)} goes to several steps, or is kept by one while others get it; it "
+            f"can change, and {type(value).__name__} cannot be copied ({error}): map it to plain "
+            "data before, or give the class a __deepcopy__"
+        ) from error
+
+
+def _copier_of(kind: type) -> _Copier:
+    """Find out once how values of a type are copied."""
+    if issubclass(kind, _ATOM_BASES) or _is_of_atoms(kind):
+        ATOMS.add(kind)
+        return _itself
+    copier = _COPIERS[kind] = _new_copier(kind)
+    return copier
+
+
+def _new_copier(kind: Any) -> _Copier:
+    if hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
+        return _deep  # It knows best.
+    if _is_tuple(kind):
+        return _own_tuple
+    if kind.__bases__ == (object,) and dataclasses.is_dataclass(kind):
+        return _dataclass_copier(kind)
+    return _EXACT.get(kind, _deep)
+
+
+def _is_of_atoms(kind: type) -> bool:
+    if kind.__module__ in _ATOM_PACKAGES or kind.__module__.partition(".")[0] in _ATOM_PACKAGES:
+        return True
+    # Numbers of numpy, which need not be installed.
+    return kind.__module__ == "numpy" and any(each.__name__ == "generic" for each in kind.__mro__)
+
+
+def _is_tuple(kind: Any) -> bool:
+    """Tell whether instances are tuples and nothing else, with or without names."""
+    return kind is tuple or (
+        issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
+    )
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_EXACT: Final[dict[type, _Copier]] = {
+    dict: _own_dict,
+    list: _own_list,
+    set: set.copy,
+    bytearray: bytearray.copy,
+}

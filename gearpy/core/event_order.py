@@ -1,0 +1,145 @@
+"""Records that wait until event time has passed their place in it, and then come by that.
+
+The place of a record is its own time; of a late one, what its partition had promised before it. So
+it is known at the source, record by record. Of one place they come in the order of the partitions,
+and of one partition as they were read.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, groupby, islice, repeat
+from operator import itemgetter, lt
+from typing import Any, Final, NamedTuple
+
+from gearpy.ids import MAX_MS
+
+__all__ = ["EventOrder", "Held"]
+
+
+class Held(NamedTuple):
+    """A record that waits.
+
+    Attributes:
+        place_ms: where in event time it comes; not before its own time.
+        side: which of several kinds it is; at one place smaller ones come first.
+        rank: its partition, and how much of that was read before it; empty if nobody knows.
+        turn: the number of the record, among all that were ever held here.
+        time_ms: its event time.
+        value: itself.
+    """
+
+    place_ms: int
+    side: int
+    rank: tuple[int, ...]
+    turn: int
+    time_ms: int
+    value: Any
+
+
+_place: Final = itemgetter(0)
+_sure_order: Final = itemgetter(0, 1, 2, 3)
+_known_order: Final = itemgetter(0, 1, 2)
+_made: Final = tuple.__new__
+
+
+class EventOrder:
+    """Keeps records, and gives those that event time has passed, in order.
+
+    Records of which nobody knows the partition, and which are at one place, come in the order of
+    what they are.
+
+    Invariant: what is given is a function of the records and of how far event time has come, not
+    of the order in which records of different partitions came.
+
+    Args:
+        content_of: what a value is, as bytes; for values that come from no partition.
+    """
+
+    def __init__(self, content_of: Callable[[Any], bytes]) -> None:
+        self._content_of = content_of
+        self._sorted: list[Held] = []
+        self._fresh: list[Held] = []
+        self._fresh_ms = MAX_MS  # The first place among the fresh ones.
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._fresh)
+
+    def __iter__(self) -> Iterator[Held]:
+        yield from self._sorted
+        yield from self._fresh
+
+    @property
+    def first_ms(self) -> int:
+        """The first place at which a record waits; `MAX_MS` if none does."""
+        return min(self._sorted[0].place_ms if self._sorted else MAX_MS, self._fresh_ms)
+
+    def hold(
+        self,
+        values: list[Any],
+        timestamps: list[int],
+        places: list[int],
+        *,
+        rank: tuple[int, ...] = (),
+        sides: Iterable[int] | None = None,
+    ) -> None:
+        """Let records of one partition wait, in the order in which they were read.
+
+        Args:
+            values: of the records, at least one.
+            timestamps: their event times in ms.
+            places: where in event time each of them comes, in ms.
+            rank: see `Held`.
+            sides: see `Held`; None if there is only one.
+        """
+        turns = count(self._turn)
+        self._turn += len(values)
+        columns = zip(
+            places, sides or repeat(0), repeat(rank), turns, timestamps, values, strict=False
+        )
+        self._fresh += map(_made, repeat(Held), columns)
+        self._fresh_ms = min(self._fresh_ms, min(places))
+
+    def due(self, passed_ms: int, *, is_inclusive: bool = False) -> list[Held]:
+        """Take out the records that event time has passed, in order; all, where it has ended.
+
+        Args:
+            passed_ms: how far it is.
+            is_inclusive: also those whose place is there, as nothing comes before them any more.
+        """
+        until_ms = passed_ms + 1 if is_inclusive or passed_ms >= MAX_MS else passed_ms
+        if self.first_ms >= until_ms:
+            return []
+        if self._fresh_ms < until_ms:
+            self._sorted += self._fresh
+            if not self._is_sorted():
+                self._sorted.sort(key=_sure_order)
+            self._fresh, self._fresh_ms = [], MAX_MS
+        end = bisect_left(self._sorted, until_ms, key=_place)
+        due = self._sorted[:end]
+        del self._sorted[:end]
+        return due if all(map(itemgetter(2), due)) else self._by_content(due)
+
+    def load(self, records: Iterable[Held]) -> None:
+        """Take back records that were held before; they may be of several tasks."""
+        known = sorted([*self, *records], key=_sure_order)
+        self._sorted = []
+        self._fresh = [held._replace(turn=turn) for turn, held in enumerate(known)]
+        self._turn = len(known)
+        self._fresh_ms = min(map(_place, known), default=MAX_MS)
+
+    def _is_sorted(self) -> bool:
+        """Whether the records happen to be in order, which costs less to see than to sort."""
+        places = list(map(_place, self._sorted))
+        # Records of one place may be of several partitions; then they are sorted.
+        return all(map(lt, places, islice(places, 1, None)))
+
+    def _by_content(self, due: list[Held]) -> list[Held]:
+        """Put records without a partition, at one place, in the order of what they are."""
+        ordered: list[Held] = []
+        for (_, _, rank), same in groupby(due, key=_known_order):
+            group = list(same)
+            if not rank and len(group) > 1:
+                group.sort(key=lambda held: (held.time_ms, self._content_of(held.value)))
+            ordered += group
+        return ordered

@@ -1,0 +1,411 @@
+"""Runs in the process that started them: what they show, how they are stopped, and resumed."""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.cluster.embedded.run import EMBEDDED, run_until
+from gearpy.cluster.embedded.run_folder import RunFolder, run_folder_of
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.cluster import ApplicationSummary
+
+QUICK: Final = {"checkpoint.interval-ms": "50"}
+OnProgress = Callable[[ApplicationSummary], None]
+
+
+def a_config(**more: str) -> Config:
+    """Return a configuration with many epochs, for what is embedded."""
+    overrides = {key.replace("__", ".").replace("_", "-"): value for key, value in more.items()}
+    return load(env={}, overrides={**QUICK, **overrides}, defaults=EMBEDDED)
+
+
+def endless(out: Path, *, rate: float = 2000) -> gp.StreamApp:
+    """Return an application that numbers records for ever, and sums them up to each."""
+    app = gp.StreamApp("endless")
+    numbers = app.read(gp.generate(itertools.count, rate=rate))
+    sums = numbers.key_by(lambda _: "all").map_with_state(_added, initial=0)
+    sums.write(gp.jsonl_folder(out))
+    return app
+
+
+def _added(total: int, number: int) -> tuple[int, list[int]]:
+    return total + number, [number, total + number]
+
+
+def shown(out: Path) -> list[Any]:
+    """Return what a folder shows, sorted."""
+    lines = (line for file in out.glob("*.jsonl") for line in file.read_text().splitlines())
+    return sorted(json.loads(line) for line in lines)
+
+
+def sums_up_to(count: int) -> list[list[int]]:
+    """Return what `endless` has shown after so many records, each once."""
+    return [[number, number * (number + 1) // 2] for number in range(count)]
+
+
+def after(records: int, *numbers: int) -> OnProgress:
+    """Return what sends this process signals, one at each look, after so many records."""
+    left = list(numbers)
+
+    def look(summary: ApplicationSummary) -> None:
+        if summary.progress.records_in >= records and left:
+            os.kill(os.getpid(), left.pop(0))
+
+    return look
+
+
+def stopped(app: gp.StreamApp, records: int, **options: Any) -> ApplicationSummary:
+    """Run an application; drain it after so many records."""
+    stop = StopSignals()
+
+    def look(summary: ApplicationSummary) -> None:
+        if summary.progress.records_in >= records and stop.number is None:
+            stop.ask(signal.SIGTERM)
+
+    return run_until(
+        app,
+        stop,
+        **{"executors": 1, "config": a_config(), "say": print, "on_progress": look, **options},
+    )
+
+
+# -- stopped -------------------------------------------------------------------------------
+
+
+def test_what_people_see_of_a_run_is_one_line() -> None:
+    """In a notebook it is the answer of the cell that has run it."""
+    app, results = gp.StreamApp("seen"), list[int]()
+    app.read(gp.collection([1, 2])).filter(lambda n: n > 1).write(gp.memory(results))
+
+    assert repr(gp.run(app)) == "<'seen' succeeded: 2 records in, 1 out, 0 late>"
+
+
+def test_a_drained_run_shows_each_record_that_it_has_counted(tmp_path: Path) -> None:
+    """Also those of the epoch that was open; and it is not called a success."""
+    summary = stopped(endless(tmp_path / "out"), 500)
+
+    assert summary.status == "terminated"
+    assert summary.progress.drained
+    assert summary.progress.records_in >= 500
+    assert shown(tmp_path / "out") == sums_up_to(summary.progress.records_in)
+    assert not [*(tmp_path / "out" / "_pending").iterdir()]
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_what_is_in_flight_lands_before_the_end(tmp_path: Path, tasks: int) -> None:
+    """Calls that wait for an answer are counted in, and so have to be shown."""
+
+    async def slow(number: int) -> int:
+        await asyncio.sleep(0.3)
+        return number
+
+    app = gp.StreamApp("calls", parallelism=tasks)
+    numbers = app.read(gp.generate(itertools.count, rate=200))
+    numbers.map_async(slow).write(gp.jsonl_folder(tmp_path / "out"))
+    summary = stopped(app, 50)
+
+    assert summary.progress.drained
+    assert summary.progress.records_in >= 50
+    assert shown(tmp_path / "out") == [*range(summary.progress.records_in)]
+
+
+def test_sigterm_ends_the_program_well_when_all_is_shown(tmp_path: Path) -> None:
+    """Who sends it has asked for just that."""
+    with pytest.raises(SystemExit) as caught:
+        gp.run(endless(tmp_path / "out"), config=a_config(), on_progress=after(500, signal.SIGTERM))
+
+    assert caught.value.code == 0
+    assert shown(tmp_path / "out") == sums_up_to(len(shown(tmp_path / "out")))
+    assert len(shown(tmp_path / "out")) >= 250
+
+
+def test_ctrl_c_shows_all_and_then_interrupts_the_program(tmp_path: Path) -> None:
+    """What follows `gp.run` was not asked for any more."""
+    with pytest.raises(KeyboardInterrupt):
+        gp.run(endless(tmp_path / "out"), config=a_config(), on_progress=after(500, signal.SIGINT))
+
+    assert len(shown(tmp_path / "out")) >= 250
+
+
+def test_the_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
+    """An operator that hangs would never let a drain end."""
+    app, hangs = gp.StreamApp("hangs"), _Hangs()
+    app.read(gp.generate(itertools.count, rate=2000)).map(hangs).write(gp.to_list([]))
+
+    with pytest.raises(KeyboardInterrupt):
+        gp.run(app, config=a_config(), on_progress=after(1, *[signal.SIGINT] * 100))
+
+    hangs.let_go = True
+
+
+def test_a_drain_that_takes_too_long_fails_with_the_step_that_it_waits_for() -> None:
+    """Nobody waits for ever."""
+    app, hangs = gp.StreamApp("hangs"), _Hangs()
+    app.read(gp.generate(itertools.count, rate=2000)).map(hangs).write(gp.to_list([]))
+
+    with pytest.raises(gp.GearpyError, match=r"did not end within 1 s: it waits for .*_Hangs"):
+        stopped(app, 1, config=a_config(application__drain_timeout_seconds="1"))
+
+    hangs.let_go = True
+
+
+class _Hangs:
+    """Takes its time with the hundredth record, until it is let go."""
+
+    let_go = False
+
+    def __call__(self, number: int) -> int:
+        while number == 100 and not self.let_go:
+            signal.sigtimedwait([], 0.05)
+        return number
+
+
+def test_a_signal_that_comes_twice_at_once_is_one() -> None:
+    """`timeout -s INT` sends it to the process, and to the group that it is in."""
+    now_s, second = [10.0], list[int]()
+    stop = StopSignals(on_second=second.append, clock_s=lambda: now_s[0])
+
+    for at_s in (10.0, 10.4, 10.5):
+        now_s[0] = at_s
+        stop.ask(signal.SIGINT)
+
+    assert (stop.number, second) == (signal.SIGINT, [signal.SIGINT])
+
+
+def test_programs_keep_their_own_handlers() -> None:
+    """A server that stops in its own way goes on doing so."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with StopSignals() as stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert (came, stop.number) == ([signal.SIGTERM], None)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_handlers_are_as_before_afterwards() -> None:
+    """Between two runs, Ctrl-C is Python's."""
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+
+    with StopSignals() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert stop.number == signal.SIGTERM
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+# -- settings ------------------------------------------------------------------------------
+
+
+def test_results_are_shown_while_it_runs_as_often_as_is_set(tmp_path: Path) -> None:
+    """Nobody has to wait for an end that never comes."""
+    stop = StopSignals()
+
+    def look(_: ApplicationSummary) -> None:
+        if len([*(tmp_path / "out").glob("*.jsonl")]) >= 3 and stop.number is None:
+            stop.ask(signal.SIGTERM)
+
+    run_until(
+        endless(tmp_path / "out"), stop, executors=1, config=a_config(), say=print, on_progress=look
+    )
+
+    assert stop.number == signal.SIGTERM, "it has ended by itself"
+
+
+@pytest.mark.parametrize(("retries", "calls"), [(None, 1), ("2", 3)])
+def test_restarts_are_those_that_are_set_and_none_by_default(
+    retries: str | None, calls: int
+) -> None:
+    """The first failure of a program is shown at once, unless somebody wants another try."""
+    failed: list[int] = []
+
+    def fail(number: int) -> int:
+        failed.append(number)
+        raise ValueError(number)
+
+    app = gp.StreamApp("fails")
+    app.read(gp.collection([1])).map(fail).write(gp.to_list([]))
+    more = {} if retries is None else {"application__total_retries": retries}
+
+    with pytest.raises(OperatorError):
+        gp.run(app, config=a_config(application__poison_attempts="9", **more))
+
+    assert len(failed) == calls
+
+
+# -- resumed -------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_where_it_was_drained(tmp_path: Path) -> None:
+    """Its source, its state and its sink, as if it had never stopped."""
+    for rounds in range(1, 4):
+        stopped(endless(tmp_path / "out"), 500 * rounds, checkpoint=tmp_path / "run")
+
+    assert shown(tmp_path / "out") == sums_up_to(len(shown(tmp_path / "out")))
+    assert len(shown(tmp_path / "out")) >= 750
+
+
+def test_a_run_that_failed_goes_on_with_the_program_that_was_mended(tmp_path: Path) -> None:
+    """From its newest epoch; what it had shown is not shown again."""
+    is_mended = False
+
+    def check(number: int) -> int:
+        if number == 700 and not is_mended:
+            raise ValueError(number)
+        return number
+
+    def an_app() -> gp.StreamApp:
+        app = gp.StreamApp("numbers")
+        numbers = app.read(gp.generate(lambda: iter(range(1000)), rate=2000))
+        numbers.map(check).write(gp.jsonl_folder(tmp_path / "out"))
+        return app
+
+    with pytest.raises(OperatorError):
+        gp.run(an_app(), config=a_config(), checkpoint=tmp_path / "run")
+    before = shown(tmp_path / "out")
+    is_mended = True
+    gp.run(an_app(), config=a_config(), checkpoint=tmp_path / "run")
+
+    assert 0 < len(before) < 700
+    assert shown(tmp_path / "out") == [*range(1000)]
+
+
+def test_a_run_that_has_finished_is_not_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would show everything twice; a supervisor that starts it once more does no harm."""
+
+    def a_run() -> ApplicationSummary:
+        app = gp.StreamApp("short")
+        app.read(gp.collection([1, 2])).write(gp.jsonl_folder(tmp_path / "out"))
+        return gp.run(app, config=a_config(), checkpoint=tmp_path / "run")
+
+    statuses = [a_run().status for _ in range(3)]
+
+    assert statuses == ["succeeded"] * 3
+    assert shown(tmp_path / "out") == [1, 2]
+    assert "short has finished, there is nothing to resume" in capsys.readouterr().err
+
+
+def test_another_program_is_refused(tmp_path: Path) -> None:
+    """Its steps would get what others have kept."""
+    stopped(endless(tmp_path / "out"), 100, checkpoint=tmp_path / "run")
+    other, renamed = gp.StreamApp("endless"), gp.StreamApp("other")
+    for app in (other, renamed):
+        app.read(gp.generate(itertools.count)).write(gp.to_list([]))
+
+    with pytest.raises(ConfigError, match=r"a run of another program than this one \(.*\): take"):
+        stopped(other, 1, checkpoint=tmp_path / "run")
+    with pytest.raises(ConfigError, match="has a run of endless, not of other: take another name"):
+        stopped(renamed, 1, checkpoint=tmp_path / "run")
+
+
+def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
+    """The second is told who has the folder."""
+    app = endless(tmp_path / "out").build()
+
+    with (
+        RunFolder(tmp_path / "run", app),
+        pytest.raises(ConfigError, match=f"is in use by process {os.getpid()}"),
+        RunFolder(tmp_path / "run", app),
+    ):
+        pass
+
+
+def test_a_store_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+    """All that was shown would be shown again."""
+    stopped(endless(tmp_path / "out"), 100, checkpoint=tmp_path / "run")
+    (tmp_path / "run" / "checkpoints").rename(tmp_path / "unmounted")
+
+    with pytest.raises(ConfigError, match="is it mounted"):
+        stopped(endless(tmp_path / "out"), 100, checkpoint=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("note", "told"),
+    [
+        (b"{", "run.json is damaged"),
+        (b'{"version":9,"application":"endless","prefix":"a"}', "has version 9, this gearpy knows"),
+        (None, "is not the folder of a run, it has mine.txt"),
+    ],
+)
+def test_a_folder_that_is_none_of_a_run_is_refused(
+    tmp_path: Path, note: bytes | None, told: str
+) -> None:
+    """Nothing in it is touched."""
+    (tmp_path / ("mine.txt" if note is None else "run.json")).write_bytes(note or b"")
+
+    with pytest.raises(ConfigError, match=told):
+        stopped(endless(tmp_path / "out"), 1, checkpoint=tmp_path)
+
+
+def test_a_store_elsewhere_is_refused() -> None:
+    """It could not be locked."""
+    with pytest.raises(ConfigError, match="is no folder of this machine"):
+        RunFolder("s3://bucket/run", endless(Path("out")).build())
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("daily", "/runs/daily"), ("./daily", "daily"), ("/a/b", "/a/b")]
+)
+def test_a_name_is_below_the_folder_of_runs_and_a_path_is_a_path(name: str, folder: str) -> None:
+    """As in a shell."""
+    assert run_folder_of(name, "/runs") == Path(folder)
+
+
+# -- much in one epoch ---------------------------------------------------------------------
+
+
+class _Counts(gp.EpochWriter):
+    """Notes how many records each epoch has."""
+
+    epoch_records_max = 20_000
+
+    def __init__(self, epochs: list[int]) -> None:
+        super().__init__("counts", 0)
+        self._epochs = epochs
+
+    def take_over(self, owner: gp.EpochOwner, epoch: int) -> None:
+        pass
+
+    def write_epoch(self, owner: gp.EpochOwner, epoch: int, batch: gp.Batch) -> None:
+        self._epochs.append(len(batch.values))
+
+
+class _CountsSink(gp.Sink):
+    transactional = True
+
+    def __init__(self) -> None:
+        self.epochs: list[int] = []
+
+    def open(self, task_index: int, parallelism: int) -> _Counts:
+        return _Counts(self.epochs)
+
+
+def test_an_epoch_ends_before_a_writer_has_too_much_to_keep() -> None:
+    """Though the next one is not due for an hour, and the source is quicker than any epoch."""
+    app, sink = gp.StreamApp("many"), _CountsSink()
+    app.read(gp.generate(_numbers, limit=200_000)).write(sink)
+
+    summary = gp.run(app, config=a_config(checkpoint__interval_ms="3600000"))
+
+    assert summary.status == "succeeded"
+    assert sum(sink.epochs) == 200_000
+    assert len(sink.epochs) >= 10
+    assert max(sink.epochs) <= _Counts.epoch_records_max
+
+
+def _numbers() -> Iterator[int]:
+    return itertools.count()

@@ -1,0 +1,177 @@
+"""Programs made at random, of steps whose results are a function of what comes in."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import gearpy as gp
+from gearpy.core.window import Windows
+from gearpy.testing import MemoryTransactions
+
+__all__ = ["Event", "RandomFlow"]
+
+SECOND: Final = 1000
+
+
+class Event(NamedTuple):
+    """A record."""
+
+    user: str
+    amount: int
+    at: int
+
+
+gp.register_record(Event, "tests.random_flows.Event")
+
+
+class Watch(gp.Task[Event, Any]):
+    """Tells what it has of a user whenever one was quiet, or is there for the third time."""
+
+    QUIET = 2 * SECOND
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Declare what is kept."""
+        self.seen: gp.ValueState[list[int]] = self.context.state.value("seen", default=[])
+
+    def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Any]]:
+        """Take it down; begin to wait anew."""
+        seen = [*self.seen.get(), message.value.amount]
+        if len(seen) == 3:
+            yield gp.Message((message.value.user, "third", seen), message.timestamp)
+        self.seen.set(seen)
+        self.context.state.timers.event_time(message.timestamp + self.QUIET)
+
+    def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[gp.Message[Any]]:
+        """Tell, and forget."""
+        yield gp.Message((str(timer.key), "quiet", self.seen.get()), timer.at_ms)
+        self.context.state.clear()
+
+
+def _numbered(kept: int | None, event: Event) -> tuple[int, Any]:
+    number = (kept or 0) * 31 % 1009 + event.amount
+    return number, (event.user, number, event.at)
+
+
+def _windows(rng: Random) -> Windows:
+    kinds: list[Windows] = [
+        gp.tumbling("2s"),
+        gp.sliding("3s", every="1s"),
+        gp.session("400ms"),
+        gp.count_window(4),
+    ]
+    windows = rng.choice(kinds)
+    if not isinstance(windows, type(kinds[-1])) and rng.random() < 0.5:
+        windows = windows.allowed_lateness(f"{rng.randrange(1, 8)}s")
+        windows = windows.accumulating() if rng.random() < 0.5 else windows.discarding()
+    return windows
+
+
+#: What there may be for each key; results begin with the key.
+_KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
+    "process": lambda users, _: users.process(Watch),
+    "state": lambda users, _: users.map_with_state(_numbered),
+    "forgetful state": lambda users, _: users.map_with_state(_numbered, ttl="1s"),
+    "distinct": lambda users, _: users.distinct(within="1s"),
+    "running": lambda users, rng: users.sum("amount") if rng.random() < 0.5 else users.count(),
+    "count": lambda users, rng: users.window(_windows(rng)).count(),
+    "fold": lambda users, rng: users.window(_windows(rng)).reduce(_joined).map(_of_result),
+    "collect": lambda users, rng: users.window(_windows(rng)).aggregate(
+        all=gp.agg.collect("amount"), total=gp.agg.sum("amount")
+    ),
+}
+_JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "asof": lambda left, right: left.join_asof(right, tolerance="1s"),
+    "latest": lambda left, right: left.join_latest(right),
+    "interval": lambda left, right: left.join_interval(right, before="300ms", after="200ms"),
+    "window": lambda left, right: left.join(right, gp.tumbling("1s")),
+}
+#: Their results come as soon as both records are there, in no order.
+UNORDERED: Final = frozenset({"interval"})
+
+
+def _joined(one: Event, other: Event) -> Event:
+    return Event(one.user, (one.amount * 7 + other.amount) % 1009, one.at)
+
+
+def _of_result(result: Any) -> Any:
+    return (result.key, result.value, result.start, result.timing)
+
+
+class RandomFlow:
+    """A program and its records, both by a seed, to be built as often as one likes.
+
+    Args:
+        seed: decides which steps, records and partitions.
+        form: "rows" or "columns", if the source can give these.
+    """
+
+    def __init__(self, seed: int, form: str = "rows") -> None:
+        rng = Random(seed)
+        self.partitions = rng.choice([1, 1, 2, 3])
+        self.records = [self._records(rng, rng.randrange(40, 160)) for _ in range(2)]
+        self.kind = rng.choice([*_KEYED, *_JOINS])
+        self.is_twice = rng.random() < 0.3
+        self._seed = rng.random()
+        # Columns are collected as they come.
+        self._is_columns = form == "columns" and self.kind != "collect"
+        self.sink = MemoryTransactions()
+
+    def __repr__(self) -> str:
+        twice = ", grouped twice" if self.is_twice else ""
+        return f"{self.kind}{twice}, {self.partitions} partitions"
+
+    def build(self, parallelism: int) -> gp.StreamApp:
+        """Return the program; what it shows is in ``sink``, which is empty."""
+        self.sink = MemoryTransactions()
+        app = gp.StreamApp("random", parallelism=parallelism)
+        rng = Random(self._seed)
+        users = self._users(app, 0, rng)
+        if self.kind in _JOINS:
+            results = _JOINS[self.kind](users, self._users(app, 1, rng))
+        else:
+            results = _KEYED[self.kind](users, rng)
+        if self.is_twice:
+            by_all = results.map(repr).key_by(lambda text: text[-2:] < "5")
+            results = by_all.map_with_state(lambda n, text: ((n or 0) + 1, (n, text)))
+        results.write(self.sink)
+        return app
+
+    def shown(self) -> list[Any]:
+        """Return what has been shown, where order counts in that order."""
+        shown = [repr(value) for value in self.sink.values]
+        if self.kind in UNORDERED and not self.is_twice:
+            return sorted(shown)
+        if self.is_twice:
+            return sorted(shown)
+        by_key: dict[str, list[str]] = {}
+        for value in self.sink.values:
+            by_key.setdefault(repr(value[0]), []).append(repr(value))
+        return sorted(by_key.items())
+
+    def _users(self, app: gp.StreamApp, number: int, rng: Random) -> Any:
+        source = gp.collection(
+            self.records[number],
+            timestamp=lambda event: event.at,
+            partitions=self.partitions,
+            out_of_order="300ms",
+            schema=Event if self._is_columns else None,
+        )
+        events: Any = app.read(source)
+        step = rng.choice(["nothing", "map", "filter", "flat_map"])
+        if step == "map":
+            events = events.map(lambda event: event._replace(amount=event.amount + 1))
+        elif step == "filter":
+            events = events.filter(lambda event: event.amount % 5 > 0)
+        elif step == "flat_map":
+            events = events.flat_map(lambda event: [event] * (event.amount % 3))
+        return events.key_by("user")
+
+    def _records(self, rng: Random, count: int) -> list[Event]:
+        """Return records of which some have equal times, some are out of order, some are late."""
+        now, records = 0, list[Event]()
+        for _ in range(count):
+            now += rng.choice([0, 0, 20, 100, 400])
+            delay = rng.choice([0, 0, 0, 100, 250, rng.randrange(300, 6000)])
+            user = rng.choice(["ada", "bob", "cid"])
+            records.append(Event(user, rng.randrange(50), max(0, now - delay)))
+        return records

@@ -1,0 +1,99 @@
+"""Every kind of step before every other, with more records than fit: all of them come out."""
+
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from gearpy.errors import GearpyError
+from tests.sim.every_step import SINKS, SOURCES, STEPS, outcome
+
+RECORDS = 120
+MANY_RECORDS = 600
+NAMES = list(STEPS)
+SAMPLES = 30  #: Triples of one test.
+
+
+def failures(*runs: dict[str, Any]) -> Iterator[str]:
+    """Run programs; tell of those that do not end, lose records, or show them twice."""
+    for run in runs:
+        try:
+            mistakes = outcome(**run).mistakes(run["names"], run["records"])
+        except GearpyError as error:
+            mistakes = [str(error)]
+        if mistakes:
+            yield f"{run}: {'; '.join(mistakes[:5])}"
+
+
+def a_triple(seed: int) -> dict[str, Any]:
+    """Return a program of three steps, with any source, sink, number of tasks, and crashes."""
+    rng = Random(seed)
+    sink = rng.choice(list(SINKS))
+    has_crashes = sink == "transactions"
+    return {
+        "names": rng.choices(NAMES, k=3),
+        "records": RECORDS,
+        "tasks": rng.choice([1, 3]),
+        "seed": seed,
+        "source": rng.choice(list(SOURCES)),
+        "sink": sink,
+        "crash_at_ms": [rng.randrange(20, 400) for _ in range(2)] if has_crashes else (),
+    }
+
+
+@pytest.mark.parametrize("first", NAMES)
+def test_each_step_before_each_other(first: str) -> None:
+    """With one task, or with three."""
+    at = NAMES.index(first)
+    runs = [
+        {
+            "names": [first, second],
+            "records": RECORDS,
+            "tasks": 3 if (at + number) % 2 else 1,
+            "seed": at * len(NAMES) + number,
+        }
+        for number, second in enumerate(NAMES)
+    ]
+
+    assert list(failures(*runs)) == []
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_some_triples(block: int) -> None:
+    """With all sources and sinks, also when all tasks crash."""
+    runs = [a_triple(block * SAMPLES + at) for at in range(SAMPLES)]
+
+    assert list(failures(*runs)) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("first", NAMES)
+def test_all_pairs(first: str, tasks: int, sink: str) -> None:
+    """With many records."""
+    runs = [
+        {
+            "names": [first, second],
+            "records": MANY_RECORDS,
+            "tasks": tasks,
+            "seed": at,
+            "sink": sink,
+        }
+        for at, second in enumerate(NAMES)
+    ]
+
+    assert list(failures(*runs)) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("first", "second"), list(product(NAMES, NAMES)))
+def test_many_triples(first: str, second: str) -> None:
+    """Four of each pair."""
+    at = NAMES.index(first) * len(NAMES) + NAMES.index(second)
+    runs = [a_triple(1000 + at * 4 + number) for number in range(4)]
+    runs = [{**run, "names": [first, second, run["names"][2]]} for run in runs]
+
+    assert list(failures(*runs)) == []

@@ -1,0 +1,147 @@
+"""What comes out is a function of the records of each partition, and of nothing else."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+import gearpy as gp
+from gearpy.core.window import Windows
+from gearpy.task.late import WindowLate
+from gearpy.testing import Simulation
+from gearpy.testing.simulation import SMALL_LIMITS
+from tests.sim.random_flows import Event, RandomFlow
+
+SECOND = 1000
+
+
+def events(count: int = 600) -> list[Event]:
+    """Return records of three users; most are a little out of order, some are far too late."""
+    made: list[Event] = []
+    for at in range(count):
+        delay = 40 * SECOND if at % 23 == 0 else (at * 7919) % (3 * SECOND)
+        made.append(Event(f"u{at % 3}", at % 11, max(0, at * 300 - delay)))
+    return made
+
+
+def config(batch: int) -> Any:
+    """Return a configuration with batches of one size, everywhere."""
+    room = max(20_000, batch)
+    return gp.load_config(
+        overrides={
+            "streaming.batch-max-records": str(batch),
+            "streaming.columnar-batch-records": str(batch),
+            "streaming.max-pending-message-count-per-connection": str(room),
+            "source.read-batch-size": str(batch),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+@pytest.mark.parametrize("kind", ["tumbling", "sliding"])
+def test_the_size_of_batches_decides_nothing(kind: str, form: str) -> None:
+    """Neither which records are late, nor what windows have; nor does the number of tasks."""
+    windows = gp.tumbling("10s") if kind == "tumbling" else gp.sliding("10s", every="5s")
+    schema = Event if form == "columns" else None
+    found = set()
+    for batch in (1, 7, 100, 65_536):
+        for parallelism in (1, 3):
+            app, out = gp.StreamApp("same", parallelism=parallelism), list[Any]()
+            source = gp.collection(
+                events(), timestamp=lambda each: each.at, out_of_order="2s", schema=schema
+            )
+            by_user = app.read(source).key_by("user").window(windows)
+            by_user.aggregate(n=gp.agg.count(), total=gp.agg.sum("amount")).write(gp.to_list(out))
+            summary = gp.run(app, config=config(batch))
+            rows = Counter((r.key, r.start, r.value["n"], r.value["total"]) for r in out)
+            found.add((summary.progress.late_records, frozenset(rows.items())))
+
+    assert len(found) == 1
+    assert min(late for late, _ in found) > 0
+
+
+LATE_WINDOWS: dict[str, Callable[[], Windows]] = {
+    "tumbling": lambda: gp.tumbling("5s").allowed_lateness("20s").accumulating(),
+    "session": lambda: gp.session("500ms").allowed_lateness("60s").accumulating(),
+    "sliding": lambda: gp.sliding("10s", every="5s").allowed_lateness("20s").discarding(),
+}
+
+
+@pytest.mark.parametrize("late", ["side", "drop", "restamp"])
+@pytest.mark.parametrize("windows", LATE_WINDOWS.values(), ids=LATE_WINDOWS)
+def test_late_firings_are_the_same(windows: Callable[[], Windows], late: WindowLate) -> None:
+    """And what goes to the side, with one partition or several that are read in turns."""
+    for partitions in (1, 3):
+        found = set()
+        for batch in (1, 10, 65_536):
+            for parallelism in (1, 2):
+                app = gp.StreamApp("late", parallelism=parallelism)
+                out, aside = list[Any](), list[Any]()
+                source = gp.collection(
+                    events(300),
+                    timestamp=lambda each: each.at,
+                    out_of_order="2s",
+                    partitions=partitions,
+                )
+                by_user = app.read(source).key_by("user").window(windows(), late=late)
+                sums = by_user.sum("amount")
+                sums.write(gp.to_list(out))
+                if late == "side":
+                    sums.late.write(gp.to_list(aside, messages=True))
+                summary = gp.run(app, config=config(batch))
+                found.add(
+                    (
+                        summary.progress.late_records,
+                        frozenset(Counter(out).items()),
+                        frozenset(Counter(aside).items()),
+                    )
+                )
+
+        assert len(found) == 1, partitions
+        assert any(result.timing == "late" for result, _ in next(iter(found))[1])
+
+
+def one_run(flow: RandomFlow, rng: Random, *, crashes: bool = True) -> str:
+    """Run a flow in the simulator as chance has it; return what was chosen."""
+    size, parallelism = rng.choice([1, 7, 100, 1024]), rng.randrange(1, 5)
+    seed = rng.randrange(1 << 30)
+    room = replace(SMALL_LIMITS.flow, window_records=max(50, size))
+    simulation = Simulation(
+        flow.build(parallelism),
+        seed=seed,
+        read_records=size,
+        limits=replace(SMALL_LIMITS, flow=room, batch_records=max(1, size // rng.choice([1, 4]))),
+        cut_every_ms=rng.choice([10, 25]),
+        crash_at_ms=[rng.randrange(20, 200) for _ in range(rng.randrange(3))] if crashes else (),
+    )
+    simulation.run()
+    return f"batches of {size}, {parallelism} tasks, {simulation.crashes} crashes, seed {seed}"
+
+
+def check_flow(seed: int, runs: int) -> None:
+    """Check that all runs of a flow show the same."""
+    rng, form = Random(seed), Random(seed).choice(["rows", "columns"])
+    flow = RandomFlow(seed, form)
+    chosen = one_run(flow, rng, crashes=False)
+    right = flow.shown()
+    for _ in range(runs - 1):
+        other = one_run(flow, rng)
+        assert flow.shown() == right, f"{seed}: {flow!r} of {form}: {chosen}; {other}"
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
+    """Batches, tasks, interleaving and crashes decide nothing; order within a key is the same."""
+    for seed in range(block * 10, block * 10 + 10):
+        check_flow(seed, runs=3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(40))
+def test_many_random_flows_show_the_same(block: int) -> None:
+    """The same, for as long as one has patience."""
+    for seed in range(1000 + block * 25, 1025 + block * 25):
+        check_flow(seed, runs=5)

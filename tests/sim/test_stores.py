@@ -1,0 +1,282 @@
+"""What becomes of a cluster's applications when what they have stored is gone, or was changed."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from gearpy.bench.simulated_app import SimulatedApp
+from gearpy.cluster.client import RunningApplication
+from gearpy.core.coordinator_log import ConfigView, EpochManifests, MessageDraft
+from gearpy.ids import MASTER_EXECUTOR, AppId
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
+from gearpy.testing.cluster import ClusterSimulation
+
+INTERVAL = "checkpoint.interval-ms"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Let nobody format what goes wrong by the thousand."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+class Run:
+    """A cluster with an application, and what is stored of it."""
+
+    def __init__(self, records: int = 600, **config: str) -> None:
+        self.app = SimulatedApp(records, ["numbered"])
+        self.cluster = ClusterSimulation(1)
+        self.running: RunningApplication = self.cluster.submit(self.app.build, config=config)
+        self.cluster.world.run(lambda: len(self.epochs()) > 1, within_ms=20_000)
+        assert self.epochs(), "it has begun"
+
+    @property
+    def stored(self) -> MemoryCheckpoints:
+        """What is stored, whatever fails."""
+        stored = self.cluster.checkpoints.stored
+        assert isinstance(stored, MemoryCheckpoints)
+        return stored
+
+    def prefix(self, app_id: int = 1) -> str:
+        """Return below which name an application is."""
+        return f"{self.cluster.client.cluster().cluster_id}/app{app_id}"
+
+    def epochs(self, app_id: int = 1) -> list[int]:
+        """Return the epochs of an application that count."""
+        view = EpochManifests(read_log(self.stored, self.prefix(app_id)).state)
+        return [each.epoch for region in view.regions() for each in view.manifests(region)]
+
+    def config(self, app_id: int = 1) -> dict[str, str]:
+        """Return what the log of an application says of its configuration."""
+        return ConfigView(read_log(self.stored, self.prefix(app_id)).state).read()
+
+    def set_config(self, key: str, value: str | None) -> None:
+        """Change the configuration as ``gear coordinator-log append --force`` does."""
+        log = CoordinatorLog(
+            self.stored,
+            self.prefix(),
+            launch=newest_launch(self.stored, self.prefix()),
+            source="gear coordinator-log",
+            wall_ms=lambda: 0,
+        )
+        log.append([MessageDraft("set-config", key, None if value is None else {"value": value})])
+
+    def relaunch(self) -> None:
+        """Kill the app master, and wait for the next one to store something."""
+        self.cluster.kill(self.cluster.launched(MASTER_EXECUTOR)[0])
+        launch = newest_launch(self.stored, self.prefix())
+        self.cluster.world.run(
+            lambda: newest_launch(self.stored, self.prefix()) > launch, within_ms=20_000
+        )
+        self.cluster.world.run(lambda: False, within_ms=2_000)
+
+    def epochs_within(self, ms: int) -> int:
+        """Return how many epochs are completed within a time."""
+        before = max(self.epochs())
+        self.cluster.world.run(lambda: False, within_ms=ms)
+        return max(self.epochs()) - before
+
+    def end(self, app_id: int = 1) -> ApplicationSummary:
+        """Let an application run to its end."""
+        summary = self.cluster.run_to_end(AppId(app_id), within_ms=120_000)
+        assert summary is not None
+        return summary
+
+
+# -- an empty folder -------------------------------------------------------------------------
+
+
+def test_an_application_does_not_begin_anew_in_an_empty_store() -> None:
+    """The folder is not mounted: what was shown would be shown again, without a word."""
+    run = Run()
+    shown = len(run.app.sinks["numbered"].values)
+    run.stored.drop_all(run.prefix())
+
+    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
+    summary = run.end()
+
+    assert summary.status == "failed"
+    assert summary.cause is not None
+    assert "nothing is there: is the checkpoint folder memory mounted" in summary.cause.cause
+    assert shown <= len(run.app.sinks["numbered"].values) < 600
+    assert not run.stored.names(f"{run.prefix()}/coordinator")
+
+
+def test_a_folder_that_went_away_and_came_back_is_gone_on_from() -> None:
+    """Somebody mounts it, and starts the application again."""
+    run = Run()
+    away = {name: run.stored.load(name) for name in run.stored.names(run.prefix())}
+    run.stored.drop_all(run.prefix())
+    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
+    assert run.end().status == "failed"
+    for name, data in away.items():
+        run.stored.save(name, [data])
+
+    again = run.cluster.client.restart(AppId(1))
+
+    assert run.end(again.app_id).status == "succeeded"
+    assert run.epochs(again.app_id)[0] > 1
+
+
+def test_a_first_launch_needs_no_store_that_knows_it() -> None:
+    """Also when its app master is lost before it has opened the log."""
+    app, cluster = SimulatedApp(50, ["numbered"]), ClusterSimulation(3)
+    running = cluster.submit(app.build)
+    cluster.world.run(lambda: bool(cluster.launched(MASTER_EXECUTOR)), within_ms=5_000)
+    cluster.kill(cluster.launched(MASTER_EXECUTOR)[0])
+
+    summary = cluster.run_to_end(running.app_id, within_ms=60_000)
+
+    assert summary is not None
+    assert (summary.status, app.problem()) == ("succeeded", "")
+
+
+# -- configuration ---------------------------------------------------------------------------
+
+
+def test_configuration_is_read_from_the_log_at_each_launch() -> None:
+    """What was submitted is there; a change counts from the next launch on, and is kept."""
+    run = Run(20_000, **{INTERVAL: "300"})
+    assert run.config() == {INTERVAL: "300"}
+    assert run.epochs_within(6_000) > 5
+
+    run.set_config(INTERVAL, "50000")
+    run.relaunch()
+
+    assert run.config() == {INTERVAL: "50000"}
+    assert run.epochs_within(6_000) == 0
+    run.relaunch()
+    assert run.epochs_within(6_000) == 0
+
+
+def test_a_deleted_key_is_as_the_cluster_has_it() -> None:
+    """As if the application had never set it."""
+    run = Run(20_000, **{INTERVAL: "700"})
+
+    run.set_config(INTERVAL, None)
+    run.relaunch()
+
+    assert run.config() == {}
+    assert run.epochs_within(6_000) > 15
+
+
+def test_configuration_that_is_wrong_ends_the_application() -> None:
+    """With the key, and how to change it; its epochs stay."""
+    run = Run()
+    run.set_config(INTERVAL, "soon")
+    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
+
+    summary = run.end()
+
+    assert summary.status == "failed"
+    assert summary.cause is not None
+    assert f"coordinator log: override: {INTERVAL} is 'soon'" in summary.cause.cause
+    assert "gear coordinator-log append ID set-config" in summary.cause.cause
+    assert run.epochs()
+
+
+# -- the same again --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_an_application_started_again_goes_on(*, is_stopped: bool) -> None:
+    """With its checkpoints, and with its configuration as it was changed since."""
+    run = Run(2_000, **{INTERVAL: "300"})
+    run.set_config(INTERVAL, "400")
+    if is_stopped:
+        run.running.shutdown()
+
+    again = run.cluster.client.restart(AppId(1))
+    run.cluster.world.run(lambda: bool(run.epochs(again.app_id)), within_ms=20_000)
+
+    assert run.config(again.app_id) == {INTERVAL: "400"}
+    assert run.epochs(again.app_id)[0] >= run.epochs()[-1]
+    assert run.end(again.app_id).status == "succeeded"
+    assert run.app.problem() == "", "each result is there once"
+
+
+def test_what_is_started_again_completes_no_more_epochs() -> None:
+    """Its app master may be cut off, and go on for a while."""
+    run = Run(2_000)
+    old = run.cluster.launched(MASTER_EXECUTOR)[0]
+    run.cluster.pause(old, 3_000)
+
+    again = run.cluster.client.restart(AppId(1))
+    run.cluster.world.run(lambda: bool(run.epochs(again.app_id)), within_ms=20_000)
+    before = run.epochs()
+    assert run.end(again.app_id).status == "succeeded"
+
+    assert run.epochs() == before
+    assert run.app.problem() == ""
+
+
+def test_from_the_beginning_if_somebody_says_so() -> None:
+    """Then it is a new run: what was shown comes again."""
+    run = Run(300)
+
+    again = run.cluster.client.restart(AppId(1), from_beginning=True)
+
+    assert run.end(again.app_id).status == "succeeded"
+    assert len(run.app.sinks["numbered"].values) > 300
+
+
+def test_one_that_has_succeeded_begins_from_the_beginning() -> None:
+    """At its end there is nothing to do."""
+    run = Run(100)
+    assert run.end().status == "succeeded"
+
+    again = run.cluster.client.restart(AppId(1))
+
+    assert run.end(again.app_id).status == "succeeded"
+    assert len(run.app.sinks["numbered"].values) == 200
+
+
+def test_what_goes_on_takes_over_configuration_but_for_what_is_given_anew() -> None:
+    """New options, then the log of the one before, then the cluster."""
+    run = Run(600, **{INTERVAL: "300", "streaming.stall-threshold-ms": "70000"})
+    run.running.shutdown()
+    point = f"{run.prefix()}@"
+
+    run.cluster.submit(run.app.build, resume_from=point, config={INTERVAL: "250"})
+    run.cluster.world.run(lambda: bool(run.epochs(2)), within_ms=20_000)
+
+    assert run.config(2) == {INTERVAL: "250", "streaming.stall-threshold-ms": "70000"}
+    assert run.end(2).status == "succeeded"
+    assert run.app.problem() == ""
+
+
+# -- what has succeeded ----------------------------------------------------------------------
+
+
+def test_what_succeeded_is_kept_for_a_while() -> None:
+    """Then the next one that succeeds removes it."""
+    run = Run(60)
+    assert run.end().status == "succeeded"
+    assert run.epochs()
+    hours = 24 * 3_600_000
+
+    run.cluster.world.run(lambda: False, within_ms=1_000)
+    second = run.cluster.submit(run.app.build)
+    assert run.end(second.app_id).status == "succeeded"
+    assert run.epochs()
+    run.cluster.world.now_ms += hours
+    third = run.cluster.submit(run.app.build)
+    assert run.end(third.app_id).status == "succeeded"
+
+    assert not run.stored.names(run.prefix(1))
+    assert not run.stored.names(run.prefix(2))
+    assert run.epochs(3)
+
+
+def test_what_succeeded_goes_at_once_if_nothing_is_to_be_kept() -> None:
+    """For those who have no room."""
+    run = Run(600, **{"checkpoint.keep-succeeded": "0"})
+
+    assert run.end().status == "succeeded"
+
+    assert not run.stored.names(run.prefix())

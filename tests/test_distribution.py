@@ -1,0 +1,174 @@
+"""What is installed, and under which name; see `gearpy.distribution`."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from packaging.requirements import Requirement
+
+import gearpy as gp
+from gearpy import distribution
+from gearpy.cluster.requirements import missing
+from gearpy.distribution import other_project, pip_install, program
+
+ROOT: Final = Path(__file__).parents[1]
+
+#: Checkers and test tools: not in the library.
+DEVELOPERS: Final = frozenset({"all", "dev"})
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build wheel and sdist; return their folder."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> zipfile.ZipFile:
+    """Return the wheel."""
+    (path,) = built.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    """Return what the wheel tells of itself."""
+    (name,) = (each for each in wheel.namelist() if each.endswith("/METADATA"))
+    return HeaderParser().parsestr(wheel.read(name).decode())
+
+
+def test_the_distribution_has_a_name_of_its_own(metadata: Message) -> None:
+    """Another project has the name of the module."""
+    assert metadata["Name"] == distribution.DISTRIBUTION == "gearpy-streaming"
+    assert metadata["Version"] == gp.__version__
+
+
+def test_people_and_indexes_can_read_about_it(metadata: Message) -> None:
+    """The README is its long description."""
+    assert metadata.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata["Author"] == "gearpy developers"
+
+
+def test_the_wheel_has_all_modules_and_the_reference_of_keys(wheel: zipfile.ZipFile) -> None:
+    """And nothing that is for developers."""
+    names = set(wheel.namelist())
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("gearpy", "pyspark_gearpy")
+        for path in (ROOT / package).rglob("*.py")
+    }
+    (reference,) = (name for name in names if name.endswith("/data/share/gearpy/gear.toml"))
+
+    assert sources <= names
+    assert wheel.read(reference) == (ROOT / "conf" / "gear.toml").read_bytes()
+    assert not any(name.startswith(("tests/", "docs/")) for name in names)
+
+
+def test_the_sdist_has_documentation_and_examples(built: Path) -> None:
+    """Who has it has the whole project."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {"README.md", "LICENSE", "docs/tutorial.md", "conf/gear.toml", "bin/gear"} <= names
+    assert {"examples/wordcount.py", "gearpy/__init__.py", "tests/test_distribution.py"} <= names
+
+
+def test_extras_have_only_what_code_uses(metadata: Message) -> None:
+    """Nobody installs packages for nothing."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "gearpy").rglob("*.py"))
+    extras = metadata.get_all("Provides-Extra") or []
+    for text in metadata.get_all("Requires-Dist") or []:
+        need = Requirement(text)
+        extra = re.search(r"extra == .([\w-]+)", text)
+        if need.name == distribution.DISTRIBUTION or (extra and extra[1] in DEVELOPERS):
+            continue
+        module = need.name.replace("-", "_")
+        assert re.search(rf"(import|from|find_spec\(.) ?{module}\b|\"{module}\"", code), text
+    assert not {"web", "kafka"} & set(extras)
+
+
+def test_all_texts_that_say_how_to_install_have_the_right_name() -> None:
+    """The other project would be installed, in silence."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    sources = [path for folder in ("gearpy", "examples") for path in (ROOT / folder).rglob("*.py")]
+    wrong = re.compile(r"pip install[^`\n]*['\" ]gearpy(?![-_\w])")
+
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in [*pages, *sources]
+        if path.name != "0024-name-of-the-distribution.md"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if wrong.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_what_to_type_fits_a_clone_and_an_installation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a clone the index is not asked."""
+    assert program("local") == "bin/local"
+    assert pip_install("spark").endswith(f"install -e '{ROOT}[spark]'")
+
+    monkeypatch.setattr(distribution, "_FOLDER", tmp_path / "site-packages" / "gearpy")
+    assert program("local") == "gear local"
+    assert pip_install("spark") == "pip install 'gearpy-streaming[spark]'"
+
+
+def a_distribution(folder: Path, *, entry_point: str) -> None:
+    """Put a package called gearpy into a folder."""
+    info = folder / "gearpy-1.3.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gearpy\nVersion: 1.3.1\n")
+    (info / "entry_points.txt").write_text(entry_point)
+
+
+def test_the_other_project_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its files overwrite ours."""
+    assert other_project() == ""
+    a_distribution(tmp_path, entry_point="")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert "gearpy 1.3.1 is installed beside gearpy-streaming" in other_project()
+    done = subprocess.run(
+        [sys.executable, "-m", "gearpy", "--version"],
+        env={"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"gearpy {gp.__version__}\n"
+    assert "pip uninstall gearpy gearpy-streaming" in done.stderr
+
+
+def test_an_older_name_of_this_project_is_left_in_peace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An environment made before has it."""
+    a_distribution(tmp_path, entry_point="[console_scripts]\ngear = gearpy.cli.main:main\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert other_project() == ""
+
+
+@pytest.mark.parametrize("name", ["gearpy", "gearpy>=1"])
+def test_a_program_that_requires_the_other_project_is_told(name: Any) -> None:
+    """It means this one."""
+    assert missing(name) == "gearpy is another project: this one is called gearpy-streaming"
+    assert missing(distribution.DISTRIBUTION) == ""
