@@ -249,7 +249,7 @@ class ActorCell(Generic[M]):
                 if timer.take():
                     self._guard(self._actor.receive, timer.message)
             case WatchExited(watch=watch, exited=exited):
-                if self._context.take_exit(watch):
+                if self._context.take_exit(watch) and not self.runtime.is_shutting_down:
                     self._guard(self._actor.on_exited, exited)
             case ChildExited(child=child, exited=exited):
                 self._on_child_exited(child, exited)

@@ -75,6 +75,11 @@ class Directory:
         with self._changed:
             self._is_open = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether new cells are taken."""
+        return self._is_open
+
     def wait_empty(self, timeout_s: float) -> bool:
         """Block until no cell lives; False when that takes too long."""
         with self._changed:
@@ -100,6 +105,11 @@ class LocalActorSystem(ABC):
     def system(self) -> ActorSystem:
         """See `Runtime`."""
         return self
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """See `Runtime`."""
+        return not self._directory.is_open
 
     @property
     @abstractmethod

@@ -128,6 +128,11 @@ class Runtime(Protocol):
         """See `ActorSystem`."""
         ...
 
+    @property
+    def is_shutting_down(self) -> bool:
+        """Whether all actors are being stopped; none is told any more of the end of another."""
+        ...
+
     def now_ms(self) -> int:
         """Monotonic time."""
         ...

@@ -8,7 +8,18 @@ import pytest
 from gearpy.actor.api import Killed, Ref
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ConfigError
-from tests.actor.build import WAIT_S, Gate, Log, Obedient, Order, exits_of, fail, restarts
+from tests.actor.build import (
+    WAIT_S,
+    Gate,
+    Log,
+    Obedient,
+    Order,
+    drained,
+    exits_of,
+    fail,
+    restarts,
+    say,
+)
 from tests.actor.conftest import How
 
 
@@ -96,6 +107,24 @@ def test_shutdown_twice_is_fine() -> None:
 
     assert system.shutdown()
     assert system.shutdown()
+
+
+def test_shutdown_tells_nobody_of_the_end_of_others(log: Log) -> None:
+    """All end, and none has lost another: who is still to be stopped hears of nothing."""
+    system = ThreadedActorSystem()
+    parent, other = system.spawn(Obedient, "parent"), system.spawn(Obedient, "other")
+    watcher = parent.ask(lambda me: me.context.spawn(lambda: Obedient(log), "watcher"), WAIT_S)
+    watcher.ask(lambda me: me.context.watch(other), WAIT_S)
+    exits, gate = exits_of(other), Gate(parent)
+    shutdown = threading.Thread(target=system.shutdown)
+
+    shutdown.start()
+    exits.get(timeout=WAIT_S)
+    watcher.ask(say("asked"), WAIT_S)
+    gate.open()
+    shutdown.join(WAIT_S)
+
+    assert drained(log) == ["start", "asked", "stop"]
 
 
 def test_actor_cannot_wait_for_its_own_end(system: ThreadedActorSystem, how: How) -> None:

@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -156,7 +157,8 @@ class _Watch:
                 return self._running.wait(on_progress=self._look)
             except KeyboardInterrupt:
                 if self._stop.number is not None:
-                    self._running.shutdown()
+                    with suppress(SubmitRefused):  # It has just ended.
+                        self._running.shutdown()
                     raise
                 self._stop.ask(signal.SIGINT)  # Whoever raised it has a handler of its own.
 
