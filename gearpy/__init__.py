@@ -24,30 +24,38 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from gearpy.cluster.boot.local import LocalCluster
     from gearpy.cluster.embedded.run import run
-    from gearpy.cluster.local import LocalCluster
     from gearpy.config.load import load as load_config
     from gearpy.config.schema import Config
     from gearpy.connectors.console import console, stdout
-    from gearpy.connectors.datasets import arrow, csv, jsonl, parquet
-    from gearpy.connectors.delta_table import delta_table
+    from gearpy.connectors.delta.table import delta_table
     from gearpy.connectors.epoch_writer import EpochOwner, EpochWriter
-    from gearpy.connectors.files import files, jsonl_file, text_file
-    from gearpy.connectors.folder_sinks import jsonl_folder
-    from gearpy.connectors.generator import generate
-    from gearpy.connectors.hive_folder import hive_folder
+    from gearpy.connectors.files.datasets import arrow, csv, jsonl, parquet
+    from gearpy.connectors.files.lines_files import files, jsonl_file, text_file
+    from gearpy.connectors.folders.json import jsonl_folder
+    from gearpy.connectors.folders.parquet import parquet_folder
+    from gearpy.connectors.folders.tables import arrow_folder, csv_folder
     from gearpy.connectors.memory import collection, to_list
-    from gearpy.connectors.parquet import parquet_folder
-    from gearpy.connectors.stdin import stdin
-    from gearpy.connectors.table_folders import arrow_folder, csv_folder
+    from gearpy.connectors.partitioned.hive import hive_folder
+    from gearpy.connectors.streams.generator import generate
+    from gearpy.connectors.streams.stdin import stdin
+    from gearpy.connectors.streams.tcp import tcp_lines
     from gearpy.connectors.tables import generate_tables, rows
-    from gearpy.connectors.tcp import tcp_lines
-    from gearpy.connectors.window_log_sink import window_log_folder
-    from gearpy.connectors.window_log_source import window_log
-    from gearpy.core import aggregates as agg
-    from gearpy.core.aggregates import Aggregate
-    from gearpy.core.monoid_state import NonWindowState, PersistentState
-    from gearpy.core.monoids import (
+    from gearpy.connectors.window_log.sink import window_log_folder
+    from gearpy.connectors.window_log.source import window_log
+    from gearpy.core.flow.partition import (
+        BroadcastPartitioner,
+        CoLocationPartitioner,
+        GroupByPartitioner,
+        HashPartitioner,
+        MulticastPartitioner,
+        ShuffleGroupingPartitioner,
+        ShufflePartitioner,
+        UnicastPartitioner,
+    )
+    from gearpy.core.gearpump.monoid_state import NonWindowState, PersistentState
+    from gearpy.core.gearpump.monoids import (
         CountsGroup,
         Group,
         MapGroup,
@@ -59,18 +67,11 @@ if TYPE_CHECKING:
         SumGroup,
         UnionMonoid,
     )
-    from gearpy.core.partition import (
-        BroadcastPartitioner,
-        CoLocationPartitioner,
-        GroupByPartitioner,
-        HashPartitioner,
-        MulticastPartitioner,
-        ShuffleGroupingPartitioner,
-        ShufflePartitioner,
-        UnicastPartitioner,
-    )
-    from gearpy.core.trigger import after_count, after_watermark, all_of, any_of, every
-    from gearpy.core.window import (
+    from gearpy.core.gearpump.window_state import Interval, Window, WindowState
+    from gearpy.core.window import aggregates as agg
+    from gearpy.core.window.aggregates import Aggregate
+    from gearpy.core.window.trigger import after_count, after_watermark, all_of, any_of, every
+    from gearpy.core.window.windows import (
         CountWindows,
         FixedWindows,
         GlobalWindows,
@@ -84,12 +85,11 @@ if TYPE_CHECKING:
         sliding,
         tumbling,
     )
-    from gearpy.core.window_state import Interval, Window, WindowState
     from gearpy.dsl.application import StreamApp
-    from gearpy.dsl.branches import Branches
-    from gearpy.dsl.keyed import KeyedStream
-    from gearpy.dsl.stream import Stream
-    from gearpy.dsl.windowed import WindowedStream
+    from gearpy.dsl.streams.branches import Branches
+    from gearpy.dsl.streams.keyed import KeyedStream
+    from gearpy.dsl.streams.stream import Stream
+    from gearpy.dsl.streams.windowed import WindowedStream
     from gearpy.errors import (
         ApplicationFailed,
         ConfigError,
@@ -100,8 +100,9 @@ if TYPE_CHECKING:
     from gearpy.ids import MAX_MS, MIN_MS, TaskId
     from gearpy.messages.data import Batch, Message
     from gearpy.state.keyed import KeyedState
-    from gearpy.state.timers import KeyTimer
-    from gearpy.task.api import (
+    from gearpy.state.kinds.timers import KeyTimer
+    from gearpy.task.api.application import Graph, Processor, StreamApplication
+    from gearpy.task.api.interfaces import (
         FINISHED,
         Sink,
         SinkWriter,
@@ -111,12 +112,11 @@ if TYPE_CHECKING:
         TaskContext,
         TransactionalWriter,
     )
-    from gearpy.task.application import Graph, Processor, StreamApplication
-    from gearpy.task.join_result import CoGroup, JoinResult
-    from gearpy.task.persistent import PersistentTask, ValueSerializer
-    from gearpy.task.sides import Side
-    from gearpy.task.window_result import WindowResult
-    from gearpy.wire.records import register_record, register_serializer
+    from gearpy.task.api.join_result import CoGroup, JoinResult
+    from gearpy.task.api.persistent import PersistentTask, ValueSerializer
+    from gearpy.task.api.sides import Side
+    from gearpy.task.api.window_result import WindowResult
+    from gearpy.wire.values.records import register_record, register_serializer
 
 __all__ = [
     "FINISHED",
@@ -233,27 +233,27 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "gearpy.cluster.embedded.run": ("run",),
-    "gearpy.cluster.local": ("LocalCluster",),
+    "gearpy.cluster.boot.local": ("LocalCluster",),
     "gearpy.config.schema": ("Config",),
     "gearpy.connectors.console": ("console", "stdout"),
-    "gearpy.connectors.datasets": ("arrow", "csv", "jsonl", "parquet"),
-    "gearpy.connectors.delta_table": ("delta_table",),
+    "gearpy.connectors.files.datasets": ("arrow", "csv", "jsonl", "parquet"),
+    "gearpy.connectors.delta.table": ("delta_table",),
     "gearpy.connectors.epoch_writer": ("EpochOwner", "EpochWriter"),
-    "gearpy.connectors.files": ("files", "jsonl_file", "text_file"),
-    "gearpy.connectors.folder_sinks": ("jsonl_folder",),
-    "gearpy.connectors.generator": ("generate",),
-    "gearpy.connectors.hive_folder": ("hive_folder",),
+    "gearpy.connectors.files.lines_files": ("files", "jsonl_file", "text_file"),
+    "gearpy.connectors.folders.json": ("jsonl_folder",),
+    "gearpy.connectors.streams.generator": ("generate",),
+    "gearpy.connectors.partitioned.hive": ("hive_folder",),
     "gearpy.connectors.memory": ("collection", "to_list"),
-    "gearpy.connectors.parquet": ("parquet_folder",),
-    "gearpy.connectors.stdin": ("stdin",),
-    "gearpy.connectors.table_folders": ("arrow_folder", "csv_folder"),
+    "gearpy.connectors.folders.parquet": ("parquet_folder",),
+    "gearpy.connectors.streams.stdin": ("stdin",),
+    "gearpy.connectors.folders.tables": ("arrow_folder", "csv_folder"),
     "gearpy.connectors.tables": ("generate_tables", "rows"),
-    "gearpy.connectors.tcp": ("tcp_lines",),
-    "gearpy.connectors.window_log_sink": ("window_log_folder",),
-    "gearpy.connectors.window_log_source": ("window_log",),
-    "gearpy.core.aggregates": ("Aggregate",),
-    "gearpy.core.monoid_state": ("NonWindowState", "PersistentState"),
-    "gearpy.core.monoids": (
+    "gearpy.connectors.streams.tcp": ("tcp_lines",),
+    "gearpy.connectors.window_log.sink": ("window_log_folder",),
+    "gearpy.connectors.window_log.source": ("window_log",),
+    "gearpy.core.window.aggregates": ("Aggregate",),
+    "gearpy.core.gearpump.monoid_state": ("NonWindowState", "PersistentState"),
+    "gearpy.core.gearpump.monoids": (
         "CountsGroup",
         "Group",
         "MapGroup",
@@ -265,7 +265,7 @@ _HOMES = {
         "SumGroup",
         "UnionMonoid",
     ),
-    "gearpy.core.partition": (
+    "gearpy.core.flow.partition": (
         "BroadcastPartitioner",
         "CoLocationPartitioner",
         "GroupByPartitioner",
@@ -275,8 +275,8 @@ _HOMES = {
         "ShufflePartitioner",
         "UnicastPartitioner",
     ),
-    "gearpy.core.trigger": ("after_count", "after_watermark", "all_of", "any_of", "every"),
-    "gearpy.core.window": (
+    "gearpy.core.window.trigger": ("after_count", "after_watermark", "all_of", "any_of", "every"),
+    "gearpy.core.window.windows": (
         "CountWindows",
         "FixedWindows",
         "GlobalWindows",
@@ -290,12 +290,12 @@ _HOMES = {
         "sliding",
         "tumbling",
     ),
-    "gearpy.core.window_state": ("Interval", "Window", "WindowState"),
+    "gearpy.core.gearpump.window_state": ("Interval", "Window", "WindowState"),
     "gearpy.dsl.application": ("StreamApp",),
-    "gearpy.dsl.branches": ("Branches",),
-    "gearpy.dsl.keyed": ("KeyedStream",),
-    "gearpy.dsl.stream": ("Stream",),
-    "gearpy.dsl.windowed": ("WindowedStream",),
+    "gearpy.dsl.streams.branches": ("Branches",),
+    "gearpy.dsl.streams.keyed": ("KeyedStream",),
+    "gearpy.dsl.streams.stream": ("Stream",),
+    "gearpy.dsl.streams.windowed": ("WindowedStream",),
     "gearpy.errors": (
         "ApplicationFailed",
         "ConfigError",
@@ -306,8 +306,8 @@ _HOMES = {
     "gearpy.ids": ("MAX_MS", "MIN_MS", "TaskId"),
     "gearpy.messages.data": ("Batch", "Message"),
     "gearpy.state.keyed": ("KeyedState",),
-    "gearpy.state.timers": ("KeyTimer",),
-    "gearpy.task.api": (
+    "gearpy.state.kinds.timers": ("KeyTimer",),
+    "gearpy.task.api.interfaces": (
         "FINISHED",
         "Sink",
         "SinkWriter",
@@ -317,12 +317,12 @@ _HOMES = {
         "TaskContext",
         "TransactionalWriter",
     ),
-    "gearpy.task.application": ("Graph", "Processor", "StreamApplication"),
-    "gearpy.task.join_result": ("CoGroup", "JoinResult"),
-    "gearpy.task.persistent": ("PersistentTask", "ValueSerializer"),
-    "gearpy.task.sides": ("Side",),
-    "gearpy.task.window_result": ("WindowResult",),
-    "gearpy.wire.records": ("register_record", "register_serializer"),
+    "gearpy.task.api.application": ("Graph", "Processor", "StreamApplication"),
+    "gearpy.task.api.join_result": ("CoGroup", "JoinResult"),
+    "gearpy.task.api.persistent": ("PersistentTask", "ValueSerializer"),
+    "gearpy.task.api.sides": ("Side",),
+    "gearpy.task.api.window_result": ("WindowResult",),
+    "gearpy.wire.values.records": ("register_record", "register_serializer"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 #: Public names that are called otherwise where they live.
@@ -333,7 +333,7 @@ _EARLIER = {
     "table": ("gearpy.connectors.tables", "rows"),
 }
 #: Public names of modules.
-_MODULES = {"agg": "gearpy.core.aggregates"}
+_MODULES = {"agg": "gearpy.core.window.aggregates"}
 
 
 def __getattr__(name: str) -> Any:

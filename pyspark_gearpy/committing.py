@@ -21,8 +21,8 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.connectors.column_times import times_of
-from gearpy.core.window_log import LogView, Segment, lane_name, segment_name, segments_of
+from gearpy.connectors.files.column_times import times_of
+from gearpy.core.handover.window_log import LogView, Segment, lane_name, segment_name, segments_of
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 
-from gearpy.core.times import duration_ms
-from gearpy.core.window_log import is_writer_name
+from gearpy.core.base.times import duration_ms
+from gearpy.core.handover.window_log import is_writer_name
 from gearpy.errors import ConfigError
 from pyspark_gearpy.planning import position_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from gearpy.core.window_log import LogView, Piece, Position
+from gearpy.core.handover.window_log import LogView, Piece, Position
 from gearpy.errors import ConfigError, GearpyError
 
 __all__ = [

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from gearpy.core.window_log import Piece
+from gearpy.core.handover.window_log import Piece
 from gearpy.errors import ConfigError, WindowLogDamaged
 from gearpy.windowlog.log import WindowLog
 from pyspark_gearpy.options import ReadOptions, WriteOptions

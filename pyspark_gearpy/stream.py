@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from gearpy.core.window_log import LogView
+from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
 from gearpy.windowlog.log import ReaderReport
 from pyspark_gearpy.committing import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gearpy.cluster.tuning import ProcessTuning
+from gearpy.cluster.host.tuning import ProcessTuning
 
 # Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 import gearpy as gp
 from gearpy import distribution
-from gearpy.cluster.requirements import missing
+from gearpy.cluster.programs.requirements import missing
 from gearpy.distribution import other_project, pip_install, program
 
 ROOT: Final = Path(__file__).parents[1]

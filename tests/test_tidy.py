@@ -20,8 +20,12 @@ TESTS: Final = ROOT / "tests"
 MODULE_LINES_MAX: Final = 800
 FUNCTION_LINES_MAX: Final = 60
 
-#: Packages whose tests mirror them file by file.
-MIRRORED: Final = ("core", "wire")
+ROOM_MODULES_MAX: Final = 15
+
+#: Packages without input and output: each of their rooms has tests of its own.
+PURE: Final = ("core", "wire")
+#: Folders of tests that are not about one package.
+UNMIRRORED: Final = ("bench", "docs", "examples", "parity", "sim", "system")
 
 #: Names that say nothing about what is inside.
 BANNED_MODULES: Final = frozenset({"common", "helper", "helpers", "misc", "util", "utils"})
@@ -31,44 +35,52 @@ BANNED: Final = (
     ("print", "logging, or return the text", ("gearpy/cli/", "gearpy/connectors/console.py")),
     (".utcnow", "datetime.now(UTC)", ()),
     *(
-        (name, "gearpy.wire.payload or gearpy.wire.codec", ())
+        (name, "gearpy.wire.values.payload or gearpy.wire.codec", ())
         for name in ("pickle", "dill", "marshal", "shelve", "jsonpickle", "yaml")
     ),
     # PySpark sends functions by it; what they need of the program is registered with it.
-    ("cloudpickle", "gearpy.spark.shipping", ("gearpy/spark/shipping.py",)),
+    ("cloudpickle", "gearpy.spark.query.shipping", ("gearpy/spark/query/shipping.py",)),
     *((name, "a program as a list of arguments", ()) for name in ("os.system", "os.popen", "pty")),
     ("eval", "a parser of what you expect", ()),
     # Source made there, of fixed words and quoted names of fields only; for rows and columns.
-    ("exec", "a function", ("gearpy/task/fused.py", "gearpy/task/generated.py")),
+    ("exec", "a function", ("gearpy/task/chain/fused.py", "gearpy/task/chain/generated.py")),
 )
 
 
-def test_core_and_wire_tests_mirror_their_modules() -> None:
-    """Who changes a core finds its tests without a search."""
-    missing = [
-        f"{_name(path)} has no {_name(test)}"
-        for package in MIRRORED
-        for path in _modules(LIBRARY / package)
-        if path.name != "__init__.py"
-        and not (test := TESTS / path.relative_to(LIBRARY).with_name(f"test_{path.name}")).exists()
-    ]
-
-    assert not missing, "\n".join(missing)
-
-
-def test_core_and_wire_tests_have_a_module() -> None:
-    """A test module that outlived its module is moved or deleted."""
+def test_folders_of_tests_are_packages_or_rooms() -> None:
+    """Who changes a room finds its tests without a search."""
     stale = [
-        f"{_name(test)} has no {_name(path)}"
-        for package in MIRRORED
-        for test in _modules(TESTS / package)
-        if test.name.startswith("test_")
-        and not (
-            path := LIBRARY / test.relative_to(TESTS).with_name(test.name.removeprefix("test_"))
-        ).exists()
+        f"{_name(folder)} has no {_name(room)}"
+        for folder in sorted({path.parent for path in TESTS.rglob("test_*.py")})
+        if folder != TESTS and folder.relative_to(TESTS).parts[0] not in UNMIRRORED
+        if not (room := LIBRARY / folder.relative_to(TESTS)).is_dir()
     ]
 
     assert not stale, "\n".join(stale)
+
+
+def test_every_room_of_cores_has_tests() -> None:
+    """What decides is tested where it is, and not only by what uses it."""
+    untested = [
+        _name(folder)
+        for package in PURE
+        for folder in sorted({path.parent for path in _modules(LIBRARY / package)})
+        if not any((TESTS / folder.relative_to(LIBRARY)).rglob("test_*.py"))
+    ]
+
+    assert not untested, "\n".join(untested)
+
+
+def test_rooms_are_not_crowded() -> None:
+    """A listing of a folder tells what it is made of; too long a one tells nothing."""
+    crowded = [
+        f"{_name(folder)} has {len(modules)} modules, at most {ROOM_MODULES_MAX}: make rooms in it"
+        for folder in sorted({path.parent for path in _modules(LIBRARY)})
+        if len(modules := [path for path in folder.glob("*.py") if path.name != "__init__.py"])
+        > ROOM_MODULES_MAX
+    ]
+
+    assert not crowded, "\n".join(crowded)
 
 
 def test_modules_are_short() -> None:
@@ -182,7 +194,7 @@ def test_tests_do_not_sleep() -> None:
     sleepers = [
         f"{_name(path)}:{line}"
         for path in _modules(TESTS)
-        if not _name(path).startswith("tests/system/")
+        if not _name(path).startswith(("tests/bench/", "tests/system/"))
         for name, line in _used_names(_tree(path))
         if name == "time.sleep"
     ]

@@ -8,7 +8,7 @@ Start with `api` (what an actor is) and `system` (what spawns one).
   incarnation holds.
 - `mailbox`: two queues, system messages first; `local_ref`: tell and ask.
 - `dead_letters`: what becomes of messages that no mailbox takes.
-- `supervisor`: what becomes of a failed actor and of its children, by `core.restart`.
+- `supervisor`: what becomes of a failed actor and of its children, by `core.base.restart`.
 - `dispatcher`: many actors on few threads; `timers`: one thread for all timers.
 - `threaded`: the system on pykka; the only import of pykka, and loaded only when imported.
 

@@ -19,7 +19,7 @@ from typing import (
     TypeVar,
 )
 
-from gearpy.core.restart import RestartPolicy
+from gearpy.core.base.restart import RestartPolicy
 from gearpy.ids import ActorPath
 
 if TYPE_CHECKING:

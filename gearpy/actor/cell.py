@@ -45,7 +45,7 @@ from gearpy.actor.supervisor import (
     failure_of,
     tell_watcher,
 )
-from gearpy.core.restart import RestartAfter
+from gearpy.core.base.restart import RestartAfter
 from gearpy.ids import ActorPath
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from gearpy.actor.api import MAILBOX_MAX, Actor, Cancellable, DispatcherChoice, Exited, Ref
 from gearpy.actor.local_ref import LocalRef
 from gearpy.actor.mailbox import TimerFired, WatchExited
-from gearpy.core.restart import NO_RESTART, RestartPolicy
+from gearpy.core.base.restart import NO_RESTART, RestartPolicy
 from gearpy.errors import ActorStopped
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from gearpy.actor.api import Actor
-from gearpy.core.restart import RestartPolicy
+from gearpy.core.base.restart import RestartPolicy
 
 __all__ = ["Blueprint", "Host"]
 

@@ -12,7 +12,7 @@ from gearpy.actor.host import Blueprint, Host
 from gearpy.actor.local_ref import LocalRef
 from gearpy.actor.mailbox import Reply
 from gearpy.actor.system import ActorSystem, Timers
-from gearpy.core.restart import NO_RESTART, RestartPolicy
+from gearpy.core.base.restart import NO_RESTART, RestartPolicy
 from gearpy.errors import ActorStopped, ConfigError
 from gearpy.ids import ActorPath
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gearpy.actor.api import Exited, Failed
-from gearpy.core.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
+from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath
 

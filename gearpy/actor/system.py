@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gearpy.actor.api import MAILBOX_MAX, Actor, Cancellable, DispatcherChoice, Ref
 from gearpy.actor.dead_letters import PathCounter
-from gearpy.core.restart import RestartPolicy
+from gearpy.core.base.restart import RestartPolicy
 from gearpy.ids import ActorPath
 
 if TYPE_CHECKING:

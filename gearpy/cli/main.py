@@ -8,15 +8,19 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gearpy import __version__
-from gearpy.cli.app_commands import app_commands, kill
-from gearpy.cli.asking import asking
-from gearpy.cli.certs_commands import certs_commands
-from gearpy.cli.checkpoint_commands import checkpoint_commands
-from gearpy.cli.daemon_commands import add_daemons
-from gearpy.cli.exits import HELP
-from gearpy.cli.guard import guarded
-from gearpy.cli.log_commands import log_commands
-from gearpy.cli.options import (
+from gearpy.cli.apps.asking import asking
+from gearpy.cli.apps.commands import app_commands, kill
+from gearpy.cli.daemons.certs_commands import certs_commands
+from gearpy.cli.daemons.commands import add_daemons
+from gearpy.cli.programs.plan_commands import add_plan
+from gearpy.cli.programs.verify_commands import add_verify
+from gearpy.cli.stored.checkpoint_commands import checkpoint_commands
+from gearpy.cli.stored.coordinator_log_commands import log_commands
+from gearpy.cli.stored.quarantine_commands import quarantine_commands
+from gearpy.cli.stored.window_log_commands import windows_commands
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.guard import guarded
+from gearpy.cli.terminal.options import (
     AppArgs,
     AppRef,
     AsJson,
@@ -30,11 +34,7 @@ from gearpy.cli.options import (
     Target,
     Verbose,
 )
-from gearpy.cli.plan_commands import add_plan
-from gearpy.cli.quarantine_commands import quarantine_commands
-from gearpy.cli.signals import end_at_signals
-from gearpy.cli.verify_commands import add_verify
-from gearpy.cli.windows_commands import windows_commands
+from gearpy.cli.terminal.signals import end_at_signals
 from gearpy.distribution import other_project
 
 __all__ = ["THEMES", "app", "main"]
@@ -148,8 +148,8 @@ def run(
     at once.
     """
     with guarded(as_json=as_json, verbose=verbose):
-        from gearpy.cli.run import run_application
-        from gearpy.cli.settings import configure
+        from gearpy.cli.programs.run import run_application
+        from gearpy.cli.terminal.settings import configure
         from gearpy.cluster.embedded.run import EMBEDDED
 
         run_application(
@@ -215,8 +215,8 @@ def submit(
     a file go the modules beside it that it imports; a folder goes as a whole.
     """
     with guarded(as_json=as_json, verbose=verbose):
-        from gearpy.cli.app import submit_application
-        from gearpy.cli.settings import configure
+        from gearpy.cli.apps.submit import submit_application
+        from gearpy.cli.terminal.settings import configure
 
         submit_application(
             target,
@@ -248,11 +248,11 @@ def info(
     """List the applications and workers of a cluster, or describe one application."""
     with asking(conf, set_, master, as_json=as_json, verbose=verbose) as client:
         if ref is None:
-            from gearpy.cli.info import print_cluster
+            from gearpy.cli.apps.info import print_cluster
 
             print_cluster(client, as_json=as_json)
         else:
-            from gearpy.cli.describe import describe_application
+            from gearpy.cli.apps.describe import describe_application
 
             describe_application(client, ref, as_json=as_json, verbose=verbose)
 
@@ -273,7 +273,7 @@ def why(
 ) -> None:
     """Tell what holds the clock of an application back: a chain of tasks, and what to do."""
     with asking(conf, set_, master, as_json=as_json) as client:
-        from gearpy.cli.why import explain_clock
+        from gearpy.cli.apps.why import explain_clock
 
         explain_clock(client, ref, as_json=as_json)
 
@@ -284,7 +284,7 @@ def list_workers(
 ) -> None:
     """List the workers of a cluster with their slots."""
     with asking(conf, set_, master, as_json=as_json) as client:
-        from gearpy.cli.info import print_workers
+        from gearpy.cli.apps.info import print_workers
 
         print_workers(client, as_json=as_json)
 
@@ -317,8 +317,8 @@ def local(
     It listens at the address in cluster.masters. A second Ctrl-C ends it at once.
     """
     with guarded(as_json=as_json, verbose=verbose):
-        from gearpy.cli.local import run_cluster
-        from gearpy.cli.settings import configure
+        from gearpy.cli.daemons.local import run_cluster
+        from gearpy.cli.terminal.settings import configure
 
         run_cluster(
             configure(conf, set_),
@@ -334,7 +334,7 @@ def local(
 def show(*, files: ConfFiles = None, set_: Set = None, as_json: AsJson = False) -> None:
     """Print every key with its value, after defaults, files, environment and --set."""
     with guarded(as_json=as_json):
-        from gearpy.cli import settings
+        from gearpy.cli.terminal import settings
 
         settings.show(settings.configure(files, set_), as_json=as_json)
 
@@ -343,6 +343,6 @@ def show(*, files: ConfFiles = None, set_: Set = None, as_json: AsJson = False) 
 def check(*, files: ConfFiles = None, set_: Set = None, as_json: AsJson = False) -> None:
     """Find all mistakes in files, environment and --set; print what differs from the defaults."""
     with guarded(as_json=as_json):
-        from gearpy.cli import settings
+        from gearpy.cli.terminal import settings
 
         settings.check(settings.configure(files, set_), as_json=as_json)

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TextIO
 
-from gearpy.connectors.columns import Table
-from gearpy.connectors.stamps import each
-from gearpy.connectors.writers import json_lines
+from gearpy.connectors.files.stamps import each
+from gearpy.connectors.files.writers import json_lines
+from gearpy.connectors.folders.text_columns import Table
 from gearpy.errors import ConfigError
-from gearpy.task.api import Batch, Sink, SinkWriter
+from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 
 __all__ = ["ConsoleSink", "ConsoleWriter", "console", "stdout"]
 

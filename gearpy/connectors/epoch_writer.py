@@ -4,10 +4,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple, TypedDict
 
-from gearpy.connectors.stamps import each
+from gearpy.connectors.files.stamps import each
 from gearpy.errors import GearpyError
 from gearpy.messages.type_variables import T_contra
-from gearpy.task.api import Batch, TransactionalWriter
+from gearpy.task.api.interfaces import Batch, TransactionalWriter
 
 __all__ = ["EpochOwner", "EpochRecords", "EpochWriter"]
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict, overload
 
-from gearpy.connectors.stamps import FromRecords, Stamps
-from gearpy.core.copies import own_each
-from gearpy.core.times import Duration, duration_ms, event_time_ms
-from gearpy.core.watermark import BoundedOutOfOrder
+from gearpy.connectors.files.stamps import FromRecords, Stamps
+from gearpy.core.base.copies import own_each
+from gearpy.core.base.times import Duration, duration_ms, event_time_ms
+from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T, T_contra
-from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.row_schema import RowSchema, SchemaLike, row_schema_of
+from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
+from gearpy.task.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 
 __all__ = [
     "CollectionPlace",

@@ -7,20 +7,20 @@ from typing import Any, Final, TypedDict, overload
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.connectors.column_times import TimeUnit, check_time_column, check_unit, times_of
-from gearpy.connectors.file_tables import conformed
-from gearpy.connectors.generator import Pace, check_generator, share_of, takes_part
-from gearpy.connectors.stamps import wall_clock_ms
-from gearpy.core.times import Duration, duration_ms
-from gearpy.core.watermark import BoundedOutOfOrder
+from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.stamps import wall_clock_ms
+from gearpy.connectors.files.tables import conformed
+from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
-from gearpy.task.api import Source, SourceReader
-from gearpy.task.failure import operator_error
-from gearpy.task.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
+from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 
 __all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "rows"]
 

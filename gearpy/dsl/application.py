@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from gearpy.core.times import Duration
-from gearpy.dsl.lower import lower
-from gearpy.dsl.names import check_parallelism, duration_of
-from gearpy.dsl.plan import (
+from gearpy.core.base.times import Duration
+from gearpy.dsl.lower.lower import lower
+from gearpy.dsl.plan.names import check_parallelism, duration_of
+from gearpy.dsl.plan.nodes import (
     AsyncNode,
     BatchNode,
     LogNode,
@@ -17,14 +17,14 @@ from gearpy.dsl.plan import (
     ReadNode,
     WriteNode,
 )
-from gearpy.dsl.program import Program
-from gearpy.dsl.stream import Stream
+from gearpy.dsl.streams.program import Program
+from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T
-from gearpy.task.api import Source
-from gearpy.task.application import StreamApplication
-from gearpy.task.late import SOURCE_LATE, SourceLate, check_late
-from gearpy.task.source_task import WHEN_IDLE, WhenIdle
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.interfaces import Source
+from gearpy.task.sources.task import WHEN_IDLE, WhenIdle
+from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,8 +168,8 @@ class StreamApp:
             ConfigError: a step is not among these; names it, and says why. Or there is no record
                 to tell the columns.
         """
-        from gearpy.dsl.linear import linear_plan  # noqa: PLC0415 - only who has Spark needs it
-        from gearpy.spark.frame_table import spark_table  # noqa: PLC0415 - the same
+        from gearpy.dsl.plan.linear import linear_plan  # noqa: PLC0415 - only who has Spark needs it
+        from gearpy.spark.query.table import spark_table  # noqa: PLC0415 - the same
 
         return spark_table(spark, linear_plan(self.name, self.plan, sink))
 

@@ -66,7 +66,7 @@ class Artifact:
     """The submitted unit: where executors find the program, and how to build its graph.
 
     ``kind`` is ``"file"`` (``location`` is the path of a ``.py`` file), ``"memory"``
-    (``location`` is a key of `cluster.artifacts.embed`, one process only) or ``"stored"``
+    (``location`` is a key of `cluster.programs.artifacts.embed`, one process only) or ``"stored"``
     (``location`` is the SHA-256 of bytes that were uploaded to the master, ``filename`` what they
     are: a ``.py`` file, a ``.zip`` of a folder, or a ``.whl``).
     ``module`` is the module to import of a stored folder or wheel, or that a file is (dotted name).

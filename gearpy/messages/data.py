@@ -82,7 +82,7 @@ class Batch(Generic[T]):
 
     Both lists have the same length. On the columnar path they are a `Table` and its `Times`.
     Immutable by contract once it was handed over. The records in it are the receiver's own: of
-    what others have, and could change, it has copies (`gearpy.core.copies`).
+    what others have, and could change, it has copies (`gearpy.core.base.copies`).
     """
 
     values: list[T]

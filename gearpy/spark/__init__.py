@@ -1,28 +1,11 @@
 """What needs a Spark: sessions, and the ways from gearpy to Spark that run on a driver.
 
-- `sessions`: a session that works on this machine, or on a cluster; whether it still lives.
-- `sink`: hands finished windows to a function over DataFrames.
-- `listener`: notes how queries get on with a log.
+- `sessions`: a Spark session that works on this machine: Java, JVM, settings.
+- `delivery`: finished windows to a function over DataFrames, each batch once.
+- `query`: a program as a query of Spark.
 
-Behind sessions:
-- `settings`: which settings they get.
-- `java`: which Java runs them.
-- `jvm`: the command line of a driver, and its start.
-- `driver`: the one JVM of this process, and what PySpark keeps about it.
-- `archive`: an archive of loaded classes, for a quick start; `rehearsal` is what is recorded.
-
-Behind the sink: `delivery` is its thread, `backlog` what waits, `batch` what the function is told,
-`batch_frames` its frame, `batch_log` what is written down, `target` its session; `expiry` removes
-old files.
-
-Programs as Spark queries:
-- `plan`: a program from a source to a sink; `frame`: its query; `frame_sql`, `frame_groups`,
-  `frame_worker` and `frame_table` are its parts.
-- `shipping`: the program's code on its way to workers.
-- `recorded`: what a source gave; `difference`: of two answers.
-
-Start with `sessions`. May be imported by dsl, cluster and above. Names load what they stand for
-when they are first used: only that needs PySpark, from the extra ``spark``.
+Start with `sessions.sessions`. May be imported by dsl, cluster and above. Names load what they
+stand for when they are first used: only that needs PySpark, from the extra ``spark``.
 """
 
 import importlib.util
@@ -33,18 +16,18 @@ from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gearpy.spark.archive import make_archive
-    from gearpy.spark.batch import SparkBatch, overwrite
-    from gearpy.spark.java import java_home
-    from gearpy.spark.listener import listen
-    from gearpy.spark.sessions import (
+    from gearpy.spark.delivery.batch import SparkBatch, overwrite
+    from gearpy.spark.delivery.listener import listen
+    from gearpy.spark.delivery.sink import SparkSink
+    from gearpy.spark.sessions.archive import make_archive
+    from gearpy.spark.sessions.java import java_home
+    from gearpy.spark.sessions.sessions import (
         forget_dead_session,
         is_alive,
         is_connection_error,
         session,
         stop,
     )
-    from gearpy.spark.sink import SparkSink
 
 __all__ = [
     "SparkBatch",
@@ -61,12 +44,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "archive": ("make_archive",),
-    "batch": ("SparkBatch", "overwrite"),
-    "java": ("java_home",),
-    "listener": ("listen",),
-    "sessions": ("forget_dead_session", "is_alive", "is_connection_error", "session", "stop"),
-    "sink": ("SparkSink",),
+    "sessions.archive": ("make_archive",),
+    "delivery.batch": ("SparkBatch", "overwrite"),
+    "sessions.java": ("java_home",),
+    "delivery.listener": ("listen",),
+    "sessions.sessions": (
+        "forget_dead_session",
+        "is_alive",
+        "is_connection_error",
+        "session",
+        "stop",
+    ),
+    "delivery.sink": ("SparkSink",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

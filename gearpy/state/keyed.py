@@ -3,23 +3,23 @@
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
-from gearpy.core.times import Duration
+from gearpy.core.base.times import Duration
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.type_variables import T
-from gearpy.state.api import CellStore, Section, StateDelta
-from gearpy.state.bulk import BulkState
-from gearpy.state.cells import Tag, is_collection
-from gearpy.state.coders import MSGPACK, CoderLike, coder_named
-from gearpy.state.declared import Declared
-from gearpy.state.delta import joined
-from gearpy.state.entries import ListState, MapState, SetState
-from gearpy.state.expiry import ClockName
-from gearpy.state.handle import Binding
-from gearpy.state.keys import decode_key, encode_key
-from gearpy.state.place import Place, StateClock, namespace_of, part_of
-from gearpy.state.timers import DOMAINS, KeyTimers, timers_tag
-from gearpy.state.values import CombiningState, ReducingState, ValueState
+from gearpy.state.encoding.coders import MSGPACK, CoderLike, coder_named
+from gearpy.state.encoding.keys import decode_key, encode_key
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.kinds.declared import Declared
+from gearpy.state.kinds.entries import ListState, MapState, SetState
+from gearpy.state.kinds.expiry import ClockName
+from gearpy.state.kinds.handle import Binding
+from gearpy.state.kinds.place import Place, StateClock, namespace_of, part_of
+from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
+from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
+from gearpy.state.stores.cells import Tag, is_collection
+from gearpy.state.stores.delta import joined
+from gearpy.state.stores.store import CellStore, Section, StateDelta
 
 __all__ = ["KeyedState"]
 

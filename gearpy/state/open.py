@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gearpy.core.stable_hash import KEY_GROUPS
+from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.state.api import CellStore
-from gearpy.state.heap import HeapStore
 from gearpy.state.keyed import KeyedState
+from gearpy.state.stores.heap import HeapStore
+from gearpy.state.stores.store import CellStore
 
 __all__ = ["StateSettings", "groups_of", "heap_state", "open_state"]
 
@@ -53,7 +53,7 @@ def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_
 
 
 def groups_of(task_index: int, parallelism: int, key_groups: int = KEY_GROUPS) -> range:
-    """Return the key groups of a task: the inverse of `core.stable_hash.task_of_group`.
+    """Return the key groups of a task: the inverse of `core.base.stable_hash.task_of_group`.
 
     Example:
         >>> groups_of(1, 3, key_groups=10)
@@ -68,7 +68,7 @@ def _store(settings: StateSettings, name: str) -> CellStore:
         return HeapStore()
     if not settings.folder:
         raise ConfigError("state on disk needs a folder: set state.folder")
-    from gearpy.state.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
+    from gearpy.state.stores.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
 
     return DiskStore(folder_of(settings.folder, name), settings.disk_max_bytes)
 

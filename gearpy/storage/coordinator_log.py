@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeVar
 
-from gearpy.core import coordinator_segments as segments
-from gearpy.core.coordinator_codec import check_draft, salvage_segment
-from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState, MessageDraft
-from gearpy.core.coordinator_repair import SalvagedLog, salvage_log
-from gearpy.core.coordinator_segments import (
+from gearpy.core.coordinator import segments
+from gearpy.core.coordinator.codec import check_draft, salvage_segment
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, MessageDraft
+from gearpy.core.coordinator.repair import SalvagedLog, salvage_log
+from gearpy.core.coordinator.segments import (
     Drop,
     ListNames,
     Load,

@@ -45,7 +45,7 @@ __all__ = [
 
 #: Keyed state of one key group.
 Cells: TypeAlias = dict[bytes, bytes]
-#: What has changed, in portions: key groups, and maps of cells as `state.api.Section` has them.
+#: What has changed, in portions: key groups, and maps of cells as `Section` of states has them.
 _Delta: TypeAlias = Callable[[], Iterable[tuple[int, bytes]]]
 #: Where a body is from, and the body.
 _Body: TypeAlias = tuple[str, bytes]
@@ -160,7 +160,7 @@ class SnapshotChain:
         return self._files.read(self._heads[task])
 
     def sections(self, task: TaskId) -> Iterator[tuple[int, bytes]]:
-        """Yield key groups and their cells, the oldest first, as `state.api.Section` has them.
+        """Yield key groups and their cells, the oldest first, as `Section` of states has them.
 
         Raises:
             SnapshotDamaged: one has changed since it was verified.

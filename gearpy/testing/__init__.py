@@ -5,7 +5,6 @@
 - `simulation`: `Simulation`, a whole application in one thread and virtual time, with messages
   that take a random time; a seed gives the same run again. `epochs` is what ends its epochs, and
   `EpochFaults` what goes wrong with them.
-- `oracle`: a package of what the stream language must give, computed from the definitions.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 - `cluster`: `ClusterSimulation`, all roles of a cluster in virtual time, whose processes can be
   killed and frozen; `world` is its time and its processes, `network` what is between them, and

@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
-from gearpy.cluster.app_config import application_config
-from gearpy.cluster.appmaster import AppMasterActor
-from gearpy.cluster.client import ClusterClient, RunningApplication
-from gearpy.cluster.executor import ExecutorActor
-from gearpy.cluster.master import MasterActor
-from gearpy.cluster.post import Post
-from gearpy.cluster.roles import app_master_settings, executor_settings, runner_factory
-from gearpy.cluster.tuning import ProcessTuning
-from gearpy.cluster.worker import WorkerActor, WorkerSettings
+from gearpy.cluster.app.actor import AppMasterActor
+from gearpy.cluster.app.config import application_config
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.executor.actor import ExecutorActor
+from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.cluster.master.actor import MasterActor
+from gearpy.cluster.net.post import Post
+from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
+from gearpy.cluster.worker.roles import app_master_settings, executor_settings, runner_factory
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
@@ -24,12 +24,12 @@ from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, 
 from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
-from gearpy.task.application import Buildable, StreamApplication
+from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.testing.network import Network, WorldNodes, WorldTransport
 from gearpy.testing.stores import FaultyCheckpoints
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
-from gearpy.transport.virtual_loop import VirtualCoroutines
+from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
 
 __all__ = ["ClusterSimulation", "Process"]

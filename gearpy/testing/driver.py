@@ -10,9 +10,9 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
-from gearpy.core.flow import FlowLimits
-from gearpy.core.partition import CoLocationPartitioner
-from gearpy.core.times import Duration, EventTime, duration_ms, event_time_ms
+from gearpy.core.base.times import Duration, EventTime, duration_ms, event_time_ms
+from gearpy.core.flow.link import FlowLimits
+from gearpy.core.flow.partition import CoLocationPartitioner
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
@@ -26,15 +26,15 @@ from gearpy.messages.data import (
     Message,
     Unmanaged,
 )
-from gearpy.task.api import Task, TaskContext, TaskLimits
-from gearpy.task.application import Buildable
-from gearpy.task.keyed import open_on_heap
-from gearpy.task.outlet import OutputEdge, OutputLimits
-from gearpy.task.runner import TaskInfo, TaskRunner
-from gearpy.task.snapshots import TaskResume
+from gearpy.task.api.application import Buildable
+from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
+from gearpy.task.api.keyed import open_on_heap
+from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
+from gearpy.task.runtime.runner import TaskInfo, TaskRunner
 from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
-from gearpy.transport.virtual_loop import VirtualCoroutines
+from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
 if TYPE_CHECKING:  # As in `messages.type_variables`.
     from typing_extensions import TypeVar

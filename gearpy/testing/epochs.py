@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
 
-from gearpy.core.epoch_cut import CutTimes, EpochCut
-from gearpy.core.epochs import Cut
+from gearpy.core.epoch.cut import CutTimes, EpochCut
+from gearpy.core.epoch.epochs import Cut
 from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.task.snapshots import TaskResume, TaskSnapshot
+from gearpy.task.api.snapshots import TaskResume, TaskSnapshot
 
 __all__ = ["EpochFaults", "SimulatedEpochs"]
 

@@ -8,7 +8,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.type_variables import T
-from gearpy.task.api import Source, SourceReader
+from gearpy.task.api.interfaces import Source, SourceReader
 
 __all__ = ["ManualReader", "ManualSource"]
 

@@ -19,7 +19,7 @@ from gearpy.transport.api import (
     TakeLetter,
     TransportStats,
 )
-from gearpy.transport.routes import Routes
+from gearpy.transport.links.routes import Routes
 
 __all__ = ["Network", "WorldNodes", "WorldTransport"]
 

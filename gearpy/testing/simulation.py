@@ -15,22 +15,22 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
-from gearpy.core.epoch_cut import EpochCut
-from gearpy.core.epochs import Cut
-from gearpy.core.flow import FlowLimits
+from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.epochs import Cut
+from gearpy.core.flow.link import FlowLimits
 from gearpy.errors import ApplicationFailed
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import LinkMessage
-from gearpy.task.api import TaskLimits
-from gearpy.task.application import Buildable
-from gearpy.task.outlet import OutputLimits
-from gearpy.task.rejects import OnError, RejectedRecord
-from gearpy.task.runner import TaskRunner
-from gearpy.task.snapshots import TaskResume
-from gearpy.task.wiring import RunnerFactory
+from gearpy.task.api.application import Buildable
+from gearpy.task.api.interfaces import TaskLimits
+from gearpy.task.api.rejects import OnError, RejectedRecord
+from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.outlet import OutputLimits
+from gearpy.task.runtime.runner import TaskRunner
+from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
-from gearpy.transport.virtual_loop import VirtualCoroutines
+from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
 __all__ = ["SMALL_LIMITS", "Simulation"]
 

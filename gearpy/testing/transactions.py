@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink, SinkWriter, TransactionalWriter
+from gearpy.task.api.interfaces import Sink, SinkWriter, TransactionalWriter
 
 __all__ = ["MemoryTransactions"]
 

@@ -9,8 +9,8 @@ from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, TaskId
 from gearpy.messages.data import LinkMessage
 from gearpy.messages.node import Letter
-from gearpy.wire.connection import HandshakeLimits
-from gearpy.wire.frames import FrameLimits
+from gearpy.wire.connection.frames import FrameLimits
+from gearpy.wire.connection.machine import HandshakeLimits
 
 __all__ = [
     "Counters",

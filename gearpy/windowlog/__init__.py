@@ -11,7 +11,7 @@
 - `bodies`: files of a log: Parquet or Arrow, and what they tell of their batches.
 - `store`: the folder, on a disk or at a URL, in steps small enough to think about a crash.
 
-Which files to read is decided by `gearpy.core.window_log`. May be imported by task and above, and
+Which files to read is decided by `core.handover.window_log`. May be imported by task and above, and
 by programs that are no application of gearpy: it starts nothing, and loads quickly.
 """
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from gearpy.core.column_values import field_names, has_fields, plain_cells
+from gearpy.core.base.column_values import field_names, has_fields, plain_cells
 
 __all__ = ["fields_of", "is_record", "reason_of", "refuse_unknown"]
 

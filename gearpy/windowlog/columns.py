@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.core.column_values import cast_column, check_column, plain_cells
+from gearpy.core.base.column_values import cast_column, check_column, plain_cells
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times

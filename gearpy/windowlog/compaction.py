@@ -11,7 +11,7 @@ from uuid import uuid4
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.window_log import (
+from gearpy.core.handover.window_log import (
     LogView,
     Piece,
     Segment,

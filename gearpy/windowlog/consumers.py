@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from gearpy.core.window_log import LogView
+from gearpy.core.handover.window_log import LogView
 from gearpy.messages.consumers import ConsumerReport
 from gearpy.windowlog.log import ReaderReport, WindowLog
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.lane_owner import LaneOwner
-from gearpy.core.window_log import LogView, Piece, lane_name, segment_name
+from gearpy.core.handover.lane_owner import LaneOwner
+from gearpy.core.handover.window_log import LogView, Piece, lane_name, segment_name
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.window_log import LogView, Piece, Position, Segment, segments_of
+from gearpy.core.handover.window_log import LogView, Piece, Position, Segment, segments_of
 from gearpy.errors import ConfigError, WindowLogDamaged
 from gearpy.windowlog.bodies import SegmentInfo, body_of, read_body, read_info
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, parsed_schema

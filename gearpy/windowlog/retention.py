@@ -1,6 +1,6 @@
 """Removes what is old from a log."""
 
-from gearpy.core.window_log import Segment
+from gearpy.core.handover.window_log import Segment
 from gearpy.windowlog.log import WindowLog
 
 __all__ = ["expire"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from gearpy.core.window_log import LogView, Piece
+from gearpy.core.handover.window_log import LogView, Piece
 from gearpy.errors import WindowLogDamaged
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays

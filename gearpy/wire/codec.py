@@ -13,7 +13,7 @@ import msgspec
 
 from gearpy.errors import ProtocolError
 from gearpy.messages import app, client, cluster, node
-from gearpy.wire.frames import PROTOCOL_VERSION
+from gearpy.wire.connection.frames import PROTOCOL_VERSION
 
 __all__ = ["CONTROL_CLASSES", "decode_control", "encode_control"]
 

@@ -15,7 +15,7 @@ from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
 from gearpy.messages.node import NodeMessage
 from gearpy.wire.codec import decode_control, encode_control
-from gearpy.wire.frames import Frame, FrameKind, FrameLimits, encode_frame
+from gearpy.wire.connection.frames import Frame, FrameKind, FrameLimits, encode_frame
 
 __all__ = [
     "decode_answer",

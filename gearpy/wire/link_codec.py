@@ -23,10 +23,10 @@ from gearpy.messages.data import (
     Origin,
     Unmanaged,
 )
-from gearpy.wire.extensions import EncoderPool
-from gearpy.wire.frames import HEADER_BYTES, Frame, FrameKind, FrameLimits, encode_frame
-from gearpy.wire.payload import decode_batch, decode_value, encode_batch, holds_table
-from gearpy.wire.records import DEFAULT_REGISTRY, RecordRegistry
+from gearpy.wire.connection.frames import HEADER_BYTES, Frame, FrameKind, FrameLimits, encode_frame
+from gearpy.wire.values.extensions import EncoderPool
+from gearpy.wire.values.payload import decode_batch, decode_value, encode_batch, holds_table
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 __all__ = ["LinkCodec"]
 

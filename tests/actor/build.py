@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from gearpy.actor.api import Actor, Exited, Ref
-from gearpy.core.restart import RestartPolicy
+from gearpy.core.base.restart import RestartPolicy
 
 WAIT_S = 10.0  #: How long a test waits for what must happen.
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.transport.secret import load_or_create_secret
-from gearpy.transport.tcp import TcpTransport
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.security.secret import load_or_create_secret
 from tests.cli.build import FakeCluster, Gear
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner
 
-from gearpy.cli.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
 from gearpy.cli.main import app
+from gearpy.cli.terminal.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
 from gearpy.messages.client import (
     DescribeApplication,

@@ -15,9 +15,9 @@ from typing import IO, Final, TypeAlias
 import pytest
 from typer.testing import CliRunner
 
-from gearpy.cli.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_USE
 from gearpy.cli.main import app
-from gearpy.cluster.daemon import address_to_listen
+from gearpy.cli.terminal.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_USE
+from gearpy.cluster.boot.daemon import address_to_listen
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
@@ -349,7 +349,7 @@ def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> 
 def test_a_signal_between_two_moments_has_its_exit_code(number: int, code: int) -> None:
     """While modules are loaded, or when all is done but the end: never a traceback."""
     program = (
-        "import os, signal; from gearpy.cli.signals import end_at_signals, stoppable;"
+        "import os, signal; from gearpy.cli.terminal.signals import end_at_signals, stoppable;"
         "end_at_signals()\nwith stoppable(): pass\n"
         f"os.kill(os.getpid(), {number})\nsignal.sigwait({{signal.SIGUSR1}})"
     )

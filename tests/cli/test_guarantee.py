@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 import gearpy as gp
-from gearpy.cli import app as submitting
-from gearpy.cli.hints import hints
+from gearpy.cli.apps import submit as submitting
+from gearpy.cli.apps.hints import hints
 from gearpy.cli.main import app
-from gearpy.cli.output import print_guarantee
-from gearpy.cluster.client import ClusterClient
+from gearpy.cli.terminal.output import print_guarantee
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.schema import Config
 from gearpy.ids import AppId
 from gearpy.messages.client import GetArtifactPart, HasArtifact, UploadArtifact

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from gearpy.cli.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
 from gearpy.cli.main import THEMES, app
+from gearpy.cli.terminal.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
 
 Program = Callable[[str], str]
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner
 
-from gearpy.cli import app as submitting
-from gearpy.cli.exits import FAILED, SUCCESS, WRONG_USE
+from gearpy.cli.apps import submit as submitting
 from gearpy.cli.main import app
-from gearpy.cluster.client import ClusterClient
+from gearpy.cli.terminal.exits import FAILED, SUCCESS, WRONG_USE
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
 from gearpy.messages.client import GetArtifactPart, HasArtifact, UploadArtifact
 from gearpy.messages.cluster import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import gearpy as gp
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
 
 __all__ = [
     "DEADLINE_S",

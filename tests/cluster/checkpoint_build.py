@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.core.coordinator_log import CheckpointManager, DagVersion, DagVersions, EpochManifests
-from gearpy.core.epochs import Manifest
+from gearpy.core.coordinator.log import CheckpointManager, DagVersion, DagVersions, EpochManifests
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
-from gearpy.task.snapshots import encode_state
+from gearpy.task.api.snapshots import encode_state
 
 __all__ = [
     "COUNT",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 

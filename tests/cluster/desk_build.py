@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from gearpy.cluster.desk import Desk
+from gearpy.cluster.client.desk import Desk
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.client import (

@@ -4,8 +4,8 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from gearpy.actor.api import Actor, Ref
-from gearpy.cluster.master import MasterActor
-from gearpy.cluster.post import Post
+from gearpy.cluster.master.actor import MasterActor
+from gearpy.cluster.net.post import Post
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from gearpy.core.coordinator_log import EpochManifests
-from gearpy.core.epochs import Manifest
+from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.storage.checkpoints import Checkpoints, CheckpointStore
 from gearpy.storage.coordinator_log import CoordinatorLog
 

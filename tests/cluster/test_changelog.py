@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.cluster.app_checkpoints import AppCheckpoints
-from gearpy.cluster.epoch_files import EpochFiles
-from gearpy.cluster.snapshot_writer import (
+from gearpy.cluster.app.checkpoints import AppCheckpoints
+from gearpy.cluster.executor.epoch_files import EpochFiles
+from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
     LoadTasks,
@@ -21,13 +21,13 @@ from gearpy.cluster.snapshot_writer import (
     TasksUnloadable,
     WriterAnswer,
 )
-from gearpy.core.dag import Dag
+from gearpy.core.dag.graph import Dag
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskLaunch
-from gearpy.state.api import Section
+from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import Changelog, chain_of, changelog_of
 from gearpy.storage.checkpoints import MemoryCheckpoints
-from gearpy.task.snapshots import TaskSnapshot
+from gearpy.task.api.snapshots import TaskSnapshot
 
 Cells = dict[bytes, bytes]
 Changes = Mapping[bytes, bytes | None]

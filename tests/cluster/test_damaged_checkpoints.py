@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cluster.snapshot_writer import (
+from gearpy.cluster.executor.snapshot_writer import (
     LoadTasks,
     SnapshotWriter,
     TasksLoaded,
     TasksUnloadable,
     WriterAnswer,
 )
-from gearpy.core.epochs import Manifest
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ExecutorId, SessionId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, SnapshotsDamaged, TaskLaunch
 from gearpy.state.open import heap_state

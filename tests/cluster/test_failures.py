@@ -11,8 +11,8 @@ import pytest
 
 import gearpy as gp
 from gearpy.actor.system import ActorSystem
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, OperatorError, SubmitRefused
 from gearpy.messages.cluster import Artifact

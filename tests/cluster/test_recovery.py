@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
 from tests.cluster.build import eventually

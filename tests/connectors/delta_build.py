@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.connectors.delta_log import CommitConflict, DeltaFile
-from gearpy.core.table_commits import Change, Lane, Noted, Shown
+from gearpy.connectors.delta.log import CommitConflict, DeltaFile
+from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from gearpy.errors import GearpyError
 from gearpy.messages.data import Batch
-from gearpy.task.api import TransactionalWriter
+from gearpy.task.api.interfaces import TransactionalWriter
 
 FORBIDDEN = 10**6
 

@@ -6,7 +6,7 @@ from typing import Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.window_log import segment_name
+from gearpy.core.handover.window_log import segment_name
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema

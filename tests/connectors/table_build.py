@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gearpy.connectors.partition_rows import TableOptions, table_schema
-from gearpy.connectors.table_partitions import key_names, partition_fields
+from gearpy.connectors.partitioned.columns import key_names, partition_fields
+from gearpy.connectors.partitioned.rows import TableOptions, table_schema
 
 
 def table_options(operator: str = "table", **given: Any) -> TableOptions:

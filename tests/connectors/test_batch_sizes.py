@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.connectors.files import files
-from gearpy.connectors.generator import generate
+from gearpy.connectors.files.lines_files import files
 from gearpy.connectors.memory import collection
+from gearpy.connectors.streams.generator import generate
 from gearpy.messages.data import Message
-from gearpy.task.api import Source
-from gearpy.task.counters import TaskCounters
-from gearpy.task.late import LateRecords, SourceLate
-from gearpy.task.snapshots import decode_state, encode_state
-from gearpy.task.source_partition import SourcePartition
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import Source
+from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.time.late import LateRecords, SourceLate
 
 #: Out of order, by more than the bound here and there.
 TIMES = [number * 17 % 50 + number for number in range(60)]

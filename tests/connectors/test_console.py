@@ -8,7 +8,7 @@ import pytest
 from gearpy.connectors.console import console
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink
+from gearpy.task.api.interfaces import Sink
 
 
 def write(sink: Sink, *values: object, task: int = 0) -> None:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gearpy.connectors.delta_writer import DeltaOptions, DeltaWriter
+from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter
 from tests.connectors.delta_build import MemoryFiles, MemoryLog, MemoryTable
 from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.table_build import table_options

@@ -10,12 +10,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gearpy.connectors.delta_files import LocalFiles, RemoteFiles
-from gearpy.connectors.delta_log import DeltaLog
-from gearpy.connectors.delta_writer import DeltaOptions, DeltaWriter, PreparedRows
+from gearpy.connectors.delta.files import LocalFiles, RemoteFiles
+from gearpy.connectors.delta.log import DeltaLog
+from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter, PreparedRows
 from gearpy.errors import GearpyError
+from tests.connectors.delta.test_table import numbers, opened, write
 from tests.connectors.table_build import table_options
-from tests.connectors.test_delta_table import numbers, opened, write
 
 
 class Crashed(Exception):

@@ -12,8 +12,8 @@ import pytest
 from gearpy.connectors.epoch_writer import EpochOwner, EpochRecords, EpochWriter
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink
-from gearpy.task.snapshots import decode_state, encode_state
+from gearpy.task.api.interfaces import Sink
+from gearpy.task.api.snapshots import decode_state, encode_state
 
 TABLES = """
 create table if not exists owner (

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from gearpy.connectors.folder_sinks import JsonLinesFormat
-from gearpy.connectors.folder_writer import FolderWriter
-from gearpy.connectors.part_folder import Share
+from gearpy.connectors.folders.json import JsonLinesFormat
+from gearpy.connectors.folders.parts import Share
+from gearpy.connectors.folders.writer import FolderWriter
 from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.folder_build import MemoryFolder
 

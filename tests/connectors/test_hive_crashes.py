@@ -7,7 +7,7 @@ from random import Random
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.hive_folder import HiveWriter
+from gearpy.connectors.partitioned.hive import HiveWriter
 from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.folder_build import MemoryFolder
 from tests.connectors.table_build import table_options

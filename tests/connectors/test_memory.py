@@ -11,7 +11,7 @@ from gearpy.connectors.memory import collection, to_list
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.task.api import Source, SourceReader
+from gearpy.task.api.interfaces import Source, SourceReader
 
 
 def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:

@@ -15,7 +15,7 @@ from pyarrow import feather
 
 import gearpy as gp
 from gearpy.errors import OperatorError
-from gearpy.task.row_schema import RowSchema
+from gearpy.task.columns.row_schema import RowSchema
 from gearpy.testing import FlowDriver, ManualSource
 
 US: Final = pa.timestamp("us")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.connectors.files import files
-from gearpy.connectors.generator import generate
+from gearpy.connectors.files.lines_files import files
 from gearpy.connectors.memory import collection
+from gearpy.connectors.streams.generator import generate
 from gearpy.messages.data import Message
-from gearpy.task.api import Source, SourceReader
-from gearpy.task.snapshots import decode_state, encode_state
+from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.snapshots import decode_state, encode_state
 
 LINES = [f"{number * 7 % 23} {'x' * (number % 5)}é" for number in range(40)]
 

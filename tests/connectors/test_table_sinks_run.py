@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 import gearpy as gp
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
-from gearpy.connectors.delta_table import delta_table
-from gearpy.connectors.hive_folder import hive_folder
+from gearpy.connectors.delta.table import delta_table
+from gearpy.connectors.partitioned.hive import hive_folder
 from tests.connectors.failing import Failing
 
 RECORDS = 3000

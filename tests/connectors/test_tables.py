@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.connectors.generator import generate
 from gearpy.connectors.memory import collection
+from gearpy.connectors.streams.generator import generate
 from gearpy.connectors.tables import generate_tables
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Message
 from gearpy.messages.table import Table
-from gearpy.task.api import Source, SourceReader
-from gearpy.task.snapshots import decode_state, encode_state
+from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.snapshots import decode_state, encode_state
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.window_log_sink import LogOptions, WindowLogWriter
+from gearpy.connectors.window_log.sink import LogOptions, WindowLogWriter
 from gearpy.errors import GearpyError
 from gearpy.messages.data import Batch
-from gearpy.task.window_result import WindowResult
+from gearpy.task.api.window_result import WindowResult
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.epoch_world import FORBIDDEN, Crashed, Manifest, Place, TaskWorld

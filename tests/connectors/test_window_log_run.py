@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.verify import verify

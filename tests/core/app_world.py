@@ -1,7 +1,7 @@
 """A small world around a `TaskManager`, in virtual time: master, workers, executors, faults.
 
-Executors do what `cluster.executor` does, the app master what `cluster.appmaster` does; both are
-played here, messages keep their order between two and take a random time. What must always hold
+Executors do what `cluster.executor.actor` does, the app master what `cluster.app.actor` does; both
+are played here, messages keep their order between two and take a random time. What must always hold
 is asserted as it happens.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from gearpy.core.task_manager import (
+from gearpy.core.app.task_manager import (
     Command,
 )
 from gearpy.ids import MAX_MS, MIN_MS, TaskId

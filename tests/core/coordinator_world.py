@@ -5,8 +5,8 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from gearpy.core.coordinator_log import CoordinatorMessage, CoordinatorState
-from gearpy.core.coordinator_segments import (
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.segments import (
     Drop,
     ListNames,
     Load,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from gearpy.core.joins import LEFT, RIGHT, How, Join
-from gearpy.core.window import AlignedWindows
+from gearpy.core.join.sides import LEFT, RIGHT, How, Join
+from gearpy.core.window.windows import AlignedWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
 __all__ = [

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
-from gearpy.core.deployment import Send
-from gearpy.core.epochs import Manifest
-from gearpy.core.region import Region
-from gearpy.core.slots import equal_parts
-from gearpy.core.task_manager import (
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.region import Region
+from gearpy.core.app.task_manager import (
     Command,
     Launch,
     RequestSlots,
     StoreManifest,
     TaskManager,
 )
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, ActorPath, ExecutorId, SessionId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,

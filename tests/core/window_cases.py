@@ -6,10 +6,10 @@ from itertools import product
 from random import Random
 from typing import Any, Final
 
-from gearpy.core.aligned_panes import AlignedPanes
-from gearpy.core.count_panes import CountPanes
-from gearpy.core.session_panes import SessionPanes
-from gearpy.core.trigger import (
+from gearpy.core.window.aligned import AlignedPanes
+from gearpy.core.window.counted import CountPanes
+from gearpy.core.window.sessions import SessionPanes
+from gearpy.core.window.trigger import (
     AT_CLOSE,
     Trigger,
     after_count,
@@ -18,7 +18,7 @@ from gearpy.core.trigger import (
     any_of,
     every,
 )
-from gearpy.core.window import (
+from gearpy.core.window.windows import (
     Accumulation,
     AlignedWindows,
     CountWindows,
@@ -31,7 +31,7 @@ from gearpy.core.window import (
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
-from gearpy.wire.payload import decode_value, encode_value
+from gearpy.wire.values.payload import decode_value, encode_value
 from tests.core.window_oracle import Oracle
 
 __all__ = [

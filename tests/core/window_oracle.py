@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gearpy.core.trigger import AfterWatermark, AllOf, AnyOf, EveryCount, EveryEvent, EveryWall
-from gearpy.core.window import (
+from gearpy.core.window.trigger import (
+    AfterWatermark,
+    AllOf,
+    AnyOf,
+    EveryCount,
+    EveryEvent,
+    EveryWall,
+)
+from gearpy.core.window.windows import (
     AlignedWindows,
     CountWindows,
     GlobalWindows,

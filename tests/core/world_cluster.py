@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from gearpy.core.epochs import Manifest
-from gearpy.core.slots import equal_parts
-from gearpy.core.task_manager import (
+from gearpy.core.app.task_manager import (
     Activated,
     Command,
     DropSnapshots,
@@ -22,6 +20,8 @@ from gearpy.core.task_manager import (
     Survived,
     TaskManager,
 )
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MIN_MS, ActorPath, ExecutorId, WorkerId
 from gearpy.messages.app import (
     RegisterExecutor,

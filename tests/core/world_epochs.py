@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from gearpy.core.epochs import Manifest, decode_manifest, encode_manifest
-from gearpy.core.task_manager import (
+from gearpy.core.app.task_manager import (
     Command,
     DropSnapshots,
     Ended,
@@ -12,6 +11,7 @@ from gearpy.core.task_manager import (
     FellBack,
     StoreManifest,
 )
+from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.ids import MIN_MS
 from gearpy.messages.app import (
     BeginEpoch,

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
-from gearpy.core.epoch_cut import EpochCut
-from gearpy.core.epoch_pace import PacePolicy
-from gearpy.core.epochs import Manifest
-from gearpy.core.restart import RestartPolicy
-from gearpy.core.task_manager import (
+from gearpy.core.app.task_manager import (
     Ended,
     Launch,
     RecoveryLimits,
     TaskManager,
 )
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.pace import PacePolicy
 from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import (
     LaunchTasks,

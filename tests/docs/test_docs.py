@@ -21,8 +21,9 @@ import gearpy.dsl
 import gearpy.spark
 import gearpy.testing
 from gearpy.config.schema import SETTINGS
-from gearpy.core import deployment, registry
-from gearpy.task.late import SOURCE_LATE, WINDOW_LATE
+from gearpy.core.app import deployment
+from gearpy.core.master import registry
+from gearpy.task.time.late import SOURCE_LATE, WINDOW_LATE
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"

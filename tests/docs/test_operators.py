@@ -7,11 +7,12 @@ from typing import Final
 import pytest
 
 import gearpy as gp
-from gearpy.core import trigger, window
-from gearpy.dsl.keyed import KeyedStream
-from gearpy.dsl.stream import Stream
-from gearpy.dsl.windowed import WindowedStream
-from gearpy.task.late import SOURCE_LATE
+from gearpy.core.window import trigger
+from gearpy.core.window import windows as window
+from gearpy.dsl.streams.keyed import KeyedStream
+from gearpy.dsl.streams.stream import Stream
+from gearpy.dsl.streams.windowed import WindowedStream
+from gearpy.task.time.late import SOURCE_LATE
 
 PAGES: Final = Path(__file__).parents[2] / "docs" / "operators"
 TEXT: Final = {page.stem: page.read_text(encoding="utf-8") for page in PAGES.glob("*.md")}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.task.guarantees import guarantee_lines, guarantees_of
+from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
 from gearpy.testing import ManualSource
 
 

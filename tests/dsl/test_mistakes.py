@@ -9,7 +9,7 @@ import pytest
 import gearpy as gp
 from gearpy import agg
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.stream import Stream
+from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError, GraphError
 from tests.dsl.tables import EVENTS, TableSource
 

@@ -10,7 +10,7 @@ import pytest
 
 import gearpy as gp
 from gearpy import agg
-from gearpy.dsl.stream import Stream
+from gearpy.dsl.streams.stream import Stream
 from gearpy.testing.simulation import Simulation
 from tests.dsl.tables import EVENTS, SALES, Sale, TableSource
 

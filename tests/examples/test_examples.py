@@ -17,9 +17,9 @@ from typing import Any, Final
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.artifacts import embed
+from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.embedded.run import run
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from gearpy.messages.cluster import ApplicationSummary
 

@@ -205,8 +205,8 @@ def test_size_is_that_of_the_part() -> None:
 def test_arrow_is_loaded_by_the_first_table() -> None:
     """A program of rows starts without it, which takes a tenth of a second."""
     code = (
-        "import sys, gearpy.messages.table, gearpy.task.source_task, gearpy.task.outlet, "
-        "gearpy.wire.link_codec, gearpy.task.table_stages; "
+        "import sys, gearpy.messages.table, gearpy.task.sources.task, gearpy.task.runtime.outlet, "
+        "gearpy.wire.link_codec, gearpy.task.stages.tables; "
         "assert 'pyarrow' not in sys.modules, 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

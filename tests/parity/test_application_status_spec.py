@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from gearpy.core.registry import TERMINAL, is_legal
+from gearpy.core.master.registry import TERMINAL, is_legal
 from gearpy.messages.cluster import ApplicationStatus
 
 STATUSES: tuple[ApplicationStatus, ...] = get_args(ApplicationStatus)

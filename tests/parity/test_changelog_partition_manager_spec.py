@@ -4,7 +4,7 @@ Of `TestChangelogStreamManager`, and of `JobModelManager`, which gives partition
 Creating topics has no counterpart.
 """
 
-from gearpy.core.coordinator_log import (
+from gearpy.core.coordinator.log import (
     SET_CHANGELOG,
     ChangelogPartitionManager,
     delete_message,

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gearpy.core.coordinator_log import ChangelogPartitionManager, CoordinatorState
+from gearpy.core.coordinator.log import ChangelogPartitionManager, CoordinatorState
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import Changelog, store_segment

@@ -1,7 +1,7 @@
 """Promises of Gearpump's `ClockServiceSpec` about checkpoint times, which are epochs here."""
 
-from gearpy.core.decisions import StoreManifest
-from gearpy.core.region_epochs import RegionEpochs
+from gearpy.core.app.decisions import StoreManifest
+from gearpy.core.app.region_epochs import RegionEpochs
 from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import EpochStored, SnapshotFile, TaskClock
 from tests.core.world_parts import some_limits

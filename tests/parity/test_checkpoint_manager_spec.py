@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.checkpoint_manager import CheckpointManager, InMemoryCheckpointStore
+from gearpy.core.gearpump.checkpoint_manager import CheckpointManager, InMemoryCheckpointStore
 
 TIMES = st.integers(0, 1000)
 INTERVALS = st.integers(100, 10_000)

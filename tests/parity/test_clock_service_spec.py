@@ -1,7 +1,7 @@
 """Promises of Gearpump's `ClockServiceSpec`; checkpoint times are elsewhere (epochs)."""
 
-from gearpy.core.clock import ClockService
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.app.clock import ClockService
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import MIN_MS, ProcessorId, SessionId, TaskId
 
 

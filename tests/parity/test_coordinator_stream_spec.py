@@ -10,8 +10,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gearpy.core.coordinator_codec import decode_segment, encode_segment
-from gearpy.core.coordinator_log import (
+from gearpy.core.coordinator.codec import decode_segment, encode_segment
+from gearpy.core.coordinator.log import (
     SET_CONFIG,
     VERSION,
     ConfigView,

@@ -1,6 +1,6 @@
 """Promises of Gearpump's `DAGSpec`."""
 
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import ProcessorId, TaskId
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.fused import FusedStage, RowOperator
-from gearpy.task.operators import ChainTask
-from gearpy.task.sink_stage import SinkStage
-from gearpy.task.source_task import SourceTask
+from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.fused import FusedStage, RowOperator
+from gearpy.task.sources.task import SourceTask
+from gearpy.task.stages.sink import SinkStage
 from tests.task.build import Bench
 
 

@@ -5,7 +5,7 @@ There the times are of `Instant`s and the runner is told which groups there are.
 
 import pytest
 
-from gearpy.core.window import (
+from gearpy.core.window.windows import (
     FixedWindows,
     GlobalWindows,
     SessionWindows,
@@ -13,8 +13,8 @@ from gearpy.core.window import (
     Windows,
 )
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.aggregate import Fold
-from gearpy.task.window_stage import WindowStage
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.windows import WindowStage
 from tests.task.build import a_context
 
 JOIN = Fold(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gearpy.core import graph
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.base import graph
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.errors import GraphError
 from gearpy.ids import ProcessorId
 

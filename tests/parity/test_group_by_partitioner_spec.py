@@ -3,7 +3,7 @@
 from random import Random
 from typing import NamedTuple
 
-from gearpy.core.partition import GroupByPartitioner
+from gearpy.core.flow.partition import GroupByPartitioner
 
 
 class Person(NamedTuple):

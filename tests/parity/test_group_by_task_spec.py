@@ -3,12 +3,12 @@
 There a transform's output appears on the watermark, too; here only windows wait for it.
 """
 
-from gearpy.core.window import GlobalWindows
+from gearpy.core.window.windows import GlobalWindows
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
-from gearpy.task.aggregate import Fold, WindowFold, WindowResult
-from gearpy.task.fused import FusedStage, RowOperator
-from gearpy.task.operators import ChainTask
+from gearpy.task.aggregates.fold import Fold, WindowFold, WindowResult
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.fused import FusedStage, RowOperator
 from tests.task.build import Bench
 
 JOIN = Fold(kind="fold", first=str, add=lambda joined, value: joined + value)

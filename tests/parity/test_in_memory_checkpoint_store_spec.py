@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.checkpoint_manager import InMemoryCheckpointStore
+from gearpy.core.gearpump.checkpoint_manager import InMemoryCheckpointStore
 
 
 @given(st.integers(1, 1000), st.binary())

@@ -7,7 +7,7 @@ apart by number, so that only windows have boundaries in time.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window_state import Interval, Window
+from gearpy.core.gearpump.window_state import Interval, Window
 
 NUMBERS = st.integers(100, 10_000)
 

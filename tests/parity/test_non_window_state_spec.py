@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.monoid_state import NonWindowState
-from gearpy.core.monoids import SumGroup
-from gearpy.task.persistent import ValueSerializer
+from gearpy.core.gearpump.monoid_state import NonWindowState
+from gearpy.core.gearpump.monoids import SumGroup
+from gearpy.task.api.persistent import ValueSerializer
 
 EPOCHS = st.integers(1, 2**40)
 VALUES = st.integers(-9, 9)

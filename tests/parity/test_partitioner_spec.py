@@ -3,7 +3,7 @@
 import itertools
 from random import Random
 
-from gearpy.core.partition import (
+from gearpy.core.flow.partition import (
     BroadcastPartitioner,
     HashPartitioner,
     Partitioner,

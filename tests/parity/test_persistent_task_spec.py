@@ -3,11 +3,11 @@
 There the task reads its store and reports checkpoint times; here the epochs of the runtime do.
 """
 
-from gearpy.core.monoid_state import NonWindowState
-from gearpy.core.monoids import SumGroup
+from gearpy.core.gearpump.monoid_state import NonWindowState
+from gearpy.core.gearpump.monoids import SumGroup
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
-from gearpy.task.persistent import PersistentTask, ValueSerializer
+from gearpy.task.api.persistent import PersistentTask, ValueSerializer
 from gearpy.testing import TaskDriver
 
 

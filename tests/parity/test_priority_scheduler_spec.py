@@ -1,7 +1,7 @@
 """Promises of Gearpump's `PrioritySchedulerSpec`."""
 
-from gearpy.core.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
-from gearpy.core.slots import Grant, SlotLedger
+from gearpy.core.master.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
+from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import AppId, WorkerId
 
 APP, OTHER = AppId(1), AppId(2)

@@ -3,7 +3,7 @@
 Of `TestFileSystemCheckpointManager`, and of `TestCheckpointTool` what it asks of the manager.
 """
 
-from gearpy.core.coordinator_log import CheckpointManager, TaskCheckpoint
+from gearpy.core.coordinator.log import CheckpointManager, TaskCheckpoint
 from gearpy.ids import TaskId
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import MemoryCheckpoints

@@ -5,7 +5,7 @@ import pytest
 from gearpy.errors import MessageLost
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import Ack, AckRequest, Message
-from gearpy.task.api import Task
+from gearpy.task.api.interfaces import Task
 from tests.task.build import SESSION, TARGET, TASK, Bench, some_limits
 
 INTERVAL, WINDOW = 100, 500

@@ -1,8 +1,8 @@
-"""Promises of Gearpump's `TaskActorSpec`: data, acks, clocks; start-up is `core.deployment`'s."""
+"""Promises of Gearpump's `TaskActorSpec`: data, acks, clocks; start-up is of `deployment`."""
 
 from gearpy.ids import MIN_MS, TaskId
 from gearpy.messages.data import Message
-from gearpy.task.api import Task
+from gearpy.task.api.interfaces import Task
 from tests.task.build import UPSTREAM_SESSION, Bench
 
 

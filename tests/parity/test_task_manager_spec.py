@@ -2,10 +2,10 @@
 
 from random import Random
 
-from gearpy.core.dag import Dag, EdgeSpec, ProcessorSpec
-from gearpy.core.deployment import Command, Deployment, Ready, Send
-from gearpy.core.restart import RestartPolicy
-from gearpy.core.task_manager import RecoveryLimits, RequestSlots, TaskManager
+from gearpy.core.app.deployment import Command, Deployment, Ready, Send
+from gearpy.core.app.task_manager import RecoveryLimits, RequestSlots, TaskManager
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import TaskLocationsReceived, TasksLaunched, TasksStarted
 

@@ -1,7 +1,7 @@
 """Promises of Gearpump's `TaskSchedulerSpec`; pinned tasks are not ported."""
 
-from gearpy.core.dag import Dag, ProcessorSpec
-from gearpy.core.placement import place
+from gearpy.core.dag.graph import Dag, ProcessorSpec
+from gearpy.core.dag.placement import place
 from gearpy.ids import ExecutorId, ProcessorId
 
 

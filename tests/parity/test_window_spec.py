@@ -6,7 +6,7 @@ There a window is told to slide, step by step or to a time; here it is a functio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window_state import Interval, Window
+from gearpy.core.gearpump.window_state import Interval, Window
 from gearpy.ids import MIN_MS
 
 TIMES = st.integers(0, 1000)

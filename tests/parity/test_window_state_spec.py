@@ -7,10 +7,10 @@ Sides are told by numbers of epochs instead of event times; the numbers come fro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.checkpoint_manager import CheckpointManager, InMemoryCheckpointStore
-from gearpy.core.monoids import SumGroup
-from gearpy.core.window_state import Interval, Window, WindowState
-from gearpy.task.persistent import ValueSerializer
+from gearpy.core.gearpump.checkpoint_manager import CheckpointManager, InMemoryCheckpointStore
+from gearpy.core.gearpump.monoids import SumGroup
+from gearpy.core.gearpump.window_state import Interval, Window, WindowState
+from gearpy.task.api.persistent import ValueSerializer
 
 TIMES = st.integers(100, 10_000)
 

@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import gearpy as gp
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
-from gearpy.task.api import PacedWriter, Sink, SinkContext
+from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
 from gearpy.testing import MemoryTransactions, Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
 

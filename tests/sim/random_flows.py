@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 import gearpy as gp
-from gearpy.core.window import Windows
+from gearpy.core.window.windows import Windows
 from gearpy.testing import MemoryTransactions
 
 __all__ = ["Event", "RandomFlow"]

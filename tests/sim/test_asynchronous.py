@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.epoch_cut import EpochCut
+from gearpy.core.epoch.cut import EpochCut
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from gearpy.testing.cluster import ClusterSimulation, Process

@@ -1,4 +1,4 @@
-"""Whole clusters in virtual time, with faults; see `gearpy.bench.simulate` for many more.
+"""Whole clusters in virtual time, with faults; see `tests.bench.simulate` for many more.
 
 What the simulator would find is in `test_planted_bugs`.
 """
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gearpy.bench.simulate import run_seed
-from gearpy.bench.simulated_app import SimulatedApp
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.testing.cluster import ClusterSimulation
+from tests.bench.simulate import run_seed
+from tests.bench.simulated_app import SimulatedApp
 
 #: Seeds that once found something, with what that was. A seed means another run as soon as anything
 #: draws another random number, so each of these has a test of its own where the mistake was, too.

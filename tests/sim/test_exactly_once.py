@@ -1,6 +1,6 @@
 """Whatever fails, state and sinks come to what plain Python makes of the records; for many seeds.
 
-See `gearpy.bench.simulate` for more of them, and `test_planted_bugs` for what this would find.
+See `tests.bench.simulate` for more of them, and `test_planted_bugs` for what this would find.
 """
 
 from collections import Counter
@@ -9,16 +9,16 @@ from random import Random
 
 import pytest
 
-from gearpy.bench.simulate import run_task_seed
-from gearpy.bench.simulated_app import BRANCHES, SimulatedApp
-from gearpy.core.epoch_cut import EpochCut
-from gearpy.core.state_moves import layout_of
+from gearpy.core.dag.state_moves import layout_of
+from gearpy.core.epoch.cut import EpochCut
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
-from gearpy.task.api import TransactionalWriter
+from gearpy.task.api.interfaces import TransactionalWriter
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+from tests.bench.simulate import run_task_seed
+from tests.bench.simulated_app import BRANCHES, SimulatedApp
 
 EVERYTHING = EpochFaults(
     store_ms=20,

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.flow import FlowLimits
-from gearpy.core.partition import BroadcastPartitioner, HashPartitioner, ShufflePartitioner
+from gearpy.core.flow.link import FlowLimits
+from gearpy.core.flow.partition import BroadcastPartitioner, HashPartitioner, ShufflePartitioner
 from gearpy.dsl.application import StreamApp
 from gearpy.errors import ApplicationFailed, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
-from gearpy.task.api import FINISHED
-from gearpy.task.outlet import OutputLimits
+from gearpy.task.api.interfaces import FINISHED
+from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
 
 WORDS = ["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"]

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 import gearpy as gp
-from gearpy.bench.simulated_app import SimulatedApp
-from gearpy.cluster.master_contacts import MasterContacts
+from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId
 from gearpy.messages.cluster import LaunchExecutor, ResourceAllocated
 from gearpy.testing.cluster import ClusterSimulation, Process
 from gearpy.testing.transactions import MemoryTransactions
+from tests.bench.simulated_app import SimulatedApp
 
 
 @pytest.fixture(autouse=True)

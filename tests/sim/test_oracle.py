@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from gearpy.core.aligned_panes import AlignedPanes
-from gearpy.core.joins_interval import IntervalJoin
-from gearpy.core.trigger import EveryCount
-from gearpy.core.window import SlidingWindows
+from gearpy.core.join.interval import IntervalJoin
+from gearpy.core.window.aligned import AlignedPanes
+from gearpy.core.window.trigger import EveryCount
+from gearpy.core.window.windows import SlidingWindows
 from gearpy.ids import MAX_MS
-from gearpy.testing.oracle.duck import by_duckdb, by_numbers
-from gearpy.testing.oracle.examples import KINDS, run_examples
-from gearpy.testing.oracle.joins import JoinPlan, Side, accepted, joined
-from gearpy.testing.oracle.windows import Firing, WindowPlan, WindowReplay
+from tests.oracle.duck import by_duckdb, by_numbers
+from tests.oracle.examples import KINDS, run_examples
+from tests.oracle.joins import JoinPlan, Side, accepted, joined
+from tests.oracle.windows import Firing, WindowPlan, WindowReplay
 
 EXAMPLES = 25
 SEED = 1

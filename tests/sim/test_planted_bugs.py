@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from gearpy.bench.simulate import SeedResult, run_seed, run_task_seed
-from gearpy.core.alignment import LinkAlignment
-from gearpy.core.decisions import Command, StoreManifest
-from gearpy.core.deployment import Send
-from gearpy.core.flow import ReceiverCounts, Verdict
-from gearpy.core.region_epochs import RegionEpochs
+from gearpy.core.app.decisions import Command, StoreManifest
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.region_epochs import RegionEpochs
+from gearpy.core.flow.alignment import LinkAlignment
+from gearpy.core.flow.link import ReceiverCounts, Verdict
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import CommitEpoch, EpochStored
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.storage.disk import TEMPORARY, MemoryDisk
-from gearpy.task import inlet
+from gearpy.task.runtime import inlet
 from gearpy.testing import stores
 from gearpy.testing.cluster import ClusterSimulation, Process
+from tests.bench.simulate import SeedResult, run_seed, run_task_seed
 
 
 @pytest.fixture(autouse=True)

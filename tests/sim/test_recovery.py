@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.flow import FlowLimits
-from gearpy.core.partition import (
+from gearpy.core.flow.link import FlowLimits
+from gearpy.core.flow.partition import (
     BroadcastPartitioner,
     CoLocationPartitioner,
     HashPartitioner,
@@ -25,10 +25,10 @@ from gearpy.core.partition import (
 )
 from gearpy.dsl.application import StreamApp
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
-from gearpy.task.api import FINISHED
-from gearpy.task.outlet import OutputLimits
-from gearpy.task.rejects import OnError
-from gearpy.task.snapshots import TaskState
+from gearpy.task.api.interfaces import FINISHED
+from gearpy.task.api.rejects import OnError
+from gearpy.task.api.snapshots import TaskState
+from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
 
 TINY_LIMITS = OutputLimits(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.window import Windows
-from gearpy.task.late import WindowLate
+from gearpy.core.window.windows import Windows
+from gearpy.task.time.late import WindowLate
 from gearpy.testing import Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
 from tests.sim.random_flows import Event, RandomFlow

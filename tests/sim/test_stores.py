@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from gearpy.bench.simulated_app import SimulatedApp
-from gearpy.cluster.client import RunningApplication
-from gearpy.core.coordinator_log import ConfigView, EpochManifests, MessageDraft
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.core.coordinator.log import ConfigView, EpochManifests, MessageDraft
 from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.cluster import ApplicationSummary
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
 from gearpy.testing.cluster import ClusterSimulation
+from tests.bench.simulated_app import SimulatedApp
 
 INTERVAL = "checkpoint.interval-ms"
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType
 
 import gearpy.spark
 from gearpy.errors import ConfigError
-from gearpy.spark.driver import DRIVER
+from gearpy.spark.sessions.driver import DRIVER
 
 CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gearpy.spark.settings import LOOPBACK, session_settings
+from gearpy.spark.sessions.settings import LOOPBACK, session_settings
 from tests.spark.daemons import Daemon, daemon
 
 __all__ = ["connect_server", "free_port"]

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Final
 
-from gearpy.spark.driver import spark_home
-from gearpy.spark.java import find_java, java_home
-from gearpy.spark.jvm import SCALA_VERSION, module_options
-from gearpy.spark.settings import LOOPBACK
+from gearpy.spark.sessions.driver import spark_home
+from gearpy.spark.sessions.java import find_java, java_home
+from gearpy.spark.sessions.jvm import SCALA_VERSION, module_options
+from gearpy.spark.sessions.settings import LOOPBACK
 
 __all__ = ["JAVA_OPTIONS", "Daemon", "daemon"]
 

@@ -8,8 +8,8 @@ from typing import Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.window_log import segment_name
-from gearpy.spark.target import Target
+from gearpy.core.handover.window_log import segment_name
+from gearpy.spark.sessions.target import Target
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
 from gearpy.windowlog.store import store_at

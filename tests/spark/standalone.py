@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from gearpy.spark.settings import LOOPBACK
+from gearpy.spark.sessions.settings import LOOPBACK
 from tests.spark.daemons import daemon
 
 __all__ = ["standalone_cluster"]

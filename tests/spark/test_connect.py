@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 import gearpy as gp
 import gearpy.spark
 from gearpy.errors import ConnectionLost
-from gearpy.spark.batch import SparkBatch, overwrite
+from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import LogBuilder
 from tests.spark.connect_server import connect_server, free_port

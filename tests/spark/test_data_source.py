@@ -15,9 +15,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 import gearpy as gp
-from gearpy.connectors.window_log_sink import window_log_folder
-from gearpy.connectors.window_log_source import window_log
-from gearpy.spark.listener import listen
+from gearpy.connectors.window_log.sink import window_log_folder
+from gearpy.connectors.window_log.source import window_log
+from gearpy.spark.delivery.listener import listen
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import WINDOW_MS, LogBuilder

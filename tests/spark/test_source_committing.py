@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.window_log import Segment
+from gearpy.core.handover.window_log import Segment
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog

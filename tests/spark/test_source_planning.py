@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window_log import LogView, Piece, Segment
+from gearpy.core.handover.window_log import LogView, Piece, Segment
 from gearpy.errors import ConfigError, GearpyError
 from pyspark_gearpy.planning import (
     ReadingPace,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from gearpy.spark.batch import SparkBatch, overwrite
+from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +59,8 @@ def test_windows_survive_the_death_of_the_jvm(tmp_path: Path) -> None:
         import os, signal
         from pathlib import Path
         import gearpy.spark
-        from gearpy.spark.batch import overwrite
-        from gearpy.spark.driver import DRIVER
+        from gearpy.spark.delivery.batch import overwrite
+        from gearpy.spark.sessions.driver import DRIVER
         from tests.spark.test_spark_sink import EXPECTED, windows_in
         from tests.spark.test_to_spark import a_config, counted, run
 

@@ -8,11 +8,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from gearpy.connectors.delta_table import delta_table
-from gearpy.connectors.hive_folder import hive_folder
+from gearpy.connectors.delta.table import delta_table
+from gearpy.connectors.partitioned.hive import hive_folder
 from gearpy.messages.data import Batch
-from gearpy.task.api import Sink, TransactionalWriter
-from gearpy.task.window_result import WindowResult
+from gearpy.task.api.interfaces import Sink, TransactionalWriter
+from gearpy.task.api.window_result import WindowResult
 
 HOUR_MS = 3_600_000
 PAGES = ["home", "a/b", "x=1%", "é ~", None, "", "..", "01", "__x", "a+b&c"]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
+from tests.spark.delivery.test_thread import WAIT_S, Taken
 from tests.spark.log_build import FakeSession, FakeTarget
-from tests.spark.test_delivery import WAIT_S, Taken
 
 
 class RowSession(FakeSession):

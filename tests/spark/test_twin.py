@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import gearpy as gp
-from gearpy.cli.verify import verify_application
-from gearpy.dsl.linear import linear_plans
+from gearpy.cli.programs.verify import verify_application
+from gearpy.dsl.plan.linear import linear_plans
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.spark.frame import twin_frame
+from gearpy.spark.query.frame import twin_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gearpy.spark.driver import spark_home
-from gearpy.spark.java import find_java, java_home
+from gearpy.spark.sessions.driver import spark_home
+from gearpy.spark.sessions.java import find_java, java_home
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import LogBuilder
 from tests.spark.daemons import JAVA_OPTIONS

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import MIN_MS
-from gearpy.state.api import CellStore, Section, StateDelta
-from gearpy.state.cells import Tag, namespace_part
-from gearpy.state.disk import DiskStore
-from gearpy.state.heap import HeapStore
 from gearpy.state.keyed import KeyedState
+from gearpy.state.stores.cells import Tag, namespace_part
+from gearpy.state.stores.disk import DiskStore
+from gearpy.state.stores.heap import HeapStore
+from gearpy.state.stores.store import CellStore, Section, StateDelta
 
 Backend: TypeAlias = Literal["heap", "disk"]
 BACKENDS: Final[tuple[Backend, ...]] = ("heap", "disk")

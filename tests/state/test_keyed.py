@@ -11,9 +11,9 @@ import pytest
 import gearpy.state
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS
-from gearpy.state.api import Section
+from gearpy.state.encoding.keys import NO_KEY, TASK_GROUP
 from gearpy.state.keyed import KeyedState
-from gearpy.state.keys import NO_KEY, TASK_GROUP
+from gearpy.state.stores.store import Section
 from tests.state.build import a_state, changes_of
 
 

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 )
 
 from gearpy.ids import MIN_MS
-from gearpy.state.api import Section, StateDelta
-from gearpy.state.keys import NO_KEY, encode_key
+from gearpy.state.encoding.keys import NO_KEY, encode_key
+from gearpy.state.stores.store import Section, StateDelta
 from tests.state.build import BACKENDS, Backend, WallClock, a_state, a_store
 
 _LONG: Final = "long" * 200

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.stable_hash import KEY_GROUPS, task_of_group
+from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.state.open import StateSettings, groups_of, heap_state, open_state

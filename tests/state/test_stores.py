@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import msgpack
 import pytest
 
-from gearpy.core.stable_hash import key_group
+from gearpy.core.base.stable_hash import key_group
 from gearpy.errors import ProtocolError
-from gearpy.state.api import CellStore, Section
-from gearpy.state.keys import encode_key
+from gearpy.state.encoding.keys import encode_key
+from gearpy.state.stores.store import CellStore, Section
 from tests.state.build import BACKENDS, a_store, a_table, stored
 
 MakeStore: TypeAlias = Callable[[], CellStore]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.core.coordinator_log import MessageDraft, delete_message
+from gearpy.core.coordinator.log import MessageDraft, delete_message
 from gearpy.errors import ConfigError, LogBroken, LogDamaged, LogSuperseded
 from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, MemoryCheckpoints
 from gearpy.storage.coordinator_log import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gearpy as gp
-from gearpy.connectors.folder_files import OsFolder
+from gearpy.connectors.folders.files import OsFolder
 from gearpy.errors import LogBroken
 from gearpy.messages.data import Batch
 from gearpy.storage.checkpoints import CheckpointStore

@@ -16,11 +16,11 @@ from zipfile import ZipFile
 
 from typer.testing import CliRunner
 
-from gearpy.bench.process_cluster import ProcessCluster
-from gearpy.cli.connect import connected
+from gearpy.cli.apps.connect import connected
 from gearpy.cli.main import app
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from tests.bench.process_cluster import ProcessCluster
 
 __all__ = [
     "DEADLINE_S",

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gearpy.connectors.delta_table import delta_table
-from gearpy.connectors.hive_folder import hive_folder
+from gearpy.connectors.delta.table import delta_table
+from gearpy.connectors.partitioned.hive import hive_folder
 from gearpy.messages.data import Batch
-from gearpy.task.api import TransactionalWriter
+from gearpy.task.api.interfaces import TransactionalWriter
 
 ROWS = 20  # Of an epoch.
 EPOCHS = 60

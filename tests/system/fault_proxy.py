@@ -19,8 +19,8 @@ from enum import Enum, auto
 from typing import Any, Final, Self, TypeVar
 
 from gearpy.transport.api import split_address
-from gearpy.wire.auth import CHALLENGE_BYTES, HELLO_BYTES, PROOF_BYTES
-from gearpy.wire.frames import HEADER_BYTES
+from gearpy.wire.connection.auth import CHALLENGE_BYTES, HELLO_BYTES, PROOF_BYTES
+from gearpy.wire.connection.frames import HEADER_BYTES
 
 __all__ = ["SILENT", "Fault", "FaultProxy", "Network", "Shape", "Way"]
 

@@ -18,11 +18,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.cluster.endpoint import Endpoint
+from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.ids import address_of
 from gearpy.transport.api import LinkLost
-from gearpy.transport.nodes import NodeLinks
-from gearpy.transport.tcp import TcpTransport
+from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.links.tcp import TcpTransport
 from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
 from tests.system.network_build import ELSEWHERE, ProxiedTransport
 

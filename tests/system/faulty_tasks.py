@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import gearpy as gp
 from gearpy.actor.system import ActorSystem
-from gearpy.task.api import Batch, Sink, TransactionalWriter
+from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
 __all__ = ["ACTS", "EXECUTORS", "POINTS", "Act", "Faults", "Point", "until"]
 

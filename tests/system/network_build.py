@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import gearpy as gp
-from gearpy.core.flow import FlowLimits
+from gearpy.core.flow.link import FlowLimits
 from gearpy.errors import GearpyError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import LinkMessage
-from gearpy.task.api import TaskLimits
-from gearpy.task.application import StreamApplication
-from gearpy.task.outlet import OutputLimits
-from gearpy.task.wiring import RunnerFactory
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.interfaces import TaskLimits
+from gearpy.task.runtime.outlet import OutputLimits
+from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkHandler, Transport, TransportLimits, TransportStats
-from gearpy.transport.credentials import Credentials
-from gearpy.transport.protocol import monotonic_ms
-from gearpy.transport.tcp import TcpTransport
+from gearpy.transport.connection.protocol import monotonic_ms
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.security.credentials import Credentials
 from tests.system.fault_proxy import FaultProxy, Network
 from tests.transport.build import PATIENCE_S, SECRET
 

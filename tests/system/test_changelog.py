@@ -4,13 +4,13 @@ import os
 import signal
 from pathlib import Path
 
-from gearpy.bench import numbered
-from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
-from gearpy.bench.process_cluster import ProcessCluster
-from gearpy.cluster.checkpoint_changes import stored_prefixes
-from gearpy.cluster.checkpoint_tool import StoredEpochs, verify
-from gearpy.core.coordinator_log import ChangelogPartitionManager
+from gearpy.cluster.checkpoints.changes import stored_prefixes
+from gearpy.cluster.checkpoints.tool import StoredEpochs, verify
+from gearpy.core.coordinator.log import ChangelogPartitionManager
 from gearpy.storage.checkpoints import CheckpointStore
+from tests.bench import numbered
+from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
+from tests.bench.process_cluster import ProcessCluster
 from tests.system.cluster_build import eventually
 
 RATE = 4000.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.bench.chaos import run_chaos
+from tests.bench.chaos import run_chaos
 
 
 def test_no_record_is_lost_whatever_is_killed(

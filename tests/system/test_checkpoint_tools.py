@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from gearpy.cli.exits import FAILED, WRONG_USE
+from gearpy.cli.terminal.exits import FAILED, WRONG_USE
 from tests.system.cluster_build import DEADLINE_S, GEAR, Scene, environment, eventually
 
 _PROGRAM: Final = """\

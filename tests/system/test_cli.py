@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from gearpy.cli.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
+from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
 
 DEADLINE_S: Final = 20
 Process: TypeAlias = subprocess.Popen[str]

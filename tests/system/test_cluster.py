@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from gearpy.cli.exits import NO_CLUSTER, SUCCESS, WRONG_USE
+from gearpy.cli.terminal.exits import NO_CLUSTER, SUCCESS, WRONG_USE
 from tests.system.cluster_build import (
     GEAR,
     Scene,

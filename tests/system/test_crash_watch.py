@@ -8,13 +8,13 @@ from typing import Any, Final, cast
 
 import pytest
 
-from gearpy.bench import numbered
-from gearpy.bench.crash_watch import CrashReport, CrashWatch, Struck
-from gearpy.bench.faults import Faults
-from gearpy.bench.process_cluster import ProcessCluster
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.cluster import ApplicationProgress, ApplicationStatus, ApplicationSummary
+from tests.bench import numbered
+from tests.bench.crash_watch import CrashReport, CrashWatch, Struck
+from tests.bench.faults import Faults
+from tests.bench.process_cluster import ProcessCluster
 
 _APP: Final = AppId(7)
 

@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 
 import gearpy as gp
-from gearpy.bench import numbered
-from gearpy.bench.exactly_once import EPOCHS_OFTEN, Signs
-from gearpy.bench.process_cluster import ProcessCluster
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
+from tests.bench import numbered
+from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
+from tests.bench.process_cluster import ProcessCluster
 from tests.system.cluster_build import eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults, until
 

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import pytest
 
-from gearpy.bench.chaos import PROGRAM, expected_counts
-from gearpy.bench.process_cluster import ProcessCluster
-from gearpy.cluster.client import ClusterClient
-from gearpy.cluster.local import LocalCluster
-from gearpy.cluster.threads import ThreadLauncher
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.cluster import Artifact
 from gearpy.transport.api import LinkLost
+from tests.bench.chaos import PROGRAM, expected_counts
+from tests.bench.process_cluster import ProcessCluster
 from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
 from tests.system.faulty_process import environment, noted
 from tests.system.network_build import ProxiedTransport

@@ -14,11 +14,11 @@ from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, address_of
 from gearpy.messages.cluster import GetApplication
 from gearpy.transport.api import NodeLimits, TransportLimits
-from gearpy.transport.certificates import make_authority_and_node
-from gearpy.transport.control_client import ControlClient
-from gearpy.transport.credentials import Credentials
-from gearpy.transport.tcp import TcpTransport
-from gearpy.transport.tls import load_contexts
+from gearpy.transport.control.client import ControlClient
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.security.certificates import make_authority_and_node
+from gearpy.transport.security.credentials import Credentials
+from gearpy.transport.security.tls import load_contexts
 from tests.system.fault_proxy import SILENT, Fault, Network, Shape, Way
 from tests.system.network_build import ELSEWHERE, HEARTBEAT_TIMEOUT_MS, WINDOW, WIRE, Flow, Pair
 from tests.transport.build import KEYS, SECRET, eventually

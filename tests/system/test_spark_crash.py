@@ -13,10 +13,10 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.bench.crash_watch import Struck
-from gearpy.bench.spark_crash import run_spark_crash
-from gearpy.bench.spark_plan import Blow, SparkCrashReport, plan_of
-from gearpy.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
+from tests.bench.crash_watch import Struck
+from tests.bench.spark_crash import run_spark_crash
+from tests.bench.spark_plan import Blow, SparkCrashReport, plan_of
+from tests.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
 
 #: The second one is struck between the write of the function and its note.
 _PLAN: Final = (

@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 import gearpy as gp
-from gearpy.bench import numbered, stream_language
-from gearpy.bench.exactly_once import EPOCHS_OFTEN
-from gearpy.cluster.artifacts import embed
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
+from tests.bench import numbered, stream_language
+from tests.bench.exactly_once import EPOCHS_OFTEN
 from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point, until
 
 RATE: Final = 600.0

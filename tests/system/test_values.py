@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.local import LocalCluster
+from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.errors import OperatorError
 from gearpy.messages.cluster import ApplicationSummary, Artifact

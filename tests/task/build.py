@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from gearpy.core.flow import FlowLimits
-from gearpy.core.partition import BroadcastPartitioner, Partitioner
+from gearpy.core.flow.link import FlowLimits
+from gearpy.core.flow.partition import BroadcastPartitioner, Partitioner
 from gearpy.ids import MIN_MS, SessionId, TaskId
 from gearpy.messages.data import (
     Ack,
@@ -19,12 +19,12 @@ from gearpy.messages.data import (
     Message,
     Unmanaged,
 )
-from gearpy.task.api import Task, TaskContext, TaskLimits
-from gearpy.task.keyed import open_on_heap
-from gearpy.task.outlet import OutputEdge, OutputLimits
-from gearpy.task.rejects import OnError
-from gearpy.task.runner import OUTBOX_FULL, TaskInfo, TaskRunner
-from gearpy.task.snapshots import TaskResume
+from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
+from gearpy.task.api.keyed import open_on_heap
+from gearpy.task.api.rejects import OnError
+from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
+from gearpy.task.runtime.runner import OUTBOX_FULL, TaskInfo, TaskRunner
 
 __all__ = [
     "SESSION",

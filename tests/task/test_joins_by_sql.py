@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.joins import LEFT, RIGHT, How
-from gearpy.core.window import session, sliding, tumbling
-from gearpy.task.join_stage import JoinSpec, JoinStage
+from gearpy.core.join.sides import LEFT, RIGHT, How
+from gearpy.core.window.windows import session, sliding, tumbling
+from gearpy.task.joins.streams import JoinSpec, JoinStage
 from tests.core.join_oracle import HOWS, STEPS, Step, columns, in_time, without_late
 from tests.task.build import a_context
 

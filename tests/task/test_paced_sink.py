@@ -9,13 +9,13 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, AppId
 from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
-from gearpy.task.api import FINISHED, PacedWriter, Sink, SinkContext, Task
-from gearpy.task.operators import ChainTask, Stage
-from gearpy.task.output import Columns
-from gearpy.task.sink_stage import SinkStage, sink_stage
-from gearpy.task.source_task import SourceTask
+from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.sources.task import SourceTask
+from gearpy.task.stages.sink import SinkStage, sink_stage
 from tests.task.build import Bench
-from tests.task.stages import BoundedSource
+from tests.task.stage_build import BoundedSource
 
 
 class Desk(Sink, PacedWriter):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.task.aggregate import shared_state
+from gearpy.task.aggregates.fold import shared_state
 
 
 @pytest.mark.parametrize(

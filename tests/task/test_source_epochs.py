@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.task.snapshots import TaskResume
+from gearpy.task.api.snapshots import TaskResume
 from tests.task.build import Bench
-from tests.task.stages import BoundedSource, ScriptedSource, a_source_bench
+from tests.task.stage_build import BoundedSource, ScriptedSource, a_source_bench
 
 # -- restarts --------------------------------------------------------------------------------
 

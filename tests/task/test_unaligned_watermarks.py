@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from gearpy.core.monoids import SumGroup
-from gearpy.core.window_state import Window, WindowState
+from gearpy.core.gearpump.monoids import SumGroup
+from gearpy.core.gearpump.window_state import Window, WindowState
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
-from gearpy.task.api import Task
-from gearpy.task.persistent import PersistentTask, ValueSerializer
-from gearpy.task.snapshots import TaskState
+from gearpy.task.api.interfaces import Task
+from gearpy.task.api.persistent import PersistentTask, ValueSerializer
+from gearpy.task.api.snapshots import TaskState
 from tests.task.build import Bench
 
 

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from gearpy.core.epoch_cut import EpochCut
-from gearpy.core.epochs import Cut
+from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.epochs import Cut
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.task.snapshots import TaskSnapshot
+from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
 
 A, B = TaskId(0, 0), TaskId(1, 0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import AckRequest, Batch, DataMessage, LinkMessage
-from gearpy.wire.keys import KeyRing
+from gearpy.wire.connection.keys import KeyRing
 
 SECRET = b"s" * 32
 KEYS = KeyRing.of_cluster(SECRET)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gearpy.transport.certificates import make_authority_and_node, make_node
-from gearpy.transport.credentials import Credentials
-from gearpy.transport.tls import TlsContexts, load_contexts
+from gearpy.transport.security.certificates import make_authority_and_node, make_node
+from gearpy.transport.security.credentials import Credentials
+from gearpy.transport.security.tls import TlsContexts, load_contexts
 from tests.transport.build import KEYS, Folders
 
 DAYS = 365

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 from gearpy.messages.node import Letter, NodeMessage
 from gearpy.transport.api import NodeLimits, TransportLimits, split_address
-from gearpy.transport.credentials import Credentials
-from gearpy.transport.nodes import NodeLinks
-from gearpy.transport.tcp import TcpTransport
-from gearpy.wire.auth import NONCE_BYTES, Purpose, Role
-from gearpy.wire.connection import Connection
+from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.connection.auth import NONCE_BYTES, Purpose, Role
+from gearpy.wire.connection.frames import Frame, FrameLimits
+from gearpy.wire.connection.keys import KeyRing
+from gearpy.wire.connection.machine import Connection
 from gearpy.wire.control_codec import decode_node, encode_node
-from gearpy.wire.frames import Frame, FrameLimits
-from gearpy.wire.keys import KeyRing
 from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.relay import Relay
 

@@ -8,9 +8,9 @@ import pytest
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import AckRequest, Batch, DataMessage, EncodedBatch, Unmanaged
 from gearpy.transport.api import LinkLost, Transport, TransportLimits
-from gearpy.transport.memory import MemoryHub, MemoryTransport
-from gearpy.transport.tcp import TcpTransport
-from gearpy.wire.payload import decode_batch
+from gearpy.transport.links.memory import MemoryHub, MemoryTransport
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.wire.values.payload import decode_batch
 from tests.transport.build import PATIENCE_S, SECRET, Inbox, Losses, data, eventually, request
 
 TARGET = TaskId(1, 0)

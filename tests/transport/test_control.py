@@ -19,10 +19,10 @@ from gearpy.errors import (
 from gearpy.ids import AppId
 from gearpy.messages.cluster import GetApplication, ListWorkers, Refused, Submitted, WorkerList
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.control_client import ControlClient
-from gearpy.transport.protocol import monotonic_ms, new_connection
-from gearpy.transport.tcp import TcpTransport
-from gearpy.wire.auth import CHALLENGE_BYTES, Purpose, Role
+from gearpy.transport.connection.protocol import monotonic_ms, new_connection
+from gearpy.transport.control.client import ControlClient
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.wire.connection.auth import CHALLENGE_BYTES, Purpose, Role
 from gearpy.wire.control_codec import encode_request
 from tests.transport.build import PATIENCE_S, SECRET, eventually
 

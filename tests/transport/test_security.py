@@ -14,9 +14,10 @@ from gearpy.ids import AppId, TaskId
 from gearpy.messages.cluster import ListWorkers, WorkerList
 from gearpy.messages.node import Greeting, Letter, Ping
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.control_client import ControlClient
-from gearpy.transport.tcp import TcpTransport
-from gearpy.wire.auth import (
+from gearpy.transport.control.client import ControlClient
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.wire.codec import encode_control
+from gearpy.wire.connection.auth import (
     CHALLENGE_BYTES,
     HELLO_BYTES,
     NONCE_BYTES,
@@ -25,11 +26,10 @@ from gearpy.wire.auth import (
     Role,
     hello,
 )
-from gearpy.wire.codec import encode_control
-from gearpy.wire.connection import Connection
+from gearpy.wire.connection.frames import HEADER_BYTES, FrameKind, FrameLimits, encode_frame
+from gearpy.wire.connection.keys import KeyRing, Principal, application_key
+from gearpy.wire.connection.machine import Connection
 from gearpy.wire.control_codec import encode_node, encode_request, encode_tell
-from gearpy.wire.frames import HEADER_BYTES, FrameKind, FrameLimits, encode_frame
-from gearpy.wire.keys import KeyRing, Principal, application_key
 from gearpy.wire.link_codec import LinkCodec
 from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, eventually, request
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
-from gearpy.task.join_result import CoGroup, JoinResult
-from gearpy.task.window_result import WindowResult
+from gearpy.task.api.join_result import CoGroup, JoinResult
+from gearpy.task.api.window_result import WindowResult
 from gearpy.windowlog.columns import LogColumns
 from gearpy.windowlog.schema import exact_schema
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.core.window_log import segment_name
+from gearpy.core.handover.window_log import segment_name
 from gearpy.messages.consumers import ConsumerReport
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.consumers import LogConsumers

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.core.window_log import Piece
+from gearpy.core.handover.window_log import Piece
 from gearpy.errors import ConfigError, WindowLogDamaged, WindowLogGap
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of

@@ -18,7 +18,7 @@ from gearpy.messages.cluster import (
     SubmitApplication,
 )
 from gearpy.wire.codec import CONTROL_CLASSES, decode_control, encode_control
-from gearpy.wire.frames import PROTOCOL_VERSION
+from gearpy.wire.connection.frames import PROTOCOL_VERSION
 
 # Ids and times are 64 bits; text may hold anything but lone surrogates, which are escaped.
 st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))

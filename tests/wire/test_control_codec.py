@@ -17,6 +17,7 @@ from gearpy.ids import AppId
 from gearpy.messages.cluster import ListWorkers, Refused, Submitted
 from gearpy.messages.node import Letter, Ping
 from gearpy.wire.codec import encode_control
+from gearpy.wire.connection.frames import Frame, FrameDecoder, FrameKind, FrameLimits, encode_frame
 from gearpy.wire.control_codec import (
     decode_answer,
     decode_node,
@@ -30,7 +31,6 @@ from gearpy.wire.control_codec import (
     encode_tell,
     request_id_of,
 )
-from gearpy.wire.frames import Frame, FrameDecoder, FrameKind, FrameLimits, encode_frame
 
 LIMITS = FrameLimits()
 

@@ -21,7 +21,7 @@ from gearpy.messages.data import (
     Origin,
     Unmanaged,
 )
-from gearpy.wire.frames import Frame, FrameDecoder, FrameKind, FrameLimits
+from gearpy.wire.connection.frames import Frame, FrameDecoder, FrameKind, FrameLimits
 from gearpy.wire.link_codec import LinkCodec
 
 CODEC = LinkCodec()

@@ -7,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from gearpy.cluster.artifacts import application_of
-from gearpy.cluster.client import RunningApplication
+from gearpy.cluster.boot.local import LocalCluster, ends_at_the_caller
+from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.local import LocalCluster, ends_at_the_caller
+from gearpy.cluster.programs.artifacts import application_of
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused
 from gearpy.messages.cluster import ApplicationSummary
-from gearpy.task.application import Buildable
-from gearpy.task.guarantees import cannot_be_resumed
+from gearpy.task.api.application import Buildable
+from gearpy.task.stages.guarantees import cannot_be_resumed
 
 __all__ = ["EMBEDDED", "run", "run_until"]
 

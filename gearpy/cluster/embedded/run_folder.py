@@ -9,18 +9,18 @@ from typing import BinaryIO, Final, Self
 
 import msgspec
 
-from gearpy.cluster.app_checkpoints import dag_version, is_same_program
-from gearpy.cluster.limits import wall_ms
-from gearpy.core.checkpoint_names import new_cluster_id, prefix_of
-from gearpy.core.coordinator_log import DagVersions
-from gearpy.core.graph_difference import graph_difference
+from gearpy.cluster.app.checkpoints import dag_version, is_same_program
+from gearpy.cluster.net.limits import wall_ms
+from gearpy.core.coordinator.log import DagVersions
+from gearpy.core.dag.difference import graph_difference
+from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
 from gearpy.messages.cluster import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, StoredFile
 from gearpy.storage.coordinator_log import newest_launch, read_log
 from gearpy.storage.disk import TEMPORARY, FolderDisk, replace
-from gearpy.task.application import StreamApplication
+from gearpy.task.api.application import StreamApplication
 
 __all__ = ["RunFolder", "new_run", "run_folder_of"]
 

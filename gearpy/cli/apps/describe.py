@@ -1,0 +1,197 @@
+"""Shows all there is to know of one application."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
+
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.output import card_lines, error_lines, print_json, print_lines, table
+from gearpy.cluster.client.client import ClusterClient, error_of
+from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import ApplicationFailed, AskTimeout, SubmitRefused
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationSummary,
+    EpochsSummary,
+    ExecutorSummary,
+    Failure,
+    ProcessorSummary,
+)
+from gearpy.messages.consumers import ConsumerSummary
+
+__all__ = ["describe_application"]
+
+_EXECUTOR: Final = ("#id", "#launch", "status", "#worker", "#pid", "#slots", "#tasks", "address")
+_PROCESSOR: Final = (
+    "#id",
+    "#tasks",
+    "clock",
+    "#in",
+    "#out",
+    "#late",
+    "#skipped",
+    "#quar.",
+    "name",
+)
+_CONSUMER: Final = ("sink", "consumer", "#batch", "#rows", "#rows/s", "#waiting", "since")
+_EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
+
+
+def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
+    """Print what the master knows, and what the app master knows if there is one.
+
+    Raises:
+        GearpyError: there is no such application.
+    """
+    summary = client.application(client.find(ref))
+    detail, note = _detail_of(client, summary)
+    if as_json:
+        values = asdict(detail) if detail else None
+        print_json({"application": asdict(summary), "detail": values, "note": note})
+        return
+    print_lines(_head(summary, time.time_ns() // 1_000_000))
+    if summary.status == "failed":
+        print()
+        error = error_of(summary)
+        print_lines(error_lines(error, verbose=verbose))
+        if isinstance(error, ApplicationFailed):
+            note = (
+                f"gear app logs {summary.app_id} tells more; --executor N: of one of its executors"
+            )
+    if detail is not None:
+        _print_detail(detail, verbose=verbose)
+    if note:
+        print()
+        print_lines([f"note: {note}"])
+
+
+def _detail_of(
+    client: ClusterClient, summary: ApplicationSummary
+) -> tuple[ApplicationDetail | None, str]:
+    """Return what its app master knows, or why there is nothing."""
+    if summary.status in TERMINAL:
+        return None, ""
+    try:
+        return client.describe(summary.app_id), ""
+    except (SubmitRefused, AskTimeout) as error:  # The summary is worth showing all the same.
+        return None, str(error)
+
+
+def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
+    yield f"application {summary.app_id} ({summary.name}) {summary.status}"
+    facts = {
+        "user": summary.user,
+        "submitted": text.moment(summary.submitted_ms),
+        "started": text.moment(summary.started_ms),
+        "finished": text.moment(summary.finished_ms),
+        "duration": text.duration(text.duration_ms_of(summary, now_ms)),
+        **_facts(summary.progress, has_ended=summary.status in TERMINAL),
+    }
+    yield from (f"  {name:<11}  {fact}" for name, fact in facts.items() if fact)
+
+
+def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
+    """Return how far it is; what is empty is not worth telling."""
+    counts = {
+        "late": progress.late_records,
+        "skipped": progress.skipped_records,
+        "quarantined": progress.quarantined_records,
+    }
+    done, total = text.count(progress.done), text.count(progress.total)
+    none_stored = "none was stored" if has_ended else "none is stored yet"
+    return {
+        "records": f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out",
+        **{name: text.plural(number, "record") for name, number in counts.items() if number},
+        "read": f"{done} of {total}" if progress.total else "",
+        "watermark": text.watermark(progress.watermark_ms),
+        "epoch": str(progress.epoch) if progress.epoch else none_stored,
+        "restarts": str(progress.restarts),
+        "stall": progress.stall,
+        "waits for": progress.waits_for,
+    }
+
+
+def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
+    if detail.executors:
+        print()
+        table("executors", _EXECUTOR, [_executor_row(each) for each in detail.executors])
+    if detail.processors:
+        print()
+        table("processors", _PROCESSOR, [_processor_row(each) for each in detail.processors])
+    if detail.epochs:
+        print()
+        table("epochs", _EPOCHS, [_epochs_row(each) for each in detail.epochs])
+        print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+    if detail.consumers:
+        print()
+        table("consumers", _CONSUMER, [_consumer_row(each) for each in detail.consumers])
+        troubles = [each.report for each in detail.consumers if each.report.trouble]
+        print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
+    if detail.guarantees:
+        print()
+        print("guarantees")
+        print_lines(f"  {each}" for each in detail.guarantees)
+    if detail.failures:
+        print()
+        print("failures, the latest last")
+        for failure in detail.failures:
+            print_lines(_failure_lines(failure, verbose=verbose))
+
+
+def _executor_row(executor: ExecutorSummary) -> list[str]:
+    return [
+        str(executor.executor_id),
+        str(executor.launch),
+        executor.status,
+        str(executor.worker_id),
+        str(executor.pid or ""),
+        str(executor.slots),
+        str(len(executor.tasks)),
+        executor.data_address,
+    ]
+
+
+def _processor_row(processor: ProcessorSummary) -> list[str]:
+    return [
+        str(processor.processor_id),
+        str(processor.parallelism),
+        text.watermark(processor.clock_ms),
+        text.count(processor.records_in),
+        text.count(processor.records_out),
+        text.count(processor.late_records),
+        text.count(processor.skipped_records),
+        text.count(processor.quarantined_records),
+        processor.name,  # Last, as the names of all steps of a chain may be long.
+    ]
+
+
+def _consumer_row(consumer: ConsumerSummary) -> list[str]:
+    report = consumer.report
+    return [
+        text.printable(consumer.sink),
+        text.printable(report.name),
+        text.count(report.batch_id),
+        text.count(report.rows),
+        text.count(round(report.rows_per_s)),
+        text.count(report.waiting_rows),
+        text.moment(report.waiting_since_ms),
+    ]
+
+
+def _epochs_row(epochs: EpochsSummary) -> list[str]:
+    return [
+        str(epochs.region),
+        str(epochs.epoch or ""),
+        text.moment(epochs.stored_ms),
+        text.count(epochs.size_bytes),
+        text.count(epochs.kept),
+        text.count(epochs.aborted),
+        text.count(epochs.fallbacks),
+    ]
+
+
+def _failure_lines(failure: Failure, *, verbose: bool) -> Iterator[str]:
+    yield f"  {text.moment(failure.at_ms)}  {failure.what}"
+    yield from (f"    {line}" for line in card_lines(failure.error, verbose=verbose))

@@ -1,0 +1,70 @@
+"""Loads the program that ``FILE[:ATTR]`` or ``MODULE[:ATTR]`` names."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from gearpy.cluster.programs.artifacts import load, split_target
+from gearpy.errors import ConfigError
+from gearpy.messages.cluster import Artifact
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.failure import operator_error
+
+__all__ = ["load_program", "program_arguments"]
+
+
+def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamApplication]:
+    """Return the program as others can find it, and the application in it.
+
+    Raises:
+        ConfigError: there is none, or it cannot run.
+        OperatorError: the program itself raised.
+    """
+    given = _artifact_of(target, args)
+    with program_arguments(given):
+        application = load(given)
+    return replace(given, location=str(Path(given.location).resolve())), application
+
+
+@contextmanager
+def program_arguments(program: Artifact) -> Iterator[None]:
+    """Let ``sys.argv`` be that of the program, as if Python had started it."""
+    before, sys.argv = sys.argv, [program.location, *program.args]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def _artifact_of(target: str, args: Sequence[str]) -> Artifact:
+    """Resolve a target to its program; errors name the path as it was given."""
+    path, attr = split_target(target)
+    given = Artifact(kind="file", location=str(path), attr=attr, args=tuple(args))
+    name = str(path)
+    if path.is_file() or not all(part.isidentifier() for part in name.split(".")):
+        return given
+    if (file := _file_of_module(name)) is not None:
+        return replace(given, location=str(file), module=name)
+    if name.endswith(".py"):
+        return given
+    raise ConfigError(f"no such file or module: {name}")
+
+
+def _file_of_module(name: str) -> Path | None:
+    """Return the file of a module of the working directory, or of one that is installed."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.startswith(error.name):
+            return None  # A package above it is not there.
+        raise operator_error(f"import {name}", error) from error
+    except Exception as error:
+        raise operator_error(f"import {name}", error) from error
+    finally:
+        sys.path.remove(here)
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None

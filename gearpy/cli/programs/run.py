@@ -1,0 +1,141 @@
+"""One application in this process, until its input ends."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+import typer
+
+from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
+from gearpy.cli.programs.program import load_program, program_arguments
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
+from gearpy.cli.terminal.log import log_to_stderr
+from gearpy.cli.terminal.output import print_guarantee
+from gearpy.cluster.embedded.run import run_until
+from gearpy.cluster.embedded.run_folder import run_folder_of
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.config.schema import Config
+from gearpy.errors import GearpyError
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
+
+__all__ = ["run_application", "summary_line"]
+
+
+def run_application(
+    target: str,
+    args: Sequence[str],
+    *,
+    config: Config,
+    executors: int | None,
+    resume: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Run it, show how far it is, and say in the end what it did.
+
+    Raises:
+        GearpyError: see `load_program` and `gearpy.cluster.embedded.run.run`.
+    """
+    log_to_stderr(verbose=verbose)
+    is_silent = quiet or as_json
+    view = _view(quiet=is_silent)
+    folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None
+    stop = StopSignals(
+        on_second=lambda number: _end_at_once(number, view, is_resumable=folder is not None),
+        replaces=lambda handler: handler is not signal.SIG_IGN,
+    )
+    try:
+        program, application = load_program(target, args)
+        if not is_silent:
+            _print_guarantee(application, config, is_resumable=folder is not None)
+        with program_arguments(program), stop, view:
+            summary = run_until(
+                application,
+                stop,
+                executors=executors or config.application.executors,
+                config=config,
+                checkpoint=folder,
+                on_progress=view.on_progress,
+                say=_nothing if is_silent else _say,
+            )
+    except GearpyError as error:
+        _print_summary(view.last, as_json=as_json, quiet=quiet)
+        if as_json and view.last is not None:
+            raise typer.Exit(exit_code_of(error)) from None  # The summary has the cause.
+        raise
+    _print_summary(view.last, as_json=as_json, quiet=quiet)
+    if stop.number is not None and summary.status != "succeeded":
+        raise typer.Exit(exit_code_of_signal(stop.number, drained=summary.progress.drained))
+
+
+_LATE_HINT: Final = (
+    "late records were dropped unless the program says otherwise: see them with "
+    'read(..., late="side") or window(..., late="side"), take them with a larger out_of_order='
+)
+
+
+def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
+    """Return what an application has done, in one line."""
+    progress = summary.progress
+    end = "drained" if progress.drained else summary.status
+    return (
+        f"{summary.name} {end}: {text.count(progress.records_in)} records in, "
+        f"{text.count(progress.records_out)} out, {text.count(progress.late_records)} late, "
+        f"{''.join(f'{each}, ' for each in left_out(progress))}"
+        f"{text.duration(text.duration_ms_of(summary, now_ms))}"
+    )
+
+
+def _print_guarantee(application: StreamApplication, config: Config, *, is_resumable: bool) -> None:
+    """Print what holds when something fails; nothing where a failure is the end of all."""
+    if is_resumable or config.application.retries:
+        lasts = "" if is_resumable else ", as long as this process lives"
+        print_guarantee([f"{short_guarantee(guarantees_of(application))}{lasts}"])
+
+
+def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:
+    """End this process, from a handler of a signal."""
+    epoch = view.last.progress.epoch if view.last else 0
+    since = f"since epoch {epoch}" if epoch else "so far"
+    again = "; it is read again when the run is resumed" if is_resumable else ""
+    line = f"ended at once: what was read {since} is not shown{again}\n"
+    os.write(sys.stderr.fileno(), line.encode())
+    os._exit(exit_code_of_signal(number))
+
+
+def _say(line: str) -> None:
+    print(text.printable(line), file=sys.stderr, flush=True)
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def _view(*, quiet: bool) -> View:
+    if quiet:
+        return Silence()
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: bool) -> None:
+    if summary is None:
+        return
+    if as_json:
+        print(json.dumps(asdict(summary)), file=sys.stderr)
+    elif not quiet:
+        print(text.printable(summary_line(summary, _now_ms())), file=sys.stderr)
+        if summary.progress.late_records:
+            print(_LATE_HINT, file=sys.stderr)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

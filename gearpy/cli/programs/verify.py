@@ -1,0 +1,281 @@
+"""Runs a program here and as a Spark query on the same records, and tells what differs."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import typer
+
+from gearpy.cli.programs.program import load_program
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.output import print_json, print_lines, table
+from gearpy.cluster.embedded.run import run
+from gearpy.config.schema import Config
+from gearpy.connectors.files.lines_files import FileSource
+from gearpy.connectors.files.partitions import RowFiles
+from gearpy.dsl.application import StreamApp, written_as
+from gearpy.dsl.lower.rewired import Gathering, gathering
+from gearpy.dsl.plan.linear import linear_plans
+from gearpy.errors import ConfigError
+from gearpy.messages.data import Message
+from gearpy.spark.query.difference import Difference, difference
+from gearpy.spark.query.frame import twin_frame
+from gearpy.spark.query.plan import LinearPlan
+from gearpy.spark.query.recorded import HeldSource, record
+from gearpy.spark.sessions.driver import DRIVER
+from gearpy.spark.sessions.sessions import session, stop
+from gearpy.task.api.interfaces import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Answer", "Verdict", "verify_application", "verify_program"]
+
+Late = Literal["as written", "keep", "gather"]
+
+_LATE: Final = (
+    "for the comparison it took them: give the source a larger out_of_order, or add --allow-late"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What goes to one sink, computed twice.
+
+    Attributes:
+        sink: its name.
+        gearpy: how many records the stream gives.
+        spark: how many records the query gives, and in how many seconds.
+        spark_s: the seconds.
+        found: what differs.
+    """
+
+    sink: str
+    gearpy: int
+    spark: int
+    spark_s: float
+    found: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What came of verifying a program.
+
+    Attributes:
+        app: its name.
+        gearpy_s: seconds that the stream took.
+        answers: one for each sink.
+        late: late records that the stream leaves out, by step.
+        late_records: how many it counted when it ran as it was written.
+    """
+
+    app: str
+    gearpy_s: float
+    answers: Sequence[Answer]
+    late: Mapping[str, Sequence[Message]]
+    late_records: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both give the same, of the records that are not late."""
+        return all(answer.found.is_empty for answer in self.answers)
+
+
+def verify_program(
+    target: str,
+    args: Sequence[str],
+    *,
+    config: Config,
+    records: int | None,
+    show: int,
+    allows_late: bool,
+    spark: str | None,
+    as_json: bool,
+) -> None:
+    """Verify a program and print the verdict.
+
+    Raises:
+        GearpyError: it cannot be loaded, has no Spark query, or one side failed.
+        typer.Exit: the answers differ, or records were late.
+    """
+    _, application = load_program(target, args)
+    app = written_as(application)
+    if app is None:
+        raise ConfigError(
+            f"{target}: its graph was made by hand, and only programs in the stream language have "
+            "a Spark query"
+        )
+    linear_plans(app.name, app.plan, endless=records is not None)  # Refused before Spark starts.
+    remote = spark if spark is not None and spark.startswith("sc://") else None
+    is_own = DRIVER.session is None
+    started = session("gear verify", master=None if remote else spark, remote=remote)
+    try:
+        verdict = verify_application(app, started, config=config, records=records)
+    finally:
+        if is_own:
+            stop()
+    if as_json:
+        print_json(_as_data(verdict, show))
+    else:
+        _print(verdict, show)
+    if not verdict.agrees or (verdict.late_records and not allows_late):
+        raise typer.Exit(FAILED)
+
+
+def verify_application(
+    app: StreamApp,
+    spark: "SparkSession",
+    *,
+    config: Config | None = None,
+    records: int | None = None,
+) -> Verdict:
+    """Compute what goes to the sinks of an application here and by Spark, and compare it.
+
+    The stream runs as it was written. If it leaves records out as late, they are found by a second
+    run, and a third one, in which event time stands still until all records are there, is compared
+    with the query, which knows of no late records.
+
+    Args:
+        app: the application.
+        spark: runs the query.
+        config: of the stream.
+        records: how many are taken of each source; None: all.
+
+    Raises:
+        GearpyError: it has no Spark query, or one side failed.
+    """
+    plans = linear_plans(app.name, app.plan, endless=records is not None)
+    with TemporaryDirectory(prefix="gear-verify-") as folder:
+        sources = _recorded([plan.source for plan in plans], Path(folder), records)
+        begun = time.perf_counter()
+        written, late_records = _gathered(app, sources, config, "as written")
+        gearpy_s = time.perf_counter() - begun
+        late: Mapping[str, Sequence[Message]] = {}
+        if late_records:
+            found, _ = _gathered(app, sources, config, "gather")
+            late = {step: records for step, records in found.late.items() if records}
+            held = {source: HeldSource(kept) for source, kept in sources.items()}
+            written, _ = _gathered(app, held, config, "keep")
+        answers = [
+            _answer(replace(plan, source=sources[plan.source]), spark, mine)
+            for plan, mine in zip(plans, written.written, strict=True)
+        ]
+    return Verdict(
+        app=app.name, gearpy_s=gearpy_s, answers=answers, late=late, late_records=late_records
+    )
+
+
+def _recorded(sources: Sequence[Source], folder: Path, records: int | None) -> dict[Source, Source]:
+    """Return what both sides read: files that end as they are, of others what was recorded."""
+    return {
+        source: source
+        if records is None and source.bounded and isinstance(source, FileSource | RowFiles)
+        else record(source, folder / f"{at:03d}", limit=records)
+        for at, source in enumerate(dict.fromkeys(sources))
+    }
+
+
+def _gathered(
+    app: StreamApp, sources: Mapping[Source, Source], config: Config | None, late: Late
+) -> tuple[Gathering, int]:
+    gathered = gathering(
+        app.name, app.plan, parallelism=app.parallelism, sources=sources, late=late
+    )
+    summary = run(gathered.application, config=config)
+    return gathered, summary.progress.late_records
+
+
+def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) -> Answer:
+    begun = time.perf_counter()
+    theirs = [m for batch in twin_frame(spark, plan).batches() for m in batch.messages()]
+    spark_s = time.perf_counter() - begun
+    return Answer(
+        sink=plan.sink,
+        gearpy=len(mine),
+        spark=len(theirs),
+        spark_s=spark_s,
+        found=difference(mine, theirs),
+    )
+
+
+# -- what is printed -------------------------------------------------------------------------------
+
+
+def _print(verdict: Verdict, show: int) -> None:
+    rows = [
+        [
+            each.sink,
+            text.count(each.gearpy),
+            text.count(each.spark),
+            f"{verdict.gearpy_s:.1f}",
+            f"{each.spark_s:.1f}",
+            _told(each.found),
+        ]
+        for each in verdict.answers
+    ]
+    columns = ["sink", "#gearpy", "#spark", "#gearpy s", "#spark s", "verdict"]
+    table(f"{verdict.app}: gearpy and Spark on the same records", columns, rows)
+    print_lines(line for each in verdict.answers for line in _differences(each, show))
+    print_lines(_late_lines(verdict, show))
+
+
+def _told(found: Difference) -> str:
+    if found.is_empty:
+        return "equal"
+    counts = {
+        "missing": found.missing, "extra": found.extra, "different": found.different
+    }  # fmt: skip
+    return ", ".join(f"{len(of)} {name}" for name, of in counts.items() if of)
+
+
+def _differences(answer: Answer, show: int) -> list[str]:
+    found = answer.found
+    lines = [f"  only gearpy: {_shown(each)}" for each in found.missing[:show]]
+    lines += [f"  only Spark:  {_shown(each)}" for each in found.extra[:show]]
+    for mine, theirs in found.different[:show]:
+        lines += [f"  gearpy: {_shown(mine)}", f"  Spark:  {_shown(theirs)}"]
+    return [f"differences of {answer.sink}:", *lines] if lines else []
+
+
+def _late_lines(verdict: Verdict, show: int) -> list[str]:
+    if not verdict.late_records:
+        return []
+    lines = [f"late: the stream leaves out {verdict.late_records} records that came late; {_LATE}"]
+    for step, records in verdict.late.items():
+        lines.append(f"  {step}: {len(records)}")
+        lines += [f"    {_shown(each)}" for each in records[:show]]
+    return lines
+
+
+def _shown(message: Message) -> str:
+    return f"{message.value!r:.300} at {message.timestamp}"
+
+
+def _as_data(verdict: Verdict, show: int) -> dict[str, Any]:
+    return {
+        "app": verdict.app,
+        "agrees": verdict.agrees,
+        "late_records": verdict.late_records,
+        "late": {step: [_shown(m) for m in of[:show]] for step, of in verdict.late.items()},
+        "gearpy_seconds": round(verdict.gearpy_s, 3),
+        "sinks": [
+            {
+                "sink": each.sink,
+                "gearpy": each.gearpy,
+                "spark": each.spark,
+                "spark_seconds": round(each.spark_s, 3),
+                "equal": each.found.same,
+                "missing": len(each.found.missing),
+                "extra": len(each.found.extra),
+                "different": len(each.found.different),
+                "first_missing": [_shown(m) for m in each.found.missing[:show]],
+                "first_extra": [_shown(m) for m in each.found.extra[:show]],
+                "first_different": [[_shown(a), _shown(b)] for a, b in each.found.different[:show]],
+            }
+            for each in verdict.answers
+        ],
+    }

@@ -1,0 +1,108 @@
+"""Applications as they are in the checkpoint store, whether or not there is a cluster."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from gearpy.cli.apps.connect import connected
+from gearpy.cli.terminal import text
+from gearpy.cluster.checkpoints.paths import find_application
+from gearpy.cluster.checkpoints.tool import open_store
+from gearpy.config.schema import Config
+from gearpy.core.coordinator.log import CoordinatorMessage
+from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import AppId
+from gearpy.storage.checkpoints import Checkpoints
+
+__all__ = ["OR_FORCE", "STOP_FIRST", "StoredApplication", "find_stored", "refuse_while_running"]
+
+STOP_FIRST: Final = "stop it first"
+OR_FORCE: Final = f"{STOP_FIRST}, or use --force: then its app master ends, and is launched again"
+
+#: A master that is there answers at once.
+_ANSWER_S: Final = 3
+#: An application stores an epoch every second, if nothing is wrong.
+_RECENT_MS: Final = 60_000
+#: What a command has appended to the log says nothing about whether the application runs.
+_TOOLS: Final = "gear "
+
+
+class StoredApplication(NamedTuple):
+    """An application in a checkpoint store: everything of it is below ``prefix``."""
+
+    app_id: AppId
+    checkpoints: Checkpoints
+    prefix: str
+
+
+def find_stored(
+    config: Config, app: str, *, checkpoints: str | None, cluster: str | None
+) -> StoredApplication:
+    """Return an application.
+
+    Args:
+        config: says where the store is.
+        app: its number, or its name.
+        checkpoints: the store, if it is another one.
+        cluster: its id, if several have an application of this number.
+
+    Raises:
+        ConfigError: there is no such store, or no such application in it.
+    """
+    place = checkpoints or config.checkpoint.folder
+    store = open_store(place)
+    try:
+        prefix = find_application(store, app, cluster=cluster)
+    except OSError as error:
+        raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
+    return StoredApplication(AppId(int(prefix.rpartition("app")[2])), store, prefix)
+
+
+def refuse_while_running(
+    config: Config,
+    stored: StoredApplication,
+    messages: Iterable[CoordinatorMessage],
+    *,
+    now_ms: int,
+    advice: str,
+) -> None:
+    """Refuse to change an application that runs, or may do so.
+
+    The master knows. Where it does not answer, or is of another cluster, the application is taken
+    to run if something was written a short time ago.
+
+    Args:
+        config: says where the master is.
+        stored: the application.
+        messages: of its log; its app master has written most of them.
+        now_ms: ms since the epoch.
+        advice: what to do: `STOP_FIRST`, or `OR_FORCE` where that is possible.
+
+    Raises:
+        ConfigError: it runs, or may run.
+    """
+    status = _status(config, stored)
+    if status in TERMINAL:
+        return
+    if status is not None:
+        raise ConfigError(f"application {stored.app_id} is {status}: {advice}")
+    written = (each.timestamp_ms for each in messages if not each.source.startswith(_TOOLS))
+    age_ms = max(0, now_ms - max(written, default=0))
+    if age_ms < _RECENT_MS:
+        raise ConfigError(
+            f"no master says whether application {stored.app_id} runs, and something was written "
+            f"to its log {text.duration(age_ms)} ago: {advice}; or wait for a minute"
+        )
+
+
+def _status(config: Config, stored: StoredApplication) -> str | None:
+    """Return what the master says; None if there is none, or it does not know the application."""
+    quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
+    try:
+        with connected(replace(config, masterclient=quick)) as client:
+            if client.cluster().cluster_id != stored.prefix.rpartition("/")[0]:
+                return None
+            return client.application(stored.app_id).status
+    except GearpyError:
+        return None

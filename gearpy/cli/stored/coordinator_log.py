@@ -1,0 +1,306 @@
+"""Prints the coordinator log of an application, and appends to it."""
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from gearpy.cli.stored.applications import (
+    OR_FORCE,
+    StoredApplication,
+    find_stored,
+    refuse_while_running,
+)
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.cluster.app.config import check_setting
+from gearpy.config.schema import Config
+from gearpy.core.coordinator.codec import check_draft
+from gearpy.core.coordinator.log import (
+    DAG,
+    EPOCH,
+    SET_CHANGELOG,
+    SET_CHECKPOINT,
+    SET_CONFIG,
+    ChangelogPartitionManager,
+    CheckpointManager,
+    ConfigView,
+    CoordinatorMessage,
+    CoordinatorState,
+    DagVersions,
+    EpochManifests,
+    MessageDraft,
+    Values,
+)
+from gearpy.errors import ConfigError, LogDamaged, ProtocolError
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
+from gearpy.wire.values.payload import decode_value
+from gearpy.wire.values.records import NO_CLASSES
+
+__all__ = ["SOURCE", "append_message", "print_log"]
+
+#: Stands for bytes, which JSON lacks.
+_BYTES: Final = "base64"
+#: Says of a message that this command has appended it.
+SOURCE: Final = "gear coordinator-log"
+
+
+def print_log(
+    config: Config,
+    app: str,
+    *,
+    checkpoints: str | None,
+    cluster: str | None,
+    types: Sequence[str],
+    keys: Sequence[str],
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Print the messages that count, or with ``everything`` all there are, the oldest first.
+
+    Of a damaged log what can be read is printed, and then the error raised.
+
+    Raises:
+        ConfigError: there is no such application.
+        GearpyError: the log is damaged, or the store cannot be used.
+    """
+    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
+    damage: LogDamaged | None = None
+    try:
+        messages = read_log(stored.checkpoints, stored.prefix).history
+    except LogDamaged as error:
+        damage, messages = error, _readable(stored)
+    if not everything:
+        messages = CoordinatorState(messages).messages()
+    chosen = [each for each in messages if _is_chosen(each.type, types)]
+    chosen = [each for each in chosen if _is_chosen(each.key, keys)]
+    if as_json:
+        for each in chosen:
+            print_json(_values_of(each))
+    else:
+        _print_table(stored.prefix, chosen)
+    if damage is not None:
+        raise damage
+
+
+def append_message(
+    config: Config,
+    app: str,
+    draft: tuple[str, str, str],
+    *,
+    checkpoints: str | None,
+    cluster: str | None,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Append a message, given as type, key and values as JSON.
+
+    Raises:
+        ConfigError: it cannot be understood, or the application runs.
+        GearpyError: the log is damaged, or the store cannot be used.
+    """
+    made = _draft(*draft)
+    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
+    now_ms = time.time_ns() // 1_000_000
+    if not dry_run:
+        _append(config, stored, made, now_ms=now_ms, force=force)
+    if as_json:
+        shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
+        print_json(
+            {"app_id": stored.app_id, "prefix": stored.prefix, "appended": not dry_run, **shown}
+        )
+        return
+    done = "would be deleted" if dry_run else "deleted"
+    if made.values is not None:
+        done = "would be appended" if dry_run else "appended"
+    print(text.printable(f"{stored.prefix}: {made.type} {made.key} {done}"))
+
+
+def _append(
+    config: Config, stored: StoredApplication, draft: MessageDraft, *, now_ms: int, force: bool
+) -> None:
+    history = read_log(stored.checkpoints, stored.prefix).history
+    launch = newest_launch(stored.checkpoints, stored.prefix)
+    if not launch:
+        raise ConfigError(f"{stored.prefix} has no coordinator log: it has not been launched yet")
+    if not force:
+        refuse_while_running(config, stored, history, now_ms=now_ms, advice=OR_FORCE)
+    log = CoordinatorLog(
+        stored.checkpoints,
+        stored.prefix,
+        launch=launch,
+        source=SOURCE,
+        wall_ms=lambda: now_ms,
+        segments_max=config.checkpoint.log_segments_max,
+    )
+    log.append([draft])
+
+
+# -- what is printed -------------------------------------------------------------------------
+
+
+def _readable(stored: StoredApplication) -> list[CoordinatorMessage]:
+    reports = survey_log(stored.checkpoints, stored.prefix)
+    print_hints(f"{each.name} is left out: it cannot be read" for each in reports if each.problem)
+    counting = [each for each in reports if each.counts is not False]
+    return [message for each in counting for message in each.messages]
+
+
+def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _print_table(prefix: str, messages: Sequence[CoordinatorMessage]) -> None:
+    if not messages:
+        print(f"the coordinator log of {prefix} has no such message")
+        return
+    columns = ("written", "by", "type", "key", "values")
+    table(f"coordinator log of {prefix}", columns, [_row(each) for each in messages])
+
+
+def _row(message: CoordinatorMessage) -> list[str]:
+    who = "@".join(filter(None, (message.username, message.host)))
+    by = f"{message.source} ({who})" if who else message.source
+    return [text.moment(message.timestamp_ms), by, message.type, message.key, _brief(message)]
+
+
+def _brief(message: CoordinatorMessage) -> str:
+    """Return the values as people read them; as JSON where they are unknown."""
+    if message.values is None:
+        return "deleted"
+    with suppress(ProtocolError):
+        if (brief := _BRIEF.get(message.type)) is not None:
+            return brief(message)
+    return json.dumps(_jsonable(message.values))
+
+
+def _brief_config(message: CoordinatorMessage) -> str:
+    return ConfigView(CoordinatorState([message])).read()[message.key]
+
+
+def _brief_dag(message: CoordinatorMessage) -> str:
+    (dag,) = DagVersions(CoordinatorState([message])).read()
+    return f"{text.plural(len(dag.description), 'line')}, hash {dag.structural_hash}"
+
+
+def _brief_epoch(message: CoordinatorMessage) -> str:
+    view = EpochManifests(CoordinatorState([message]))
+    (manifest,) = view.manifests(view.regions()[0])
+    size = sum(each.size_bytes for each in manifest.snapshots)
+    files = text.plural(len(manifest.snapshots), "file")
+    return f"{files}, {text.plural(size, 'byte')}, clock {text.watermark(manifest.clock_ms)}"
+
+
+def _brief_checkpoint(message: CoordinatorMessage) -> str:
+    (checkpoint,) = CheckpointManager(CoordinatorState([message])).read_all()
+    places = [
+        f"{name}: {_offset(offset)}{' (override)' if name in checkpoint.overridden else ''}"
+        for name, offset in sorted(checkpoint.offsets.items())
+    ]
+    return ", ".join([f"epoch {checkpoint.epoch}", *places])
+
+
+def _offset(encoded: bytes) -> str:
+    if not encoded:
+        return "finished"
+    try:
+        return repr(decode_value(encoded, NO_CLASSES))
+    except ProtocolError:
+        return encoded.hex()
+
+
+_BRIEF: Final[Mapping[str, Callable[[CoordinatorMessage], str]]] = {
+    EPOCH: _brief_epoch,
+    SET_CHECKPOINT: _brief_checkpoint,
+    SET_CONFIG: _brief_config,
+    DAG: _brief_dag,
+}
+
+# -- messages as JSON ------------------------------------------------------------------------
+
+
+def _values_of(message: CoordinatorMessage) -> dict[str, Any]:
+    return {
+        "type": message.type,
+        "key": message.key,
+        "values": _jsonable(message.values),
+        "host": message.host,
+        "username": message.username,
+        "source": message.source,
+        "timestamp_ms": message.timestamp_ms,
+        "version": message.version,
+        "extras": _jsonable(message.extras),
+    }
+
+
+def _jsonable(value: Any) -> Any:
+    match value:
+        case bytes():
+            return {_BYTES: base64.b64encode(value).decode()}
+        case Mapping():
+            return {key: _jsonable(each) for key, each in value.items()}
+        case list():
+            return [_jsonable(each) for each in value]
+        case _:
+            return value
+
+
+def _from_json(pairs: list[tuple[str, Any]]) -> Any:
+    """Return an object of JSON as a dict, or as the bytes that it stands for."""
+    found = dict(pairs)
+    if found.keys() == {_BYTES} and isinstance(found[_BYTES], str):
+        return base64.b64decode(found[_BYTES], validate=True)
+    return found
+
+
+def _draft(type_: str, key: str, values: str) -> MessageDraft:
+    try:
+        given = json.loads(values, object_pairs_hook=_from_json)
+    except (json.JSONDecodeError, binascii.Error, RecursionError) as error:
+        raise ConfigError(f"values {values[:100]!r} are no JSON: {error}") from error
+    if given is not None and not isinstance(given, dict):
+        raise ConfigError(
+            f"values {values[:100]!r} are no JSON object: write for example "
+            """'{"value": "1"}', or null to delete"""
+        )
+    draft = MessageDraft(type_, key, given)
+    check_draft(draft)
+    _check_known(draft)
+    return draft
+
+
+def _check_config(key: str, values: Values) -> None:
+    text_of = values.get("value")
+    if values.keys() != {"value"} or not isinstance(text_of, str):
+        shown = json.dumps(_jsonable(text_of if isinstance(text_of, int) else "TEXT"))
+        raise ConfigError(
+            f"set-config {key} takes its value as a text and nothing else: write for example "
+            f"""'{{"value": "{shown.strip('"')}"}}', or null to go back to the default"""
+        )
+    check_setting(key, text_of)
+
+
+def _check_known(draft: MessageDraft) -> None:
+    """Refuse a message of a known type that the next launch would not understand."""
+    if draft.values is None:
+        return
+    if draft.type == SET_CONFIG:
+        _check_config(draft.key, draft.values)
+    message = CoordinatorMessage(type=draft.type, key=draft.key, values=draft.values)
+    state = CoordinatorState([message])
+    readers = {
+        SET_CONFIG: ConfigView(state).read,
+        SET_CHECKPOINT: CheckpointManager(state).read_all,
+        SET_CHANGELOG: ChangelogPartitionManager(state).read,
+        DAG: DagVersions(state).read,
+        EPOCH: lambda: EpochManifests(state).manifests(EpochManifests(state).regions()[0]),
+    }
+    try:
+        readers.get(draft.type, lambda: None)()
+    except ProtocolError as error:
+        raise ConfigError(str(error)) from error

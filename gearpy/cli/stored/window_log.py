@@ -1,0 +1,270 @@
+"""Lists, shows, checks, compacts and purges window logs."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.output import print_json, print_lines, table
+from gearpy.core.base.times import duration_ms
+from gearpy.core.handover.window_log import LogView, Piece, Segment
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.windowlog.bodies import SegmentInfo
+from gearpy.windowlog.compaction import compact_all
+from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
+from gearpy.windowlog.retention import expire
+from gearpy.windowlog.verify import Finding, verify
+
+__all__ = ["compact_log", "list_files", "purge_log", "show_rows", "verify_log"]
+
+_NS_PER_MS: Final = 1_000_000
+_READER_COLUMNS: Final = ("reader", "reported", "#batches left", "#rows left", "#rows/s")
+
+
+def list_files(path: str, *, as_json: bool) -> None:
+    """Print the files of a log, and its readers.
+
+    Raises:
+        GearpyError: there is no log, or a file is damaged.
+    """
+    log = _begun(path)
+    view = log.view()
+    listed = [
+        (piece, log.info(piece.segment)) for lane in view.lanes for piece in view.pieces(lane)
+    ]
+    readers = log.readers()
+    if as_json:
+        print_json(
+            {
+                "path": log.place,
+                "columns": {field.name: str(field.type) for field in log.schema.arrow},
+                "files": [_file_values(log, piece, info) for piece, info in listed],
+                "readers": [_reader_values(view, each) for each in readers],
+            }
+        )
+        return
+    columns = ("lane", "#batches", "#windows", "#rows", "from", "to", "#epoch", "run", "file")
+    table(f"files of {log.place}", columns, [_file_row(piece, info) for piece, info in listed])
+    if readers:
+        print()
+        table("readers", _READER_COLUMNS, [_reader_row(view, each) for each in readers])
+
+
+def show_rows(
+    path: str, lane: str | None, batch: int | None, *, rows_max: int, as_json: bool
+) -> None:
+    """Print the rows of a batch.
+
+    Raises:
+        GearpyError: there is no such batch, or its file is damaged.
+    """
+    log = _begun(path)
+    ends = log.view().ends()
+    lane = lane or next(iter(ends), "")
+    if lane not in ends:
+        known = ", ".join(ends) or "none"
+        raise ConfigError(f"window log {log.place} has no lane {lane!r}: there are {known}")
+    number = batch or ends[lane]
+    found = log.read_range(lane, number, number)
+    shown = found.slice(0, rows_max) if rows_max else found
+    if as_json:
+        rows = [{name: _plain(cell) for name, cell in row.items()} for row in shown.to_pylist()]
+        print_json({"lane": lane, "batch": number, "rows": found.num_rows, "shown": rows})
+        return
+    columns = [f"#{name}" if _is_number(found, name) else name for name in found.schema.names]
+    title = f"batch {number} of lane {lane}: {text.plural(found.num_rows, 'row')}"
+    table(title, columns, [[_cell(cell) for cell in row.values()] for row in shown.to_pylist()])
+    if shown.num_rows < found.num_rows:
+        print(f"\nthese are {shown.num_rows}; for more, --rows")
+
+
+def verify_log(path: str, *, as_json: bool) -> None:
+    """Read everything, and print what is wrong.
+
+    Raises:
+        GearpyError: something is.
+    """
+    log = _begun(path)
+    checked = verify(log)
+    if as_json:
+        print_json(
+            {
+                "path": log.place,
+                "files": checked.files,
+                "batches": checked.batches,
+                "rows": checked.rows,
+                "findings": [each._asdict() for each in checked.findings],
+            }
+        )
+    else:
+        print_lines(_verdict(log, checked.files, checked.batches, checked.rows, checked.findings))
+    if checked.findings:
+        raise GearpyError(
+            f"window log {log.place}: {text.plural(len(checked.findings), 'finding')}"
+        )
+
+
+def compact_log(path: str, *, rows_max: int, as_json: bool) -> None:
+    """Make few files of many.
+
+    Raises:
+        GearpyError: there is no log, or a file is damaged.
+    """
+    log = _begun(path)
+    before = len(log.segments())
+    made = compact_all(log, rows_max=rows_max)
+    after = len(log.segments())
+    if as_json:
+        print_json({"path": log.place, "before": before, "after": after, "made": _names(made)})
+        return
+    print(f"{log.place}: {text.plural(before, 'file')} before, {after} now")
+
+
+def purge_log(path: str, *, readers: Sequence[str], older_than: str | None, as_json: bool) -> None:
+    """Remove the oldest files.
+
+    Raises:
+        GearpyError: there is no log, or no such reader.
+    """
+    log = _begun(path)
+    if older_than is None:
+        removed = log.purge(positions_of(_wanted(log, readers)))
+    elif readers:
+        raise ConfigError("give --reader or --older-than, not both")
+    else:
+        before_ms = time.time_ns() // _NS_PER_MS - duration_ms(older_than)
+        lanes = log.view().lanes
+        removed = [each for lane in lanes for each in expire(log, lane, before_ms=before_ms)]
+    if as_json:
+        print_json({"path": log.place, "removed": _names(removed)})
+        return
+    print(f"{log.place}: {text.plural(len(removed), 'file')} removed")
+
+
+def _begun(path: str) -> WindowLog:
+    log = WindowLog(path)
+    log.schema  # noqa: B018 - it says what is wrong with the path
+    return log
+
+
+def _wanted(log: WindowLog, names: Sequence[str]) -> list[ReaderReport]:
+    reports = {each.name: each for each in log.readers()}
+    missing = [name for name in names if name not in reports]
+    if missing or not reports:
+        known = ", ".join(reports) or "none"
+        wanted = f"no reader {missing[0]!r}" if missing else "no reader that has reported"
+        raise ConfigError(
+            f"window log {log.place} has {wanted}, there are {known}: nobody knows what may go; "
+            "give another one, or --older-than"
+        )
+    return [reports[name] for name in names] if names else list(reports.values())
+
+
+# -- as people see it --------------------------------------------------------------------------
+
+
+def _file_row(piece: Piece, info: SegmentInfo) -> list[str]:
+    segment = piece.segment
+    starts, ends = _bounds(info)
+    return [
+        segment.lane,
+        _range(piece),
+        text.count(sum(batch.windows for batch in info.batches)),
+        text.count(segment.rows),
+        text.watermark(starts),
+        text.watermark(ends),
+        str(segment.epoch),
+        segment.run,
+        segment.name,
+    ]
+
+
+def _range(piece: Piece) -> str:
+    return str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}"
+
+
+def _bounds(info: SegmentInfo) -> tuple[int | None, int | None]:
+    starts = [batch.starts for batch in info.batches if batch.starts is not None]
+    ends = [batch.ends for batch in info.batches if batch.ends is not None]
+    return min(starts, default=None), max(ends, default=None)
+
+
+def _reader_row(view: LogView, report: ReaderReport) -> list[str]:
+    values = _reader_values(view, report)
+    rate = report.rows_per_s
+    return [
+        report.name,
+        text.moment(report.at_ms),
+        text.count(values["batches_left"]),
+        text.count(values["rows_left"]),
+        "" if rate is None else text.count(rate),
+    ]
+
+
+def _verdict(
+    log: WindowLog, files: int, batches: int, rows: int, findings: Iterable[Finding]
+) -> Iterable[str]:
+    in_batches = "1 batch" if batches == 1 else f"{text.count(batches)} batches"
+    yield f"{log.place}: {text.plural(files, 'file')}, {in_batches}, {text.plural(rows, 'row')}"
+    found = False
+    for each in findings:
+        found = True
+        yield f"error: {each.place}: {each.problem}"
+    if not found:
+        yield "all batches are there, and each row once"
+
+
+def _is_number(found: Any, name: str) -> bool:
+    return str(found.schema.field(name).type).startswith(("int", "float", "double", "decimal"))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(_plain(value))
+
+
+# -- as programs see it ------------------------------------------------------------------------
+
+
+def _file_values(log: WindowLog, piece: Piece, info: SegmentInfo) -> dict[str, Any]:
+    segment = piece.segment
+    return {
+        "lane": segment.lane,
+        "first": piece.first,
+        "last": piece.last,
+        "rows": segment.rows,
+        "epoch": segment.epoch,
+        "run": segment.run,
+        "file": log.path_of(segment),
+        "app": info.app,
+        "app_id": info.app_id,
+        "batches": [batch._asdict() for batch in info.batches],
+    }
+
+
+def _reader_values(view: LogView, report: ReaderReport) -> dict[str, Any]:
+    ends = view.ends()
+    return {
+        "name": report.name,
+        "at_ms": report.at_ms,
+        "lanes": dict(report.lanes),
+        "batches_left": view.batches_between(report.lanes, ends),
+        "rows_left": view.rows_between(report.lanes, ends),
+        "rows_per_s": report.rows_per_s,
+        "batch_id": report.batch_id,
+    }
+
+
+def _names(segments: Iterable[Segment]) -> list[str]:
+    return [segment.name for segment in segments]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; a time in ISO form, what else there is as text."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if hasattr(value, "isoformat"):
+        moment: str = value.isoformat().replace("+00:00", "Z")
+        return moment
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

@@ -1,0 +1,53 @@
+"""Where the command line sends gearpy's log."""
+
+import logging
+import sys
+from typing import Final
+
+from gearpy.cli.terminal.text import printable
+from gearpy.cluster.host.logs import log_to
+from gearpy.config.schema import Config
+
+__all__ = ["log_to_console", "log_to_stderr"]
+
+_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class _Warnings(logging.Handler):
+    """Writes warnings as the command line writes errors; to the standard error of the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(printable(f"warning: {record.getMessage()}"), file=sys.stderr)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Leave out what progress tells: which server a source waits for."""
+        return record.name != "gearpy.connectors.streams.tcp"
+
+
+_WARNINGS: Final = _Warnings(logging.WARNING)
+
+
+def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
+    """Show all of it (``verbose``), or warnings, or only those of sources and sinks.
+
+    What ends a command is shown as its error, so that a command that runs one thing only
+    needs no log to tell it; what a source leaves out, or a sink removes, is told nowhere else.
+    Users' own loggers are theirs to set up.
+    """
+    logger = logging.getLogger("gearpy")
+    if not verbose and not warnings:
+        logger.addHandler(logging.NullHandler())
+        logging.getLogger("gearpy.connectors").addHandler(_WARNINGS)
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING)
+
+
+def log_to_console(config: Config, *, verbose: bool) -> None:
+    """Show a daemon's log on standard error, too, if wanted; it has a file of its own."""
+    if verbose:
+        log_to(logging.StreamHandler(sys.stderr), config.log)
+    else:
+        logging.getLogger().addHandler(logging.NullHandler())  # Else Python shows warnings.

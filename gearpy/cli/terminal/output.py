@@ -1,0 +1,158 @@
+"""Errors, tables and JSON, as people and programs read them.
+
+Text of users is always a `rich.text.Text`, never markup.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gearpy.cli.terminal import text
+from gearpy.distribution import program
+from gearpy.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    GearpyError,
+    GraphError,
+    OperatorError,
+)
+from gearpy.messages.cluster import ErrorCard
+
+__all__ = [
+    "card_lines",
+    "error_lines",
+    "errors_console",
+    "json_of_error",
+    "print_error",
+    "print_guarantee",
+    "print_hints",
+    "print_json",
+    "print_lines",
+    "table",
+]
+
+#: Wider than any line: what reads a file or a pipe wants lines whole.
+_ENDLESS: Final = 10_000
+_STYLES: Final = {
+    "error": "bold red",
+    "fix": "green",
+    "guarantee": "cyan",
+    "hint": "yellow",
+    "traceback": "dim",
+}
+
+
+def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
+    """Show what went wrong on standard error."""
+    if as_json:
+        print(json.dumps(json_of_error(error)), file=sys.stderr)
+        return
+    _print_lines(errors_console(), error_lines(error, verbose=verbose))
+
+
+def print_hints(hints: Iterable[str]) -> None:
+    """Show on standard error what is no mistake, but may not be what was meant."""
+    _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
+
+
+def print_guarantee(lines: Iterable[str]) -> None:
+    """Show on standard error what is promised end to end, and what keeps it from being more."""
+    _print_lines(errors_console(), (f"guarantee: {line}" for line in lines))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output; labels such as ``error:`` have their colours there too."""
+    wide = None if sys.stdout.isatty() else _ENDLESS
+    _print_lines(Console(width=wide, markup=False, highlight=False, emoji=False), lines)
+
+
+def _print_lines(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        label, colon, rest = line.partition(": ")
+        shown = Text(text.printable(line))
+        if colon and label in _STYLES and rest:
+            shown.stylize(_STYLES[label], 0, len(label) + 1)
+        console.print(shown, soft_wrap=True)
+
+
+def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
+    """Return an error as lines for people: what, where, and what to do."""
+    if isinstance(error, OperatorError):
+        yield from card_lines(error, verbose=verbose)
+    elif isinstance(error, ConfigError) and len(error.mistakes) > 1:
+        subject = "the graph has" if isinstance(error, GraphError) else "there are"
+        yield f"error: {subject} {len(error.mistakes)} mistakes"
+        yield from (f"  - {mistake}" for mistake in error.mistakes)
+    else:
+        yield f"error: {error}"
+    if not isinstance(error, OperatorError):  # Its card has said it.
+        for note in getattr(error, "__notes__", ()):
+            yield from note.splitlines()
+    yield from (f"fix: {fix}" for fix in _fixes(error))
+
+
+def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Iterator[str]:
+    """Return what user code raised as lines: what, in which operator, where, on which record."""
+    yield f"error: {card.cause}"
+    facts = {"in": card.operator, "at": card.source, "": card.source_line, "record": card.record}
+    for label, fact in facts.items():
+        if fact:
+            yield f"  {label:<6}  {fact}" if label else f"            {fact}"
+    if card.event_time_ms is not None:
+        yield f"  time    {_event_time(card.event_time_ms)}"
+    if verbose and card.traceback:
+        yield from (f"  {line}" for line in card.traceback.splitlines())
+    elif card.traceback:
+        yield "  more    with --verbose"
+
+
+def json_of_error(error: GearpyError) -> dict[str, Any]:
+    """Return an error as plain values: its class, its text, and its fields."""
+    fields = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+    return {"error": type(error).__name__, "message": str(error), **fields}
+
+
+def print_json(value: Any) -> None:
+    """Print one line of JSON on standard output."""
+    print(json.dumps(value))
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table on standard output. Columns named with a leading ``#`` are numbers."""
+    wide = None if sys.stdout.isatty() else _ENDLESS
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        is_number = name.startswith("#")
+        made.add_column(name.lstrip("#"), justify="right" if is_number else "left")
+    for row in rows:
+        made.add_row(*(Text(text.printable(cell)) for cell in row))
+    console = Console(width=wide)
+    with console.capture() as capture:
+        console.print(made)
+    # Cells are padded to the width of their column; at the end of a line nobody wants that.
+    sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
+
+
+def errors_console() -> Console:
+    """Return a console on standard error that takes no text for markup."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def _event_time(time_ms: int) -> str:
+    return f"{text.watermark(time_ms)} ({time_ms} ms)"
+
+
+def _fixes(error: GearpyError) -> Iterator[str]:
+    if isinstance(error, AuthenticationFailed):
+        yield (
+            "use the cluster's secret file: copy it here, or name it with "
+            "--set transport.secret-file=FILE"
+        )
+    elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
+        yield f"start a cluster with {program('local')}, or name another with --master host:port"

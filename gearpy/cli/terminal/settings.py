@@ -1,0 +1,81 @@
+"""From options to a configuration."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gearpy.cluster.app.config import NOT_OF_APPLICATIONS
+from gearpy.config.load import as_overrides, load
+from gearpy.config.schema import Config, values_of
+from gearpy.errors import ConfigError
+
+__all__ = ["application_overrides", "check", "configure", "show"]
+
+
+def configure(
+    files: Sequence[Path] | None = None,
+    assignments: Sequence[str] | None = None,
+    *,
+    master: str | None = None,
+    defaults: Mapping[str, str] | None = None,
+) -> Config:
+    """Return what ``--conf``, the environment, ``--set`` and ``--master`` say together.
+
+    ``defaults`` count where none of them says anything.
+
+    Raises:
+        ConfigError: with all mistakes in any of them.
+    """
+    overrides, mistakes = _split(assignments or ())
+    if master is not None:
+        overrides["cluster.masters"] = master
+    try:
+        config = load(list(files or ()), overrides=overrides, defaults=defaults or {})
+    except ConfigError as error:
+        raise ConfigError(*mistakes, *error.mistakes) from None
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return config
+
+
+def application_overrides(config: Config) -> dict[str, str]:
+    """Return what a cluster needs to know of a configuration to run an application with it."""
+    return {
+        key: value
+        for key, value in as_overrides(config).items()
+        if not key.startswith(NOT_OF_APPLICATIONS)
+    }
+
+
+def show(config: Config, *, as_json: bool) -> None:
+    """Print every key with its value, as a file that sets it or as JSON."""
+    if as_json:
+        from gearpy.cli.terminal.output import print_json
+
+        print_json(values_of(config))
+    else:
+        from gearpy.config.render import as_toml
+
+        print(as_toml(config), end="")
+
+
+def check(config: Config, *, as_json: bool) -> None:
+    """Print what differs from the defaults."""
+    changes = as_overrides(config)
+    if as_json:
+        from gearpy.cli.terminal.output import print_json
+
+        print_json({"changes": changes})
+        return
+    print(f"the configuration is right; keys that differ from their defaults: {len(changes)}")
+    for key, value in changes.items():
+        print(f"  {key} = {value}")
+
+
+def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return keys with their values, and what is wrong with the rest."""
+    parts = [each.partition("=") for each in assignments]
+    overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
+    mistakes = [
+        f"--set {key!r} has no value: write key=value" for key, equals, _ in parts if not equals
+    ]
+    return overrides, mistakes

@@ -1,0 +1,671 @@
+"""AppMasterActor: one application from its slots to its end."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final, TypeAlias, assert_never
+
+from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, prefix_of
+from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
+from gearpy.cluster.app.events import ManagerEvent, decide
+from gearpy.cluster.app.quarantine import AppQuarantine
+from gearpy.cluster.net.post import Post
+from gearpy.core.app.task_manager import (
+    Activated,
+    Command,
+    DropSnapshots,
+    Ended,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
+    HeldUp,
+    Launch,
+    RecoveryLimits,
+    Release,
+    RequestSlots,
+    Send,
+    Stop,
+    StoreManifest,
+    Survived,
+    TaskManager,
+)
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.progress import progress_of
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.master.checkpoint_names import OPENED_KEY
+from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
+from gearpy.ids import ActorPath, ExecutorId, TaskId
+from gearpy.messages.app import (
+    InjectRecord,
+    LaunchTasks,
+    RecordQuarantined,
+    RegisterExecutor,
+)
+from gearpy.messages.client import (
+    DescribeApplication,
+    DrainAccepted,
+    DrainApplication,
+    QuarantinedList,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationStatus,
+    ApplicationStatusChanged,
+    AppMasterRegistered,
+    ErrorCard,
+    Failure,
+    LaunchExecutor,
+    PutValue,
+    QuarantineStored,
+    Refused,
+    RegisterAppMaster,
+    RequestResource,
+    ResourceAllocated,
+    ReturnResource,
+    ShutdownExecutor,
+    ValueStored,
+)
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.failure import card_of
+
+__all__ = ["AppMasterActor", "AppMasterSettings"]
+
+_log = logging.getLogger(__name__)
+_REGISTER_AGAIN_MS: Final = 1000
+#: Stored before the snapshots are deleted: a relaunched app master must not look for them.
+_OUTCOME_KEY: Final = "outcome"
+_FAILURES_KEPT: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppMasterSettings:
+    """What an app master works with; all of it is in the configuration."""
+
+    limits: RecoveryLimits
+    tick_ms: int
+    reconnect_timeout_ms: int
+    quarantine_max: int
+    log_segments_max: int
+    has_changelog: bool
+    drain_timeout_ms: int
+    keep_succeeded_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    pass
+
+
+_Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined
+_Question: TypeAlias = DescribeApplication | _Request
+_Event: TypeAlias = ManagerEvent | RegisterExecutor | ValueStored
+_Message: TypeAlias = (
+    _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
+)
+
+
+class AppMasterActor(Actor[_Message]):
+    """Does what its `TaskManager` decides, and tells it what happens.
+
+    Runs on: its own thread, in the application's executor -1. Restart: the master has another
+    one launched, which goes on from the epochs that are stored; executors end with the old one.
+    While the master is away everything goes on but what needs new slots.
+    Gearpump: `AppMaster`.
+    """
+
+    def __init__(
+        self,
+        launch: LaunchExecutor,
+        settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
+        *,
+        load: Callable[[], StreamApplication],
+        post: Post,
+        checkpoints: Checkpoints,
+        rng: Random,
+        release: Callable[[], None],
+    ) -> None:
+        self._launch = launch
+        self._settings_of = settings_of
+        self._settings = settings = settings_of(launch.config)
+        self._load = load
+        self._post = post
+        self._checkpoints = AppCheckpoints(
+            checkpoints,
+            prefix=prefix_of(launch),
+            launch=launch.launch,
+            segments_max=settings.log_segments_max,
+            wall_ms=self._wall_ms,
+        )
+        self._rng = rng
+        self._release = release
+        self._app_id = launch.app_id
+        self._master = launch.reply_to
+        self._manager: TaskManager | None = None
+        self._executors: dict[ExecutorId, ActorPath] = {}
+        self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
+        self._failures: list[Failure] = []
+        self._guarantees: tuple[str, ...] = ()
+        self._fallbacks = Counter[int]()  # By region.
+        self._status: ApplicationStatus = "pending"
+        self._cause: ErrorCard | None = None
+        self._has_succeeded = False
+        self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
+        self._is_registered = False
+        self._asked_master_ms = 0
+        self._lost_master_ms = 0
+        self._has_run = False  # The application was active before.
+        self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
+        self._unopened: AppMasterRegistered | None = None  # The log could not be opened.
+        self._unopened_since_ms = self._open_again_ms = 0
+
+    def _wall_ms(self) -> int:
+        return self.context.wall_ms()
+
+    # -- the master ------------------------------------------------------------------------
+
+    def on_start(self) -> None:
+        """Register with the master; the rest follows its answer."""
+        self._lost_master_ms = self.context.now_ms()
+        self._register()
+        self.context.schedule(self._settings.tick_ms, _Tick())
+
+    def _register(self) -> None:
+        self._asked_master_ms = self.context.now_ms()
+        self._post.tell(
+            self._master,
+            RegisterAppMaster(
+                cluster_id=self._launch.cluster_id,
+                app_id=self._app_id,
+                app_master=self.context.self_ref.path,
+                launch=self._launch.launch,
+                status=self._status,
+            ),
+        )
+
+    def _on_registered(self, message: AppMasterRegistered) -> None:
+        if message.launch != self._launch.launch:
+            return
+        if not self._is_registered:
+            self._is_registered = True
+            if (ref := self._post.find(self._master)) is not None:
+                self.context.watch(ref)
+        if self._manager is None and self._status == "pending":
+            self._begin(message)
+        elif self._manager is not None:
+            self._repeat(self._manager)
+        self._tell_status()
+
+    def _repeat(self, manager: TaskManager) -> None:
+        """Tell a master that is back what it may not have heard, or not stored."""
+        self._do(manager.on_master(is_there=True, now_ms=self.context.now_ms()))
+        if self._has_succeeded and self._status != "succeeded":
+            self._store_outcome()
+        for quarantined in self._quarantine.unstored:
+            self._tell_master(quarantined)
+
+    def _begin(self, message: AppMasterRegistered) -> None:
+        if _OUTCOME_KEY in message.values:
+            self._on_outcome_stored()
+            return
+        try:
+            application = self._load()
+            self._found = self._open(application.dag, message.values)
+        except LogSuperseded as error:
+            self._on_superseded(error)
+            return
+        except LogBroken as error:
+            self._begin_later(message, error)
+            return
+        except GearpyError as error:
+            self._end("failed", card_of(error))
+            return
+        self._unopened, self._has_run = None, message.has_run
+        self._dag = application.dag
+        self._guarantees = path_lines(application)
+        launch = b"%d" % self._launch.launch
+        if message.values.get(OPENED_KEY) == launch:
+            self._start()
+        else:
+            self._put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
+
+    def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
+        """Open the log; what it says of the configuration counts from here on.
+
+        Raises:
+            GearpyError: the log cannot be opened, or its configuration is wrong.
+        """
+        found = self._checkpoints.open(
+            dag,
+            self._launch.config,
+            name=self._launch.name,
+            resume_from=self._launch.resume_from,
+            known_launch=int(values.get(OPENED_KEY, b"0")),
+        )
+        try:
+            self._settings = self._settings_of(found.config)
+        except ConfigError as error:
+            advice = (
+                "change it with 'gear coordinator-log append ID set-config', or delete it there"
+            )
+            raise ConfigError(
+                *(f"coordinator log: {each}; {advice}" for each in error.mistakes)
+            ) from error
+        if self._settings.has_changelog:
+            self._checkpoints.give_partitions(dag)
+        return found
+
+    def _start(self) -> None:
+        """Have the application run, now that the master knows of its log."""
+        found, self._found = self._found, None
+        if found is None:
+            return
+        now_ms = self.context.now_ms()
+        self._launch = replace(self._launch, config=dict(found.config))
+        self._manager = TaskManager(
+            self._dag,
+            executors=self._launch.executors,
+            limits=self._settings.limits,
+            launch=self._launch.launch,
+            rng=self._rng,
+            now_ms=now_ms,
+            has_run=self._has_run,
+            manifests=found.manifests,
+            overrides=found.overrides,
+            owns=self._checkpoints.owns,
+        )
+        self._do(self._manager.on_start(now_ms))
+
+    def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
+        """Try again after a while; at the first launch nothing is lost, and somebody waits."""
+        now_ms = self.context.now_ms()
+        if self._unopened is None:
+            self._unopened_since_ms = now_ms
+        self._unopened, self._open_again_ms = message, now_ms + _REGISTER_AGAIN_MS
+        waited_ms = now_ms - self._unopened_since_ms
+        if self._launch.launch == 1 or waited_ms >= self._settings.reconnect_timeout_ms:
+            self._end("failed", card_of(error))
+        else:
+            _log.warning("application %s: %s", self._app_id, error)
+
+    def _begin_again(self, now_ms: int) -> None:
+        if self._unopened is not None and now_ms >= self._open_again_ms:
+            self._begin(self._unopened)
+
+    def _on_master_lost(self) -> None:
+        _log.warning("application %s: the master is away", self._app_id)
+        self._is_registered = False
+        self._lost_master_ms = self.context.now_ms()
+        if self._manager is not None:
+            self._manager.on_master(is_there=False, now_ms=self._lost_master_ms)
+
+    def _look_for_master(self, now_ms: int) -> None:
+        if self._is_registered:
+            return
+        if now_ms - self._lost_master_ms >= self._settings.reconnect_timeout_ms:
+            _log.error("application %s: no master for too long, stopping", self._app_id)
+            self.context.stop_self()
+        elif now_ms - self._asked_master_ms >= _REGISTER_AGAIN_MS:
+            self._register()
+
+    # -- messages --------------------------------------------------------------------------
+
+    def receive(self, message: _Message) -> object:
+        """Feed one message to the task manager, and do what it says; or answer a question."""
+        if isinstance(message, AppMasterRegistered):
+            self._on_registered(message)
+        elif isinstance(message, _Tick):
+            self._on_tick()
+        elif isinstance(message, DescribeApplication):
+            return self._detail()
+        elif self._manager is None:
+            return self._before_begin(message)
+        elif isinstance(message, _Request):
+            return self._serve(self._manager, message)
+        elif isinstance(message, QuarantineStored):
+            self._quarantine.on_stored(message.number)
+        elif isinstance(message, RecordQuarantined):
+            self._on_quarantined(self._manager, message)
+        else:
+            self._do(self._decide(self._manager, message))
+        return None
+
+    def _serve(self, manager: TaskManager, message: _Request) -> object:
+        if isinstance(message, DrainApplication):
+            return self._drain(manager)
+        return self._replay(manager, message)
+
+    def _before_begin(self, message: _Message) -> object:
+        if isinstance(message, ResourceAllocated):
+            for each in message.allocations:
+                self._do([Release(worker_id=each.worker_id, slots=each.slots)])
+        if isinstance(message, ValueStored) and message.key == OPENED_KEY:
+            self._start()
+        if isinstance(message, _Request):
+            return Refused(reason=f"application {self._app_id} has not begun yet")
+        return None
+
+    def _decide(self, manager: TaskManager, message: _Event) -> Iterable[Command]:
+        if isinstance(message, ValueStored):
+            if message.key == _OUTCOME_KEY:
+                self._on_outcome_stored()
+            return []
+        if isinstance(message, RegisterExecutor):
+            return self._on_executor_registered(manager, message, self.context.now_ms())
+        return decide(manager, message, self.context.now_ms())
+
+    def _on_executor_registered(
+        self, manager: TaskManager, message: RegisterExecutor, now_ms: int
+    ) -> Iterable[Command]:
+        if manager.executors.is_current(message.executor_id, message.launch):
+            self._executors[message.executor_id] = message.executor
+            self._launched[message.executor] = (message.executor_id, message.launch)
+            if (ref := self._post.find(message.executor)) is not None:
+                self.context.watch(ref)
+        else:  # A launch that was given up; it would wait for tasks, and keep its slots, for ever.
+            self._post.give_up(message.executor)
+        return manager.on_executor_registered(message, now_ms)
+
+    def on_exited(self, exited: Exited) -> None:
+        """Hear that the master, a worker or an executor is gone."""
+        path, manager = exited.ref.path, self._manager
+        if path == self._master:
+            self._on_master_lost()
+        elif manager is None:
+            return
+        elif (found := self._launched.pop(path, None)) is None:
+            self._do(self._lost_worker(path))
+        elif isinstance(exited.reason, Failed):
+            now_ms = self.context.now_ms()
+            self._do(manager.on_executor_gone(*found, str(exited.reason), now_ms))
+        else:
+            manager.on_executor_silent(*found, self.context.now_ms())
+
+    def on_stop(self) -> None:
+        """Leave nothing behind, however it ends."""
+        if self._manager is not None:
+            self._do(self._manager.executors.stop_all("the application was stopped"))
+        self._release()
+
+    def _on_tick(self) -> None:
+        now_ms = self.context.now_ms()
+        self._look_for_master(now_ms)
+        if self._manager is None and self._status == "pending":
+            self._begin_again(now_ms)
+        if self._manager is not None:
+            self._do(self._manager.on_tick(now_ms))
+        self._tell_status()
+
+    # -- what was decided ------------------------------------------------------------------
+
+    def _do(self, commands: Iterable[Command]) -> None:
+        try:
+            for command in commands:
+                self._do_one(command)
+        except LogSuperseded as error:
+            self._on_superseded(error)
+
+    def _do_one(self, command: Command) -> None:  # noqa: C901 - an arm for each command
+        match command:
+            case Send():
+                self._send(command)
+            case RequestSlots():
+                self._tell_master(
+                    RequestResource(
+                        app_id=self._app_id,
+                        launch=self._launch.launch,
+                        slots=command.slots,
+                        executors=command.executors,
+                        sizes=command.sizes,
+                    )
+                )
+            case Release():
+                self._tell_master(
+                    ReturnResource(
+                        app_id=self._app_id,
+                        launch=self._launch.launch,
+                        worker_id=command.worker_id,
+                        slots=command.slots,
+                    )
+                )
+            case Launch():
+                self._launch_executor(command)
+            case Stop():
+                self._stop_executor(command)
+            case Activated() | HeldUp():
+                self._status = "active" if isinstance(command, Activated) else "pending"
+                self._tell_status()
+            case StoreManifest():
+                self._store(command.manifest)
+            case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted():
+                self._on_epochs(command)
+            case Survived():
+                self._on_survived(command)
+            case Ended():
+                self._end(command.status, command.cause)
+            case _:
+                assert_never(command)
+
+    def _send(self, command: Send) -> None:
+        message = command.message
+        if isinstance(message, LaunchTasks):
+            message = self._checkpoints.with_partitions(message)
+        self._post.tell(self._executors[command.executor_id], message)
+
+    def _on_superseded(self, error: LogSuperseded) -> None:
+        """End: another launch of this app master has taken over."""
+        _log.warning("application %s: %s", self._app_id, error)
+        self.context.stop_self()
+
+    def _launch_executor(self, command: Launch) -> None:
+        worker = self._post.find(command.allocation.worker)
+        if worker is None:
+            self._do(self._lost_worker(command.allocation.worker))
+            return
+        self.context.watch(worker)
+        self._post.tell(
+            command.allocation.worker,
+            replace(
+                self._launch,
+                executor_id=command.executor_id,
+                launch=command.launch,
+                slots=command.allocation.slots,
+                reply_to=self.context.self_ref.path,
+            ),
+        )
+
+    def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
+        """Count what it has started as gone. If only the worker is frozen, that still runs."""
+        assert self._manager is not None
+        for executor_id, _ in self._manager.executors.on_worker(worker):
+            self._give_up(executor_id)
+        return self._manager.on_worker_lost(worker, self.context.now_ms())
+
+    def _give_up(self, executor_id: ExecutorId) -> None:
+        """Make sure that nothing of an executor that does not count is heard any more."""
+        if executor_id in self._executors:
+            self._post.give_up(self._executors[executor_id])
+
+    def _stop_executor(self, command: Stop) -> None:
+        if command.kill:
+            self._give_up(command.executor_id)
+        self._post.tell(
+            command.worker,
+            ShutdownExecutor(
+                app_id=self._app_id,
+                executor_id=command.executor_id,
+                launch=command.launch,
+                reason=command.reason,
+                kill=command.kill,
+            ),
+        )
+
+    def _store(self, manifest: Manifest) -> None:
+        """Add an epoch to the coordinator log; if that fails, it is decided again."""
+        assert self._manager is not None
+        try:
+            self._checkpoints.store(manifest)
+        except LogBroken as error:
+            _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
+            return
+        now_ms = self.context.now_ms()
+        self._do(self._manager.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
+
+    def _on_epochs(self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted) -> None:
+        match command:
+            case EpochsRetired():
+                self._checkpoints.retire(command.region, command.epochs)
+            case DropSnapshots():
+                self._checkpoints.drop(command.files)
+            case FellBack():
+                _log.error("application %s: %s", self._app_id, command.text)
+                self._note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._fallbacks[command.region] += 1
+                self._checkpoints.forget(command.region, command.epochs)
+            case EpochAborted():
+                _log.warning("epoch %d given up: %s", command.epoch, command.reason)
+
+    def _on_survived(self, command: Survived) -> None:
+        _log.warning(
+            "application %s: %s failed, starts again in %d ms: %s",
+            self._app_id,
+            command.what,
+            command.delay_ms,
+            command.error.cause,
+        )
+        self._note(command.what, command.error)
+
+    def _note(self, what: str, error: ErrorCard) -> None:
+        self._failures.append(Failure(at_ms=self.context.wall_ms(), what=what, error=error))
+        del self._failures[:-_FAILURES_KEPT]
+
+    def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
+        if status == "succeeded":
+            if self._settings.keep_succeeded_ms:
+                self._checkpoints.end()
+            self._store_outcome()
+            return
+        if cause is not None:
+            _log.warning("application %s failed: %s", self._app_id, cause.cause)
+            self._note("the application", cause)
+        self._status, self._cause = status, cause
+        self._tell_status()
+
+    def _store_outcome(self) -> None:
+        self._has_succeeded = True
+        self._put(_OUTCOME_KEY, b"succeeded")
+
+    def _on_outcome_stored(self) -> None:
+        if keep_ms := self._settings.keep_succeeded_ms:
+            self._checkpoints.drop_expired(keep_ms)
+        else:
+            self._checkpoints.drop_all()
+        self._status = "succeeded"
+        self._tell_status()
+
+    def _drain(self, manager: TaskManager) -> DrainAccepted:
+        now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
+        self._do(manager.drain(now_ms, timeout_ms=timeout_ms))
+        return DrainAccepted(app_id=self._app_id)
+
+    # -- quarantine ------------------------------------------------------------------------
+
+    def _on_quarantined(self, manager: TaskManager, message: RecordQuarantined) -> None:
+        taken = self._quarantine.add(message)
+        if isinstance(taken, ErrorCard):
+            self._do(manager.fail(taken, self.context.now_ms()))
+        else:
+            self._tell_master(taken)
+
+    def _replay(self, manager: TaskManager, message: ReplayNow | ReplayQuarantined) -> object:
+        if isinstance(message, ReplayNow):
+            epoch = manager.epoch
+            self._do(manager.replay(self.context.now_ms()))
+            return ReplayAccepted(app_id=self._app_id, epoch=epoch)
+        given = []
+        for record in message.records:
+            task = _task_of(record.error.task)
+            executor_id = manager.executor_of(task)
+            if executor_id is None:
+                continue
+            inject = InjectRecord(
+                task_id=task, value=record.value, event_time_ms=record.event_time_ms
+            )
+            self._post.tell(self._executors[executor_id], inject)
+            given.append(record)
+        return QuarantinedList(app_id=self._app_id, records=tuple(given))
+
+    # -- what others are told --------------------------------------------------------------
+
+    def _detail(self) -> ApplicationDetail:
+        return detail_of(
+            self._app_id,
+            self._manager,
+            self._failures,
+            now_ms=self.context.now_ms(),
+            guarantees=self._guarantees,
+            fallbacks=self._fallbacks,
+            stored_ms=self._checkpoints.stored_ms,
+        )
+
+    def _stall(self, manager: TaskManager) -> str:
+        """Return what has held the application clock for too long, as a chain; usually nothing."""
+        stall = manager.clock.check_stall(self.context.now_ms())
+        if stall is None:
+            return ""
+        if long_turns := long_turns_of(manager):
+            turn = long_turns[0]
+            at = f", at {turn.source}" if turn.source else ""
+            return f"{turn.step} (task {turn.task}) in one call for {turn.lasts_ms // 1000} s{at}"
+        chain = " <- ".join(
+            f"{link.name} (task {link.task_id}): {link.waits_for}"
+            for link in reversed(manager.clock.why())
+        )
+        return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"
+
+    def _tell_status(self) -> None:
+        if not self._is_registered:
+            return  # It is told when the master is back.
+        manager, progress = self._manager, ApplicationProgress()
+        if manager is not None:  # Also without reports: a stall is told then, too.
+            progress = replace(
+                progress_of(self._dag, manager.reports, stall=self._stall(manager)),
+                restarts=manager.restarts,
+                epoch=manager.epoch,
+                drained=manager.is_drained,
+            )
+        self._tell_master(
+            ApplicationStatusChanged(
+                app_id=self._app_id,
+                launch=self._launch.launch,
+                status=self._status,
+                progress=progress,
+                cause=self._cause,
+            )
+        )
+
+    def _put(self, key: str, value: bytes) -> None:
+        """Have the master store a value; answered by `ValueStored`."""
+        self._tell_master(
+            PutValue(app_id=self._app_id, launch=self._launch.launch, key=key, value=value)
+        )
+
+    def _tell_master(self, message: Any) -> None:
+        """Tell the master, if it is there; what it needs to know it is told when it is back."""
+        if self._is_registered:
+            self._post.tell(self._master, message)
+
+
+def _task_of(text: str) -> TaskId:
+    """Return the task that `str` made this text of; one that is none if it did not."""
+    processor, _, index = text.partition(".")
+    if processor.isdecimal() and index.isdecimal():
+        return TaskId(int(processor), int(index))
+    return TaskId(-1, -1)

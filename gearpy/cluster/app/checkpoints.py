@@ -1,0 +1,397 @@
+"""What an app master keeps of its application's epochs: the coordinator log, and the files."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gearpy.cluster.app.config import inherited, of_submission
+from gearpy.cluster.checkpoints.changes import drop_expired
+from gearpy.cluster.checkpoints.migration import check_moves, migrate
+from gearpy.core.coordinator.log import (
+    EPOCH,
+    ApplicationView,
+    ChangelogPartitionManager,
+    CheckpointManager,
+    ConfigView,
+    CoordinatorState,
+    DagVersion,
+    DagVersions,
+    EpochManifests,
+    MessageDraft,
+)
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.state_moves import layout_of
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
+from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
+from gearpy.ids import TaskId
+from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
+
+__all__ = ["AppCheckpoints", "FoundEpochs", "dag_version", "is_same_program", "prefix_of"]
+
+_log = logging.getLogger(__name__)
+_SOURCE: Final = "app master"
+
+
+def prefix_of(launch: LaunchExecutor) -> str:
+    """Return below which name of the checkpoint store everything of an application is."""
+    return launch.checkpoints or f"app{launch.app_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEpochs:
+    """What a launch of an app master goes on from; no epochs at the very first.
+
+    ``config`` is what the application sets of the configuration, for this launch.
+    """
+
+    manifests: tuple[Manifest, ...] = ()
+    overrides: tuple[TaskOffsets, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class AppCheckpoints:
+    """Opens the coordinator log of an application, adds its epochs, deletes its files.
+
+    Runs on: the app master's thread. Restart: a relaunched app master opens the log again, and
+    this one appends no more: `LogSuperseded`.
+
+    Args:
+        checkpoints: the store.
+        prefix: below which name everything of the application is.
+        launch: of the app master.
+        segments_max: of the log.
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        *,
+        prefix: str,
+        launch: int,
+        segments_max: int,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.prefix = prefix
+        self._checkpoints = checkpoints
+        self._launch = launch
+        self._segments_max = segments_max
+        self._wall_ms = wall_ms
+        self._partitions: dict[TaskId, int] = {}
+        self._log: CoordinatorLog | None = None
+        self._retired: list[tuple[int, int]] = []  # Regions and epochs that the log still has.
+        self._surplus: list[SnapshotFile] = []  # To be deleted when it has them no more.
+
+    def open(
+        self,
+        dag: Dag,
+        config: Mapping[str, str],
+        *,
+        name: str = "",
+        resume_from: str = "",
+        known_launch: int = 0,
+    ) -> FoundEpochs:
+        """Open the log, note what runs, return the epochs and the configuration that are there.
+
+        Args:
+            dag: what will run.
+            config: what was set when the application was submitted; it counts for the first launch,
+                later ones go by the log.
+            name: of the application.
+            resume_from: text of a `ResumePoint`: an epoch of another application that is the first
+                one of this one, if it has none of its own.
+            known_launch: the newest launch that is known to have opened the log; 0: none is.
+
+        Raises:
+            LogAbsent: a launch has opened it, and it is not there.
+            LogSuperseded: a later launch has opened it.
+            LogDamaged: a file of the log is not as it was stored.
+            LogBroken: the store cannot be used.
+            ConfigError: there is no such epoch to go on from, or it is of another program.
+        """
+        log = self._log = CoordinatorLog(
+            self._checkpoints,
+            self.prefix,
+            launch=self._launch,
+            source=_SOURCE,
+            wall_ms=self._wall_ms,
+            segments_max=self._segments_max,
+            known_launch=known_launch,
+        )
+        version = dag_version(dag)
+        resumes = bool(resume_from) and not EpochManifests(log.state).regions()
+        other = self._other(resume_from) if resumes else CoordinatorState()
+        log.append(
+            [
+                *ApplicationView(log.state).write(name),
+                *_config_of_submission(log.state, config, other, resume_from, known_launch),
+                *DagVersions(log.state).write(version),
+            ]
+        )
+        if resumes:
+            self._adopt(log, other, resume_from, version, dag)
+        return self._found(log, dag)
+
+    def give_partitions(self, dag: Dag) -> None:
+        """Give each task a partition of the changelog.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        partitions = ChangelogPartitionManager(self._opened.state)
+        self._opened.append(partitions.assign(dag.tasks()))
+        self._partitions = partitions.read()
+
+    def _other(self, resume_from: str) -> CoordinatorState:
+        """Return the state in the log of another application, and close that log to its app master.
+
+        Its app master may not have heard yet that it is over. An epoch that it completed from now
+        on would be shown, and come again.
+        """
+        prefix = resume_from.partition("@")[0]
+        launch = newest_launch(self._checkpoints, prefix)
+        if not launch:
+            return CoordinatorState()
+        try:
+            return CoordinatorLog(
+                self._checkpoints,
+                prefix,
+                launch=launch,
+                source=_SOURCE,
+                wall_ms=self._wall_ms,
+                segments_max=self._segments_max,
+            ).state
+        except LogSuperseded as error:
+            raise LogBroken(f"{error}: another one goes on from it at the same time") from error
+
+    def with_partitions(self, launch: LaunchTasks) -> LaunchTasks:
+        """Return what executors are told, with the partition of each task in the changelog."""
+        tasks = tuple(
+            replace(each, partition=self._partitions.get(each.task_id)) for each in launch.tasks
+        )
+        return replace(launch, tasks=tasks)
+
+    def store(self, manifest: Manifest) -> None:
+        """Add a complete epoch; called again for one, it settles whether that is there.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may or may not be there; call it again.
+        """
+        log = self._opened
+        view = EpochManifests(log.state)
+        if view.has(manifest.region, manifest.epoch):
+            log.append([])
+        else:
+            log.append(view.messages_for(manifest, manifest.offsets))
+
+    def forget(self, region: int, epochs: Iterable[int]) -> None:
+        """Let epochs leave the log that are never gone back to; see `store` for errors."""
+        view = EpochManifests(self._opened.state)
+        self._opened.append(drop for each in epochs for drop in view.drop_messages(region, each))
+
+    def retire(self, region: int, epochs: Iterable[int]) -> None:
+        """Let epochs leave the log that newer ones take the place of, now or with the next.
+
+        Until then no file is deleted: what the log names is there.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        self._retired += [(region, each) for each in epochs]
+        view = EpochManifests(self._opened.state)
+        try:
+            self._opened.append(
+                drop for each in self._retired for drop in view.drop_messages(*each)
+            )
+        except LogBroken as error:
+            _log.warning("epochs stay in the log: %s", error)
+            return
+        self._retired.clear()
+        files, self._surplus = self._surplus, []
+        self.drop(files)
+
+    def drop(self, files: Iterable[SnapshotFile]) -> None:
+        """Delete files that nobody needs; what cannot be deleted stays, and is logged."""
+        if self._retired:
+            self._surplus += files
+            return
+        for file in files:
+            try:
+                self._checkpoints.drop(file.location)
+            except OSError as error:
+                _log.warning("snapshot %s stays: %s", file.location, error)
+
+    def drop_all(self) -> None:
+        """Delete everything of the application."""
+        try:
+            self._checkpoints.drop_all(self.prefix)
+        except OSError as error:
+            _log.warning("checkpoints of %s stay: %s", self.prefix, error)
+
+    def end(self) -> None:
+        """Note that the application has succeeded: what it has stored is removed some time.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        try:
+            self._opened.append(ApplicationView(self._opened.state).end())
+        except LogBroken as error:
+            _log.warning("checkpoints of %s stay until they are dropped: %s", self.prefix, error)
+
+    def drop_expired(self, keep_ms: int) -> None:
+        """Remove what applications of this cluster have left that succeeded so long ago."""
+        try:
+            for prefix in drop_expired(self._checkpoints, self.prefix, keep_ms, self._wall_ms()):
+                _log.info("checkpoints of %s are removed: it succeeded long ago", prefix)
+        except (OSError, GearpyError) as error:
+            _log.warning("old checkpoints stay: %s", error)
+
+    def stored_ms(self, region: int, epoch: int) -> int:
+        """Return when an epoch was added, as wall time; 0 if it is not there."""
+        found = self._opened.state.find(EPOCH, f"{region}/{epoch}")
+        return found.timestamp_ms if found else 0
+
+    def owns(self, location: str) -> bool:
+        """Tell whether a file is of this application, and not of one that it went on from."""
+        return location.startswith(f"{self.prefix}/")
+
+    @property
+    def _opened(self) -> CoordinatorLog:
+        assert self._log is not None, "open() comes first"
+        return self._log
+
+    def _adopt(
+        self,
+        log: CoordinatorLog,
+        other: CoordinatorState,
+        resume_from: str,
+        version: DagVersion,
+        dag: Dag,
+    ) -> None:
+        point = resume_from.partition("+")[0]
+        prefix, _, epoch = point.partition("@")
+        known = DagVersions(other).read()
+        view = EpochManifests(other)
+        adopted = [_chosen(view.manifests(region), epoch, point) for region in view.regions()]
+        if not adopted and resume_from.endswith(RESTART) and known:
+            return  # It was stopped before its first epoch.
+        if not known:
+            raise ConfigError(
+                f"there is nothing of {prefix} in checkpoint store {self._checkpoints.place} to go "
+                "on from: is the folder mounted, and the same as before?"
+            )
+        if not adopted:
+            raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
+        overrides = {
+            manifest.region: CheckpointManager(other).overrides(
+                [task for file in manifest.snapshots for task in file.tasks], epoch=manifest.epoch
+            )
+            for manifest in adopted
+        }
+        if known and not is_same_program(known[-1], version):
+            if known[-1].layout is None:
+                raise ConfigError(
+                    f"checkpoint {point} is of another program: its graph was "
+                    f"{'; '.join(known[-1].description)}; "
+                    f"now it is {'; '.join(version.description)}"
+                )
+            check_moves(
+                known[-1].layout, layout_of(dag), drops_state=resume_from.endswith(DROP_STATE)
+            )
+            moved = migrate(
+                self._checkpoints,
+                adopted,
+                [each for of_region in overrides.values() for each in of_region],
+                old=known[-1].layout,
+                dag=dag,
+                prefix=self.prefix,
+            )
+            adopted = list(moved.manifests)
+            overrides = {manifest.region: _of(manifest, moved.overrides) for manifest in adopted}
+        mine, places = EpochManifests(log.state), CheckpointManager(log.state)
+        drafts = [each for manifest in adopted for each in mine.messages_for(manifest, ())]
+        drafts += [
+            places.override(each, epoch=manifest.epoch)
+            for manifest in adopted
+            for each in overrides[manifest.region]
+        ]
+        log.append(drafts)
+
+    def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
+        view, places = EpochManifests(log.state), CheckpointManager(log.state)
+        manifests = [each for region in view.regions() for each in view.manifests(region)]
+        newest = {each.region: each for each in manifests}
+        epochs = dict.fromkeys(dag.tasks(), 0)  # Of regions without any: from the beginning.
+        for manifest in newest.values():
+            epochs |= {task: manifest.epoch for file in manifest.snapshots for task in file.tasks}
+        overrides = [
+            each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
+        ]
+        return FoundEpochs(
+            manifests=tuple(manifests),
+            overrides=tuple(overrides),
+            config=ConfigView(log.state).read(),
+        )
+
+
+def _config_of_submission(
+    state: CoordinatorState,
+    config: Mapping[str, str],
+    other: CoordinatorState,
+    resume_from: str,
+    known_launch: int,
+) -> list[MessageDraft]:
+    """Return the messages that put the configuration of a first launch into the log.
+
+    ``other`` is the log that it goes on from. What was submitted counts more than what is there,
+    but not when an application is started again: what was changed in its log would be undone.
+    """
+    if DagVersions(state).read():
+        if known_launch:
+            return []
+        # A run that is resumed.
+        return ConfigView(state).write(inherited(config, ConfigView(state).read()))
+    if resume_from.endswith(RESTART) and DagVersions(other).read():
+        config = of_submission(config)
+    return ConfigView(state).write(inherited(config, ConfigView(other).read()))
+
+
+def dag_version(dag: Dag) -> DagVersion:
+    """Describe a graph for the coordinator log."""
+    return DagVersion(dag.version, dag.structural_hash(), tuple(dag.description), layout_of(dag))
+
+
+def is_same_program(old: DagVersion, new: DagVersion) -> bool:
+    """Tell whether tasks find what they kept where it is."""
+    if old.structural_hash != new.structural_hash:
+        return False
+    return old.layout is None or _kept(old) == _kept(new)
+
+
+def _kept(version: DagVersion) -> set[tuple[str, int, str]]:
+    return {
+        (name, place.processor, place.step.keeps)
+        for name, place in (version.layout or {}).items()
+        if place.step.keeps
+    }
+
+
+def _of(manifest: Manifest, overrides: Iterable[TaskOffsets]) -> tuple[TaskOffsets, ...]:
+    tasks = {task for file in manifest.snapshots for task in file.tasks}
+    return tuple(each for each in overrides if each.task_id in tasks)
+
+
+def _chosen(manifests: Sequence[Manifest], epoch: str, resume_from: str) -> Manifest:
+    found = [each for each in manifests if epoch in {"", str(each.epoch)}]
+    if not found:
+        there = ", ".join(str(each.epoch) for each in manifests)
+        raise ConfigError(f"checkpoint {resume_from} is not there; complete epochs are {there}")
+    return found[-1]

@@ -1,0 +1,140 @@
+"""What an app master tells about its application to whoever asks."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from gearpy.core.app.clock import ClockHolder
+from gearpy.core.app.consumers import consumers_of
+from gearpy.core.app.region import Region
+from gearpy.core.app.task_manager import TaskManager
+from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ClockHolderSummary,
+    EpochsSummary,
+    Failure,
+    LongTurnSummary,
+    ProcessorSummary,
+)
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.stages.guarantees import guarantees_of
+
+__all__ = ["detail_of", "long_turns_of", "path_lines"]
+
+_PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
+
+
+def path_lines(application: StreamApplication) -> tuple[str, ...]:
+    """Return what is promised from each source to each sink, and what keeps it from more."""
+    paths = guarantees_of(application)
+    lines = [
+        f"{path.source} -> {path.sink}: {path.guarantee.value}"
+        f"{f': {path.weakest}' if path.weakest else ''}"
+        for path in paths[:_PATHS_MAX]
+    ]
+    more = len(paths) - len(lines)
+    return (*lines, *([f"and {more} more paths"] if more else []))
+
+
+def detail_of(
+    app_id: AppId,
+    manager: TaskManager | None,
+    failures: Sequence[Failure],
+    *,
+    now_ms: int,
+    guarantees: tuple[str, ...],
+    fallbacks: Mapping[int, int],
+    stored_ms: Callable[[int, int], int],
+) -> ApplicationDetail:
+    """Describe an application; with what is known already while it begins.
+
+    Args:
+        app_id: of the application.
+        manager: knows how it is; None while it begins.
+        failures: the latest, oldest first.
+        now_ms: monotonic ms.
+        guarantees: see `path_lines`.
+        fallbacks: how often each region has gone back behind its newest epoch.
+        stored_ms: returns when an epoch of a region was stored.
+    """
+    if manager is None:
+        return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
+    return ApplicationDetail(
+        app_id=app_id,
+        executors=tuple(manager.executors.summaries(manager.tasks_of_executors)),
+        processors=tuple(_processor(manager, pid) for pid in manager.dag.order),
+        failures=tuple(failures),
+        restarts=manager.restarts,
+        epoch=manager.epoch,
+        why=tuple(map(_holder, manager.clock.why())),
+        lag_ms=manager.clock.lag_ms(now_ms),
+        long_turns=long_turns_of(manager),
+        guarantees=guarantees,
+        epochs=tuple(_epochs(manager.regions, fallbacks, stored_ms)),
+        consumers=tuple(consumers_of(manager.dag, manager.reports)),
+    )
+
+
+def long_turns_of(manager: TaskManager) -> tuple[LongTurnSummary, ...]:
+    """Return the tasks that have been in one call for long, the longest first."""
+    turns = [turn for turns in manager.long_turns.values() for turn in turns]
+    turns.sort(key=lambda turn: (-turn.lasts_ms, turn.task_id))
+    return tuple(
+        LongTurnSummary(
+            task=str(turn.task_id),
+            step=turn.step,
+            lasts_ms=turn.lasts_ms,
+            source=turn.source,
+            source_line=turn.source_line,
+        )
+        for turn in turns
+    )
+
+
+def _epochs(
+    regions: Iterable[Region], fallbacks: Mapping[int, int], stored_ms: Callable[[int, int], int]
+) -> Iterator[EpochsSummary]:
+    for region in regions:
+        epochs, manifests = region.epochs, region.epochs.history.manifests
+        newest = manifests[-1] if manifests else None
+        yield EpochsSummary(
+            region=region.number,
+            epoch=newest.epoch if newest else 0,
+            stored_ms=stored_ms(region.number, newest.epoch) if newest else 0,
+            size_bytes=newest.total_bytes if newest else 0,
+            kept=len(manifests),
+            aborted=epochs.aborted,
+            last_abort=epochs.last_abort,
+            fallbacks=fallbacks.get(region.number, 0),
+        )
+
+
+def _processor(manager: TaskManager, pid: ProcessorId) -> ProcessorSummary:
+    spec = manager.dag.processors[pid]
+    reports = [manager.reports[task] for task in spec.tasks() if task in manager.reports]
+    return ProcessorSummary(
+        processor_id=pid,
+        name=spec.name,
+        parallelism=spec.parallelism,
+        clock_ms=_known(manager.clock.processor_min_ms(pid)),
+        records_in=sum(each.records_in for each in reports),
+        records_out=sum(each.records_out for each in reports),
+        late_records=sum(each.late_records for each in reports),
+        skipped_records=sum(each.skipped_records for each in reports),
+        quarantined_records=sum(each.quarantined_records for each in reports),
+    )
+
+
+def _holder(holder: ClockHolder) -> ClockHolderSummary:
+    return ClockHolderSummary(
+        task=str(holder.task_id),
+        name=holder.name,
+        clock_ms=_known(holder.clock_ms),
+        watermark_ms=_known(holder.watermark_ms),
+        waits_for=holder.waits_for,
+    )
+
+
+def _known(time_ms: int) -> int | None:
+    """Return an event time that means something: neither nothing yet nor the end."""
+    return None if time_ms in {MIN_MS, MAX_MS} else time_ms

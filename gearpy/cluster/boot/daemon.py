@@ -1,0 +1,275 @@
+"""Daemons: a master, or a worker, with all that it needs in a process of its own."""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+
+from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
+from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.host.folders import Claim, private_folder
+from gearpy.cluster.host.log_reader import LogReader
+from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
+from gearpy.cluster.master.actor import MasterActor, MasterMailbox
+from gearpy.cluster.net.endpoint import Endpoint
+from gearpy.cluster.net.masters import the_only
+from gearpy.cluster.worker.actor import Drain, WorkerActor, WorkerSettings
+from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
+from gearpy.ids import ActorPath
+from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.log import FileLog
+from gearpy.transport.api import split_address
+from gearpy.transport.security.credentials import Credentials
+
+__all__ = ["MASTER", "MasterDaemon", "WorkerDaemon", "address_to_listen"]
+
+_log = logging.getLogger(__name__)
+
+#: The name of the master's actor; with an address it is the path by which others find it.
+MASTER: Final = "master"
+_WORKER: Final = "worker"
+_STOP_S: Final = 5.0  # Beyond the time that processes have to stop.
+
+
+class MasterDaemon:
+    """A master: its listener, its log, its artifacts.
+
+    Use as a context manager, or call `close`.
+
+    Runs on: the main thread.
+
+    Raises:
+        ConfigError: it cannot, or must not, listen there; another master has the folder, or
+            several are named.
+        LogDamaged: its log was changed by something else.
+    """
+
+    def __init__(self, config: Config, *, host: str, port: int) -> None:
+        the_only(config.cluster.masters)
+        with ExitStack() as opened:
+            endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
+            opened.callback(endpoint.close)
+            self.address = endpoint.address
+            name = f"{MASTER}-{split_address(self.address)[1]}.log"
+            _begin_log(LogSettings.of(config), config, name, opened)
+            with _usable("master.folder"):
+                self._exit = _Exit(_spawn_master(config, endpoint, opened))
+            self._opened = opened.pop_all()
+        _log.info("master ready at %s", self.address)
+
+    def wait(self) -> None:
+        """Wait until the master ends by itself.
+
+        Raises:
+            GearpyError: why it did.
+        """
+        self._exit.wait()
+
+    def close(self) -> None:
+        """Listen no more, end the master, close its log."""
+        _log.info("the master at %s ends", self.address)
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _spawn_master(config: Config, endpoint: Endpoint, opened: ExitStack) -> Ref[MasterMailbox]:
+    """Start the actor, and let clients ask it."""
+    folder = private_folder(Path(config.master.folder), "master.folder")
+    artifacts = ArtifactDesk(ArtifactStore(folder / "artifacts", config.artifact.max_bytes))
+    log = FileLog(folder / "log")
+    opened.callback(log.close)
+    opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
+    post = endpoint.post
+    master: Ref[MasterMailbox] = endpoint.system.spawn(
+        lambda: MasterActor(post, log=log, config=config, rng=random.Random()), MASTER
+    )
+    timeout_s = config.masterclient.timeout_s
+    desk = Desk(
+        lambda message: master.ask(message, timeout_s),
+        post,
+        artifacts=artifacts,
+        timeout_s=timeout_s,
+    )
+    endpoint.transport.serve_control(desk.answer, desk.allows)
+    return master
+
+
+class WorkerDaemon:
+    """A worker, and the processes that it starts.
+
+    Frozen or cut off for too long, it is no worker any more to those who have given it up, and
+    its executors do not count: it ends with `NodeGivenUp`, and another one should be made.
+
+    Use as a context manager, or call `close`.
+
+    Runs on: the main thread.
+
+    Args:
+        config: ``cluster.masters`` has the addresses of the masters.
+        host: where to listen; ``hostname`` if not given.
+        on_ready: is told once that a master has the worker.
+        on_waiting: is told once that there is no master yet.
+
+    Raises:
+        ConfigError: it cannot, or must not, listen there; a folder cannot be made; or several
+            masters are named.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        host: str = "",
+        on_ready: Callable[[str], None],
+        on_waiting: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        the_only(config.cluster.masters)
+        credentials, logs = Credentials.of_cluster(config), LogSettings.of(config)
+        folder = private_folder(Path(config.worker.folder), "worker.folder")
+        with ExitStack() as opened, _usable("worker.folder"):
+            claim = Claim(folder, _WORKER)
+            opened.callback(claim.release)
+            name = f"{_WORKER}-{claim.number}"
+            _begin_log(logs, config, f"{name}.log", opened)
+            self._endpoint = Endpoint(config, credentials, host=host)
+            opened.callback(self._endpoint.close)
+            self._launcher = ProcessLauncher(
+                ProcessSettings(
+                    config=config,
+                    keys=credentials.keys,
+                    folder=folder / name,
+                    artifacts=folder / "artifacts",
+                    logs=logs,
+                    worker_node=self._endpoint.node,
+                )
+            )
+            opened.callback(self._launcher.close)
+            self._worker = self._spawn(logs, on_ready, on_waiting)
+            self._exit = _Exit(self._worker)
+            self._endpoint.nodes.on_given_up = self._exit.give_up
+            self._opened = opened.pop_all()
+
+    def wait(self) -> None:
+        """Wait until the worker ends by itself, as when it finds no master any more.
+
+        Raises:
+            GearpyError: why it did.
+        """
+        self._exit.wait()
+
+    def close(self) -> None:
+        """Take no more launches, stop what runs, give it time to stop well, and end."""
+        if self._exit.given_up:
+            self._opened.close()
+            return
+        _log.info("the worker drains")
+        self._worker.tell(Drain())
+        if not self._exit.is_within(self._config.executor.stop_timeout_s + _STOP_S):
+            _log.warning("the worker did not drain in time, killed")
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _spawn(
+        self, logs: LogSettings, on_ready: Callable[[str], None], on_waiting: Callable[[str], None]
+    ) -> Ref[Any]:
+        config, post = self._config, self._endpoint.post
+        master, *others = (ActorPath(each, MASTER) for each in config.cluster.masters)
+        settings = WorkerSettings(
+            other_masters=others,
+            reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
+            stop_timeout_ms=config.executor.stop_timeout_s * 1000,
+            read_log=LogReader(logs.folder).answer,
+            on_ready=on_ready,
+            on_waiting=on_waiting,
+        )
+        return self._endpoint.system.spawn(
+            lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),
+            _WORKER,
+        )
+
+
+def address_to_listen(config: Config, *, host: str | None, port: int | None) -> tuple[str, int]:
+    """Return where a master listens: at one of ``cluster.masters``, if those were chosen.
+
+    Raises:
+        ConfigError: it is not among them, or it is not clear which is meant.
+    """
+    masters = config.cluster.masters
+    listed = [split_address(each) for each in masters]
+    found = [each for each in listed if host in {None, each[0]} and port in {None, each[1]}]
+    if len(found) == 1:
+        return found[0]
+    if masters == Config().cluster.masters:  # Nobody has chosen any.
+        (default,) = listed
+        return host or default[0], default[1] if port is None else port
+    wanted = f"{host or '*'}:{'*' if port is None else port}"
+    text = ", ".join(masters)
+    if found:
+        raise ConfigError(f"cluster.masters is {text}: say which one this is, --host and --port")
+    raise ConfigError(f"{wanted} is not among cluster.masters, which is {text}: add it everywhere")
+
+
+class _Exit:
+    """The end of an actor, for threads that wait for it."""
+
+    def __init__(self, ref: Ref[Any]) -> None:
+        self._exited = threading.Event()
+        self._reason: ExitReason | None = None
+        self.given_up = ""  # Why others do not listen to this process any more.
+        ref.add_watcher(self, self._on_exited)
+
+    def _on_exited(self, exited: Exited) -> None:
+        self._reason = exited.reason
+        self._exited.set()
+
+    def give_up(self, reason: str) -> None:
+        """Count the actor as ended, whatever it does."""
+        self.given_up = self.given_up or reason
+        self._exited.set()
+
+    def is_within(self, timeout_s: float) -> bool:
+        """Wait for so long; return whether it has ended."""
+        return self._exited.wait(timeout_s)
+
+    def wait(self) -> None:
+        """Wait, and raise why it failed."""
+        self._exited.wait()
+        if self.given_up:
+            raise NodeGivenUp(f"frozen or cut off for too long: {self.given_up}")
+        match self._reason:
+            case Failed(cause=GearpyError() as cause):
+                raise cause
+            case Failed() | Killed():
+                raise GearpyError(f"the daemon has failed: {self._reason}")
+
+
+@contextmanager
+def _usable(key: str) -> Iterator[None]:
+    """Turn what the system refuses into a mistake of the configuration."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{key} cannot be used: {error}") from error
+
+
+def _begin_log(settings: LogSettings, config: Config, name: str, opened: ExitStack) -> None:
+    handler = LogHandler(settings.open(name))
+    opened.callback(handler.close)
+    opened.callback(logging.getLogger().removeHandler, handler)
+    log_to(handler, config.log)

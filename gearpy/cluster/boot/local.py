@@ -1,0 +1,277 @@
+"""LocalCluster: master and workers in one process, executors in it or as processes of their own."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import Any, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar
+
+from gearpy.actor.api import Ref
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.host.folders import TemporaryFolder
+from gearpy.cluster.host.log_reader import LogReader
+from gearpy.cluster.host.logs import LogSettings
+from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.cluster.master.actor import MasterActor, MasterMailbox
+from gearpy.cluster.net.endpoint import Endpoint
+from gearpy.cluster.net.post import Post
+from gearpy.cluster.programs.artifacts import embed, forget
+from gearpy.cluster.programs.fetch import ArtifactCache
+from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
+from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
+from gearpy.cluster.worker.threads import ThreadLauncher
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.client import ReadLog
+from gearpy.messages.cluster import ApplicationSummary, Refused
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
+from gearpy.storage.log import MemoryLog
+from gearpy.task.api.application import Buildable, StreamApplication
+from gearpy.transport.api import split_address
+from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.codec import decode_control, encode_control
+
+__all__ = ["LocalCluster", "ends_at_the_caller"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_STOP_S: Final = 10.0
+_STOP_AT_ONCE_S: Final = 0.5
+
+_Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
+
+
+def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
+    """Leave our own frames out of the traceback of what is not our bug.
+
+    A notebook shows each frame with its source, which hides the few lines that tell something.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (GearpyError, KeyboardInterrupt) as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return call
+
+
+class LocalCluster:
+    """A master and workers as actors in this process, with all that they start.
+
+    Nothing of it outlives the process: what the master knows is in memory. The next process
+    removes what one that was killed has left in the temporary folder.
+
+    Args:
+        config: the configuration of everything.
+        workers: how many workers.
+        slots: what each of them offers; ``worker.slots`` if not given.
+        listen: answer clients at the first of ``cluster.masters``.
+        executors: as threads of this process, or each as a process of its own.
+        data: how executors that are threads reach each other: in memory, or by TCP.
+        checkpoints: where those keep their checkpoints; in memory if not given.
+
+    Raises:
+        ConfigError: it cannot listen at that address, or the secret file is not private.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        workers: int = 1,
+        slots: int | None = None,
+        listen: bool = False,
+        executors: Literal["thread", "process"] = "thread",
+        data: Literal["memory", "tcp"] = "memory",
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
+        self.config = config = config or load()
+        self.address = config.cluster.masters[0]
+        self._data = data
+        self._endpoint: Endpoint | None = None
+        if listen or executors == "process":
+            self._endpoint = self._listen(0 if not listen else None)
+            self.address = self._endpoint.address
+        self._tuning = ProcessTuning(config)
+        self._temporary = TemporaryFolder()
+        self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
+        self._post = self._endpoint.post if self._endpoint else Post(self._system)
+        self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
+        self._artifacts = self._artifact_desk()
+        self._desk = Desk(
+            self._ask_master,
+            self._post,
+            artifacts=self._artifacts,
+            read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
+        )
+        self._launchers = self._make_launchers(workers, executors)
+        for number, launcher in enumerate(self._launchers):
+            self._spawn_worker(number, slots or config.worker.slots, launcher)
+        self.client = ClusterClient(self.ask)
+        if self._endpoint is not None and listen:
+            self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
+
+    def ask(self, message: Any) -> Any:
+        """Ask the cluster, as a client in another process does."""
+        reply = self._desk.answer(decode_control(encode_control(message)))
+        return decode_control(encode_control(reply))
+
+    @ends_at_the_caller
+    def run(
+        self,
+        app: Buildable,
+        *,
+        executors: int = 1,
+        overrides: Mapping[str, str] | None = None,
+        on_progress: Callable[[ApplicationSummary], None] | None = None,
+    ) -> ApplicationSummary:
+        """Run an application of this process to its end; see `RunningApplication.wait`.
+
+        Raises:
+            ConfigError: the application cannot run.
+            OperatorError: user code raised.
+            ApplicationFailed: it failed in another way.
+        """
+        with self.submitted(app, executors=executors, overrides=overrides) as running:
+            try:
+                return running.wait(on_progress=on_progress)
+            except KeyboardInterrupt:
+                running.shutdown()
+                raise
+
+    @contextmanager
+    def submitted(
+        self,
+        app: Buildable,
+        *,
+        executors: int = 1,
+        overrides: Mapping[str, str] | None = None,
+        checkpoints: str = "",
+        launches: int = 0,
+    ) -> Iterator[RunningApplication]:
+        """Start an application of this process; it can be found as long as the context lasts.
+
+        For the rest see `ClusterClient.submit`.
+
+        Raises:
+            ConfigError: the application cannot run.
+        """
+        built = app.build()
+        if built.of_no_use:
+            raise ConfigError(built.of_no_use)
+        artifact = embed(built)
+        try:
+            yield self.client.submit(
+                built.name,
+                artifact,
+                executors=executors,
+                config=overrides,
+                checkpoints=checkpoints,
+                launches=launches,
+            )
+        finally:
+            forget(artifact)
+
+    def note_pending(self, run: str, application: StreamApplication) -> None:
+        """Note what nobody needs of a run if this process is killed: `Sink.pending_folders`."""
+        sinks = [each.sink for each in application.processors.values() if each.sink is not None]
+        if folders := [folder for sink in sinks for folder in sink.pending_folders]:
+            self._temporary.note_pending(run, folders)
+
+    def stop(self, *, timeout_s: float = _STOP_S) -> None:
+        """Stop everything; applications that run are cut short."""
+        if self._endpoint is not None:
+            self._endpoint.close(timeout_s)
+        else:
+            self._system.shutdown(timeout_s)
+        for launcher in dict.fromkeys(self._launchers):
+            launcher.close()
+        self._tuning.restore()
+        self._temporary.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.stop(timeout_s=_STOP_AT_ONCE_S if kind is KeyboardInterrupt else _STOP_S)
+
+    def _listen(self, port: int | None) -> Endpoint:
+        host, configured = split_address(self.address)
+        credentials = Credentials.of_cluster(self.config)
+        return Endpoint(
+            self.config, credentials, host=host, port=configured if port is None else port
+        )
+
+    def _ask_master(self, message: Any) -> Any:
+        return self._master.ask(message, self.config.masterclient.timeout_s)
+
+    def _make_master(self) -> MasterActor:
+        return MasterActor(self._post, log=MemoryLog(), config=self.config, rng=random.Random())
+
+    def _artifact_desk(self) -> ArtifactDesk:
+        folder = self._temporary.path / "artifacts"
+        return ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
+
+    def _make_launchers(
+        self, workers: int, executors: Literal["thread", "process"]
+    ) -> list[_Launcher]:
+        if executors == "process":
+            return [self._process_launcher(number) for number in range(workers)]
+        return [self._threads()] * workers  # One for all, so that their executors can meet.
+
+    def _spawn_worker(self, number: int, slots: int, launcher: _Launcher) -> None:
+        settings = WorkerSettings(
+            reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
+            stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
+        )
+        self._system.spawn(
+            lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),
+            f"worker{number}",
+        )
+
+    def _threads(self) -> ThreadLauncher:
+        cache = ArtifactCache(
+            self._temporary.path / "unpacked",
+            self._artifacts.answer,
+            ArtifactLimits.of(self.config.artifact),
+        )
+        return ThreadLauncher(
+            self._system,
+            self._post,
+            self.config,
+            self._tuning,
+            checkpoints=self._checkpoints,
+            data=self._data,
+            folder_of=cache.path_of,
+        )
+
+    def _process_launcher(self, number: int) -> ProcessLauncher:
+        assert self._endpoint is not None, "processes need somewhere to connect to"
+        folder = self._temporary.path
+        # A cluster that is forgotten when it ends leaves no checkpoints either.
+        checkpoint = replace(self.config.checkpoint, folder=str(folder / "checkpoints"))
+        cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
+        return ProcessLauncher(
+            ProcessSettings(
+                config=replace(self.config, checkpoint=checkpoint, cluster=cluster),
+                keys=Credentials.of_cluster(self.config).keys,
+                folder=folder / f"worker{number}",
+                artifacts=folder / "fetched",
+                logs=LogSettings.of(self.config),
+                worker_node=self._endpoint.node,
+            )
+        )
+
+
+def _no_logs(_: ReadLog) -> Refused:
+    return Refused(reason="this cluster runs applications in its own process; they print there")

@@ -1,0 +1,534 @@
+"""What is stored of an application: its epochs, what is in them, and whether that is whole.
+
+Reads the checkpoint store, without a cluster; nothing here prints or changes anything. Samza:
+`CheckpointTool`. `checkpoint_changes` has what changes something.
+"""
+
+import base64
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.cluster.checkpoints.paths import find_prefix
+from gearpy.core.coordinator.log import (
+    EPOCH,
+    CheckpointManager,
+    CoordinatorState,
+    DagVersions,
+    EpochManifests,
+)
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
+from gearpy.ids import AppId, TaskId
+from gearpy.messages.app import SnapshotFile
+from gearpy.storage.changelog import rebuilt
+from gearpy.storage.checkpoints import Checkpoints, checkpoints_at
+from gearpy.storage.coordinator_log import read_log
+from gearpy.storage.snapshot_files import Cells, SnapshotChain
+from gearpy.task.api.snapshots import decode_state
+
+__all__ = [
+    "EpochContents",
+    "EpochDifference",
+    "EpochSummary",
+    "EpochVerdict",
+    "PlaceChange",
+    "StoredEpochs",
+    "TaskChange",
+    "TaskContents",
+    "Unreadable",
+    "compare",
+    "decoded_place",
+    "find_checkpoint",
+    "open_store",
+    "plain_place",
+    "verify",
+]
+
+_TEXT: Final = re.compile(r"(?:((?:[^/@]+/)?app[0-9]+)|([0-9]{1,18}))(?:@([0-9]{0,18}))?", re.ASCII)
+#: A line of `Dag.description` about a processor; the name may be anything.
+_PROCESSOR: Final = re.compile(r"(\d+) (?!-> )(.+?) x\d+(?: \(| life | reads |$)", re.ASCII)
+_SHOWN_CHARS_MAX: Final = 100
+#: Epochs of an application that runs may go while they are read, even all of them.
+_LOOKS_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochSummary:
+    """A complete epoch. ``stored_ms`` is when it became complete.
+
+    ``cut_time_ms`` is the event time that it ends at; None if sources ended it where they were.
+    """
+
+    region: int
+    epoch: int
+    attempt: int
+    clock_ms: int
+    cut_time_ms: int | None
+    files: int
+    size_bytes: int
+    stored_ms: int
+    newest: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskContents:
+    """What an epoch holds of a task; with what later files of a chain have made void."""
+
+    task: TaskId
+    operator: str
+    head_bytes: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A place that only the program itself can read, as bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochContents:
+    """What is in an epoch. ``places`` of source tasks, by partition; None has finished.
+
+    ``overridden`` are the places that were set by hand, and count more. ``damage`` says why the
+    sizes of tasks are not known.
+    """
+
+    summary: EpochSummary
+    places: Mapping[TaskId, Mapping[str, Any]]
+    overridden: Mapping[TaskId, Mapping[str, Any]]
+    tasks: Sequence[TaskContents]
+    files: Sequence[SnapshotFile]
+    damage: str = ""
+
+
+class StoredEpochs:
+    """The complete epochs of an application, as its coordinator log has them.
+
+    Raises:
+        LogDamaged: the log is not as it was stored.
+        LogBroken: the store cannot be used.
+        ProtocolError: a newer gearpy has written the log.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, prefix: str) -> None:
+        self.checkpoints = checkpoints
+        self.prefix = prefix
+        self.state = read_log(checkpoints, prefix).state
+        view = EpochManifests(self.state)
+        #: By region, the oldest first.
+        self.manifests = {region: view.manifests(region) for region in view.regions()}
+        self._operators = _operators(self.state)
+
+    def find(self, epoch: int | None = None) -> list[Manifest]:
+        """Return an epoch of each region that has it; without a number, the newest.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        found = [
+            each
+            for manifests in self.manifests.values()
+            for each in (manifests[-1:] if epoch is None else manifests)
+            if epoch in {None, each.epoch}
+        ]
+        if not found:
+            there = ", ".join(map(str, sorted({each.epoch for each in self})))
+            wanted = "complete epoch" if epoch is None else f"epoch {epoch}"
+            raise ConfigError(f"{self.prefix} has no {wanted}; there are: {there or 'none'}")
+        return found
+
+    def __iter__(self) -> Iterator[Manifest]:
+        return (each for manifests in self.manifests.values() for each in manifests)
+
+    def operator(self, task: TaskId) -> str:
+        """Return the name of what a task runs; empty if that is not known."""
+        return self._operators.get(task.processor, "")
+
+    def summary(self, manifest: Manifest) -> EpochSummary:
+        """Return what there is to say about an epoch without reading its files."""
+        stored = self.state.find(EPOCH, f"{manifest.region}/{manifest.epoch}")
+        return EpochSummary(
+            region=manifest.region,
+            epoch=manifest.epoch,
+            attempt=manifest.attempt,
+            clock_ms=manifest.clock_ms,
+            cut_time_ms=manifest.cut_time_ms,
+            files=len(manifest.chain),
+            size_bytes=manifest.total_bytes,
+            stored_ms=stored.timestamp_ms if stored else 0,
+            newest=manifest == self.manifests[manifest.region][-1],
+        )
+
+    def places(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
+        """Return where the sources of an epoch are, encoded."""
+        return {each.task_id: dict(each.offsets) for each in manifest.offsets}
+
+    def overrides(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
+        """Return the places that were set by hand and count if a restart goes back to an epoch."""
+        found = CheckpointManager(self.state).overrides(_tasks_of(manifest), epoch=manifest.epoch)
+        return {each.task_id: dict(each.offsets) for each in found}
+
+    def contents(self, manifest: Manifest) -> EpochContents:
+        """Read what is in an epoch."""
+        tasks, damage = list[TaskContents](), ""
+        try:
+            with SnapshotChain(self.checkpoints, manifest.chain) as chain:
+                tasks = [self._task(chain, task) for task in sorted(chain.tasks)]
+        except (SnapshotDamaged, OSError) as error:
+            damage = str(error)
+        return EpochContents(
+            summary=self.summary(manifest),
+            places=_decoded(self.places(manifest)),
+            overridden=_decoded(self.overrides(manifest)),
+            tasks=tasks,
+            files=manifest.chain,
+            damage=damage,
+        )
+
+    def _task(self, chain: SnapshotChain, task: TaskId) -> TaskContents:
+        size = chain.size(task)
+        return TaskContents(
+            task=task,
+            operator=self.operator(task),
+            head_bytes=size.head_bytes,
+            state_bytes=size.state_bytes,
+        )
+
+
+def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folder") -> Checkpoints:
+    """Return the checkpoint store in a folder or at a URL; a folder is not made.
+
+    Args:
+        place: the folder or URL.
+        named_by: with what a user has named it, or would name another.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if "://" not in place and not Path(place).expanduser().is_dir():
+        raise ConfigError(
+            f"checkpoint store {place} is not there: name the folder, as this machine sees it, "
+            f"with {named_by}"
+        )
+    try:
+        return checkpoints_at(place)
+    except OSError as error:
+        raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
+
+
+def find_checkpoint(checkpoints: Checkpoints, text: str) -> tuple[str, int | None]:
+    """Return what a user means: below which name an application is, and which of its epochs.
+
+    Args:
+        checkpoints: the store.
+        text: the number of an application or, with that of a cluster, such as ``k3f9a1c2/app3``;
+            then maybe ``@`` and the number of an epoch. Without one it is the newest: None.
+
+    Raises:
+        ConfigError: it is no such text, or there is no such application or epoch.
+        GearpyError: the log of the application cannot be read.
+        OSError: the store cannot be read.
+    """
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        raise ConfigError(
+            f"{text[:_SHOWN_CHARS_MAX]!r} names no checkpoint: write the number of an application, "
+            "or its cluster too, as in k3f9a1c2/app3, and then the epoch, as in 3@17, if it is not "
+            "the newest"
+        )
+    prefix, number, epoch = found.groups()
+    prefix = prefix or find_prefix(checkpoints, AppId(int(number)))
+    wanted = int(epoch) if epoch else None
+    stored = StoredEpochs(checkpoints, prefix)
+    regions = {each.region for each in stored.find(wanted)}
+    if lacking := sorted(stored.manifests.keys() - regions):
+        raise ConfigError(
+            f"{prefix} has epoch {epoch} of some regions only, and not of {lacking}: each has "
+            "epochs of its own, take the newest"
+        )
+    return prefix, wanted
+
+
+# -- is it whole -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochVerdict:
+    """Whether an epoch can be gone back to; ``damage`` says for each bad file what is wrong.
+
+    ``segments`` are those of the changelog, and ``changelog_damage`` says what is wrong with them.
+    They matter only if a file is bad: with ``is_rebuildable`` they stand for it.
+    """
+
+    region: int
+    epoch: int
+    files: int
+    damage: tuple[str, ...]
+    segments: int = 0
+    changelog_damage: tuple[str, ...] = ()
+    is_rebuildable: bool = False
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something is wrong with a file, needed or not."""
+        return bool(self.damage or self.changelog_damage)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a restart can go back to it."""
+        return not self.damage or self.is_rebuildable
+
+
+def verify(stored: StoredEpochs, epoch: int | None = None) -> list[EpochVerdict]:
+    """Read all files of all epochs, or of one; return the newest epochs first, by region.
+
+    Where that one is damaged, older ones are looked at, up to one that is whole: a restart would
+    go back to that. An application that runs deletes the files of epochs that it needs no more:
+    what the log does not have any more when they were read is left out.
+
+    Raises:
+        ConfigError: there is no such epoch.
+    """
+    for _ in range(_LOOKS_MAX):
+        verdicts = _verdicts(stored, epoch)
+        if not any(each.is_damaged for each in verdicts):
+            break
+        stored = StoredEpochs(stored.checkpoints, stored.prefix)
+        there = {(each.region, each.epoch) for each in stored}
+        left = [e for e in verdicts if not e.is_damaged or (e.region, e.epoch) in there]
+        if left:
+            return left
+    return verdicts
+
+
+def _verdicts(stored: StoredEpochs, epoch: int | None) -> list[EpochVerdict]:
+    known: dict[SnapshotFile, str] = {}  # Epochs have files in common.
+    verdicts = list[EpochVerdict]()
+    for newest in stored.find(epoch):
+        manifests = stored.manifests[newest.region]
+        for manifest in reversed(manifests[: manifests.index(newest) + 1]):
+            verdicts.append(_verdict(stored.checkpoints, manifest, known))
+            if epoch is not None and verdicts[-1].is_usable:
+                break
+    return verdicts
+
+
+def _verdict(
+    checkpoints: Checkpoints, manifest: Manifest, known: dict[SnapshotFile, str]
+) -> EpochVerdict:
+    for file in manifest.snapshots:
+        if file not in known:
+            known[file] = _damage_of(checkpoints, file)
+    bad = [file for file in manifest.chain if known[file]]
+    return EpochVerdict(
+        region=manifest.region,
+        epoch=manifest.epoch,
+        files=len(manifest.chain),
+        damage=tuple(known[file] for file in bad),
+        segments=len(manifest.changelog),
+        changelog_damage=tuple(found for file in manifest.changelog if (found := known[file])),
+        is_rebuildable=bool(bad) and _is_rebuildable(checkpoints, manifest, bad),
+    )
+
+
+def _is_rebuildable(
+    checkpoints: Checkpoints, manifest: Manifest, bad: Sequence[SnapshotFile]
+) -> bool:
+    damage = SnapshotDamaged(location=bad[0].location, reason="it is damaged")
+    tasks = {task for file in bad for task in file.tasks}
+    try:
+        found = rebuilt(checkpoints, manifest.snapshots, tasks, damage)
+    except (SnapshotDamaged, OSError):
+        return False
+    found.heads.close()
+    found.state.close()
+    return True
+
+
+def _damage_of(checkpoints: Checkpoints, file: SnapshotFile) -> str:
+    try:
+        SnapshotChain(checkpoints, [file]).close()
+    except (SnapshotDamaged, OSError) as error:
+        return str(error)
+    return ""
+
+
+# -- what has changed ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceChange:
+    """A partition of a source whose place is another one; None: finished, or not there."""
+
+    task: TaskId
+    operator: str
+    partition: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    """How a task differs between two epochs; pairs are of the one and of the other.
+
+    Cells are those of keyed state; ``state_bytes`` is what they take.
+    """
+
+    task: TaskId
+    operator: str
+    head_bytes: tuple[int, int]
+    state_bytes: tuple[int, int]
+    cells: tuple[int, int]
+    added: int
+    changed: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochDifference:
+    """What has changed in a region from one epoch to another: of places only what differs."""
+
+    region: int
+    old: int
+    new: int
+    places: Sequence[PlaceChange]
+    tasks: Sequence[TaskChange]
+
+
+def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
+    """Tell in what two epochs differ, for each region that has both.
+
+    Raises:
+        ConfigError: there are no such epochs.
+        SnapshotDamaged: a file of them is missing, or not what was stored.
+        OSError: a file cannot be read.
+    """
+    later = {each.region: each for each in stored.find(new)}
+    pairs = [
+        (before, later[before.region]) for before in stored.find(old) if before.region in later
+    ]
+    return [
+        EpochDifference(
+            region=before.region,
+            old=old,
+            new=new,
+            places=_changed_places(stored, before, after),
+            tasks=_changed_tasks(stored, before, after),
+        )
+        for before, after in pairs
+    ]
+
+
+def _changed_places(stored: StoredEpochs, before: Manifest, after: Manifest) -> list[PlaceChange]:
+    old, new = stored.places(before), stored.places(after)
+    return [
+        PlaceChange(
+            task=task,
+            operator=stored.operator(task),
+            partition=name,
+            old=decoded_place(was),
+            new=decoded_place(now),
+        )
+        for task in sorted(old.keys() | new.keys())
+        for name in sorted(old.get(task, {}).keys() | new.get(task, {}).keys())
+        if (was := old.get(task, {}).get(name, b"")) != (now := new.get(task, {}).get(name, b""))
+    ]
+
+
+def _changed_tasks(stored: StoredEpochs, before: Manifest, after: Manifest) -> list[TaskChange]:
+    with (
+        SnapshotChain(stored.checkpoints, before.chain) as old,
+        SnapshotChain(stored.checkpoints, after.chain) as new,
+    ):
+        return [
+            _task_change(task, stored.operator(task), old, new)
+            for task in sorted(old.tasks | new.tasks)
+        ]
+
+
+def _task_change(task: TaskId, operator: str, old: SnapshotChain, new: SnapshotChain) -> TaskChange:
+    tally = Counter[str]()
+    for group in sorted({*old.groups(task), *new.groups(task)}):
+        was, now = old.cells(task, group), new.cells(task, group)
+        kept = was.keys() & now.keys()
+        tally.update(
+            old_bytes=_bytes_in(was),
+            new_bytes=_bytes_in(now),
+            old_cells=len(was),
+            new_cells=len(now),
+            added=len(now) - len(kept),
+            changed=sum(was[cell] != now[cell] for cell in kept),
+            deleted=len(was) - len(kept),
+        )
+    return TaskChange(
+        task=task,
+        operator=operator,
+        head_bytes=(_head_bytes(old, task), _head_bytes(new, task)),
+        state_bytes=(tally["old_bytes"], tally["new_bytes"]),
+        cells=(tally["old_cells"], tally["new_cells"]),
+        added=tally["added"],
+        changed=tally["changed"],
+        deleted=tally["deleted"],
+    )
+
+
+def _bytes_in(cells: Cells) -> int:
+    return sum(map(len, cells)) + sum(map(len, cells.values()))
+
+
+def _head_bytes(chain: SnapshotChain, task: TaskId) -> int:
+    return chain.size(task).head_bytes if task in chain.tasks else 0
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def _tasks_of(manifest: Manifest) -> set[TaskId]:
+    """Return the tasks that an epoch holds."""
+    return {task for file in manifest.snapshots for task in file.tasks}
+
+
+def decoded_place(data: bytes) -> Any:
+    """Return the place of a partition; None if it has finished."""
+    try:
+        return decode_state(data)
+    except ProtocolError:
+        return Unreadable(data)
+
+
+def plain_place(place: Any) -> Any:
+    """Return a place as JSON has it; what it does not know as text, or as bytes in base64."""
+    match place:
+        case None | bool() | int() | float() | str():
+            return place
+        case list() | tuple():
+            return [plain_place(each) for each in place]
+        case dict():
+            return {str(key): plain_place(value) for key, value in place.items()}
+        case bytes():
+            return {"base64": base64.b64encode(place).decode()}
+        case Unreadable():
+            return plain_place(place.data)
+        case _:
+            return repr(place)
+
+
+def _decoded(places: Mapping[TaskId, Mapping[str, bytes]]) -> dict[TaskId, dict[str, Any]]:
+    return {
+        task: {name: decoded_place(data) for name, data in sorted(by_name.items())}
+        for task, by_name in sorted(places.items())
+    }
+
+
+def _operators(state: CoordinatorState) -> dict[int, str]:
+    """Return the names of processors in the newest version of the graph."""
+    versions = DagVersions(state).read()
+    lines: Iterable[str] = versions[-1].description if versions else ()
+    found = (_PROCESSOR.match(line) for line in lines)
+    return {int(each[1]): each[2] for each in found if each is not None}

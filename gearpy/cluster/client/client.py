@@ -1,0 +1,352 @@
+"""What a program uses to reach a cluster: submit, list, describe, wait, replay, stop."""
+
+import getpass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import (
+    ApplicationFailed,
+    GearpyError,
+    OperatorError,
+    ProtocolError,
+    SubmitRefused,
+)
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
+from gearpy.messages.client import (
+    DescribeApplication,
+    DrainAccepted,
+    DrainApplication,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    QuarantinedRecord,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationList,
+    ApplicationSummary,
+    Artifact,
+    ClockHolderSummary,
+    ClusterSummary,
+    ErrorCard,
+    GetApplication,
+    GetCluster,
+    ListApplications,
+    ListWorkers,
+    Refused,
+    ShutdownAccepted,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
+    WorkerList,
+    WorkerSummary,
+)
+
+__all__ = ["ClusterClient", "RunningApplication", "error_of"]
+
+_POLL_S: Final = 0.05
+_LOG_LINES: Final = 100
+_NAMES_SHOWN_MAX: Final = 10
+T = TypeVar("T")
+
+
+class ClusterClient:
+    """Talks to a master. Gearpump: `ClientContext`.
+
+    Args:
+        ask: sends a message and returns the answer; raises `GearpyError` when there is none.
+    """
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        self._ask = ask
+
+    def ask(self, message: object) -> Any:
+        """Send any message for clients and return its answer, a `Refused` too.
+
+        Raises:
+            GearpyError: there is no cluster, or no answer in time.
+        """
+        return self._ask(message)
+
+    def cluster(self) -> ClusterSummary:
+        """Return what there is to know of the cluster itself."""
+        return self._expect(ClusterSummary, GetCluster())
+
+    # -- applications ----------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        artifact: Artifact,
+        *,
+        executors: int = 0,
+        config: Mapping[str, str] | None = None,
+        resume_from: str = "",
+        checkpoints: str = "",
+        launches: int = 0,
+    ) -> "RunningApplication":
+        """Start an application.
+
+        Args:
+            name: what no living application is called.
+            artifact: the program.
+            executors: how many share its tasks; 0 for as few as there is room for.
+            config: what it sets itself.
+            resume_from: the checkpoint to begin with, as `resuming.resume_point` gives it; from
+                the beginning if not given.
+            checkpoints: below which name it stores what it goes on from; one of its own if not
+                given. A run that was stored there goes on.
+            launches: how often the app master of that run was launched.
+
+        Raises:
+            SubmitRefused: the name is taken or malformed, or what it resumes from still runs.
+        """
+        message = SubmitApplication(
+            name=name,
+            artifact=artifact,
+            executors=executors,
+            config=dict(config or {}),
+            user=_user(),
+            resume_from=resume_from,
+            checkpoints=checkpoints,
+            launches=launches,
+        )
+        submitted = self._expect(Submitted, message)
+        return RunningApplication(self, submitted.app_id, name)
+
+    def applications(self) -> tuple[ApplicationSummary, ...]:
+        """Return all applications, oldest first."""
+        return self._expect(ApplicationList, ListApplications()).applications
+
+    def application(self, app_id: AppId) -> ApplicationSummary:
+        """Return one application.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+        """
+        return self._expect(ApplicationSummary, GetApplication(app_id=app_id))
+
+    def find(self, text: str) -> AppId:
+        """Return the id that ``text`` is, or that of the application of this name.
+
+        Of several with that name, the one that lives, or else the newest.
+
+        Raises:
+            SubmitRefused: there is none.
+        """
+        if text.isascii() and text.isdigit():
+            return AppId(int(text))
+        known = self.applications()
+        named = [each for each in known if each.name == text]
+        living = [each for each in named if each.status not in TERMINAL]
+        if named:
+            return (living or named)[-1].app_id
+        raise SubmitRefused(_no_such_name(text, known))
+
+    def running(self, app_id: AppId) -> "RunningApplication":
+        """Return an application that was submitted, maybe by another program.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+        """
+        return RunningApplication(self, app_id, self.application(app_id).name)
+
+    def describe(self, app_id: AppId) -> ApplicationDetail:
+        """Return what its app master knows: executors, processors, failures, what it waits for.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has no app master at present.
+        """
+        return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
+
+    def why(self, app_id: AppId) -> tuple[ClockHolderSummary, ...]:
+        """Return what holds its clock back: a chain of tasks from a source to the holder.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        return self.describe(app_id).why
+
+    def shutdown(self, app_id: AppId) -> None:
+        """Stop an application.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has ended.
+        """
+        self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id))
+
+    def drain(self, app_id: AppId) -> None:
+        """Stop the sources of an application; it ends when all that they have read is shown.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has no app master at present.
+        """
+        self._expect(DrainAccepted, DrainApplication(app_id=app_id))
+
+    def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
+        """Stop an application if it runs, and start the same once more, under a new id.
+
+        It goes on from its newest epoch; unless it has succeeded, or ``from_beginning`` is set.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it cannot be started.
+        """
+        submitted = self._expect(
+            Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning)
+        )
+        return self.running(submitted.app_id)
+
+    def replay(self, app_id: AppId) -> int:
+        """Restart all its tasks from the newest epoch; return which (0: from the beginning).
+
+        Raises:
+            SubmitRefused: there is none with this id, or it does not run.
+        """
+        return self._expect(ReplayAccepted, ReplayNow(app_id=app_id)).epoch
+
+    def wait(self, app_id: AppId, timeout_s: float | None = None) -> ApplicationSummary:
+        """Wait for its end; see `RunningApplication.wait`."""
+        return self.running(app_id).wait(timeout_s)
+
+    # -- records that were put aside -------------------------------------------------------
+
+    def quarantined(self, app_id: AppId, numbers: Sequence[int] = ()) -> QuarantinedList:
+        """Return the records in quarantine: those named whole, or all without their values.
+
+        Raises:
+            SubmitRefused: there is no such application, or no such record.
+        """
+        question = ListQuarantined(app_id=app_id, numbers=tuple(numbers))
+        return self._expect(QuarantinedList, question)
+
+    def replay_quarantined(
+        self, app_id: AppId, numbers: Sequence[int] = ()
+    ) -> tuple[QuarantinedRecord, ...]:
+        """Give records (all if none are named) back to their operators; return them.
+
+        Raises:
+            SubmitRefused: there is no such record, or the application does not run.
+        """
+        message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers))
+        return self._expect(QuarantinedList, message).records
+
+    # -- workers and logs ------------------------------------------------------------------
+
+    def workers(self) -> tuple[WorkerSummary, ...]:
+        """Return all workers."""
+        return self._expect(WorkerList, ListWorkers()).workers
+
+    def log(
+        self,
+        app_id: AppId,
+        executor_id: ExecutorId = MASTER_EXECUTOR,
+        *,
+        lines: int = _LOG_LINES,
+        launch: int = 0,
+        after: str = "",
+    ) -> LogText:
+        """Return the last lines of an executor's log, or of the app master's.
+
+        Args:
+            app_id: of the application; it may have ended.
+            executor_id: whose log; that of the app master if not given.
+            lines: how many.
+            launch: of which start of it; 0 is the newest.
+            after: ``position`` of an earlier answer: return what was written since.
+
+        Raises:
+            SubmitRefused: there is no such log.
+        """
+        question = ReadLog(
+            app_id=app_id, executor_id=executor_id, lines=lines, launch=launch, after=after
+        )
+        return self._expect(LogText, question)
+
+    def _expect(self, kind: type[T], message: object) -> T:
+        reply = self._ask(message)
+        if isinstance(reply, Refused):
+            raise SubmitRefused(reply.reason)
+        if not isinstance(reply, kind):
+            question, answer = type(message).__name__, type(reply).__name__
+            raise ProtocolError(f"{question} was answered with {answer}: is this a master?")
+        return reply
+
+
+class RunningApplication:
+    """An application that was submitted. Gearpump: `RunningApplication`."""
+
+    def __init__(self, client: ClusterClient, app_id: AppId, name: str) -> None:
+        self._client = client
+        self.app_id = app_id
+        self.name = name
+
+    def summary(self) -> ApplicationSummary:
+        """Ask how it is."""
+        return self._client.application(self.app_id)
+
+    def shutdown(self) -> None:
+        """Stop it."""
+        self._client.shutdown(self.app_id)
+
+    def drain(self) -> None:
+        """Let it end well before its input does; see `ClusterClient.drain`."""
+        self._client.drain(self.app_id)
+
+    def wait(
+        self,
+        timeout_s: float | None = None,
+        *,
+        on_progress: Callable[[ApplicationSummary], None] | None = None,
+    ) -> ApplicationSummary:
+        """Wait for the end; returns at the time-out, too, with the status at that time.
+
+        Raises:
+            OperatorError: user code raised.
+            ApplicationFailed: it failed in another way.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            summary = self.summary()
+            if on_progress is not None:
+                on_progress(summary)
+            if summary.status == "failed":
+                raise error_of(summary)
+            ended = summary.status not in ("pending", "active")
+            if ended or (deadline is not None and time.monotonic() >= deadline):
+                return summary
+            time.sleep(_POLL_S)
+
+
+def error_of(summary: ApplicationSummary) -> GearpyError:
+    """Return the exception that says why an application failed."""
+    card = summary.cause or ErrorCard(cause="no cause is known")
+    if not card.operator:
+        return ApplicationFailed(summary.name, card.cause)
+    return OperatorError(
+        operator=card.operator,
+        cause=card.cause,
+        source=card.source,
+        source_line=card.source_line,
+        record=card.record,
+        event_time_ms=card.event_time_ms,
+        traceback=card.traceback,
+    )
+
+
+def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:
+    there = [f"{each.name} ({each.app_id})" for each in known[-_NAMES_SHOWN_MAX:]]
+    return f"no application is called {name!r}; there are: {', '.join(there) or 'none'}"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

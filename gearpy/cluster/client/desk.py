@@ -1,0 +1,341 @@
+"""Desk: answers clients for the whole cluster, where the master's listener is."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
+from gearpy.ids import ActorPath, AppId
+from gearpy.messages.client import (
+    DescribeApplication,
+    DrainApplication,
+    GetAddresses,
+    GetArtifactPart,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    QuarantinedRecord,
+    ReadLog,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+    RoleAddresses,
+)
+from gearpy.messages.cluster import (
+    CLIENT_MESSAGES,
+    ApplicationSummary,
+    GetApplication,
+    Refused,
+)
+from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
+from gearpy.wire.codec import encode_control
+from gearpy.wire.connection.keys import CLUSTER, Principal
+
+__all__ = ["AnswersArtifacts", "AsksActors", "Desk"]
+
+#: What the master actor answers itself.
+_OF_MASTER: Final = (*CLIENT_MESSAGES, RestartApplication)
+#: What an application may ask about itself.
+_OF_APPLICATIONS: Final = (GetApplication, DescribeApplication, ListQuarantined, ReadLog)
+
+#: What a client gets of records, and an app master at a time: both must fit a control frame.
+_RECORDS_BYTES_MAX: Final = 512 * 1024
+_TEXT_CHARS_MAX: Final = 200  # Of each text of a record in a list.
+_NUMBERS_MAX: Final = 20  # In an error text.
+_SHARE: Final = 0.8  # Of the client's time; the rest is for telling that it was not enough.
+_LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hide the others.
+
+
+class AsksActors(Protocol):
+    """Asks actors by path: `cluster.net.post.Post`."""
+
+    def ask(self, path: ActorPath, message: Any, timeout_s: float, /) -> Any:
+        """Return the answer of an actor.
+
+        Raises:
+            ActorStopped: there is no such actor.
+            ConnectionLost: its process is gone.
+            AskTimeout: no answer in time.
+        """
+        ...
+
+
+class AnswersArtifacts(Protocol):
+    """Keeps artifacts, and answers questions about them."""
+
+    def answer(self, message: Any, /) -> object:
+        """Answer `HasArtifact`, `UploadArtifact` or `GetArtifactPart`."""
+        ...
+
+
+class Desk:
+    """Takes what clients ask to whoever knows it: master, app master, workers, artifacts.
+
+    Args:
+        ask_master: asks the master actor; raises `GearpyError` when there is no answer.
+        post: asks app masters and workers.
+        artifacts: keeps what is uploaded; without it nothing can be.
+        read_log: reads the logs of executors that run in this process.
+        timeout_s: how long clients wait; who is asked for them has most of that time.
+
+    Runs on: any thread, several at once; blocks until there is an answer.
+    """
+
+    def __init__(
+        self,
+        ask_master: Callable[[Any], Any],
+        post: AsksActors,
+        *,
+        artifacts: AnswersArtifacts | None = None,
+        read_log: Callable[[ReadLog], LogText | Refused] | None = None,
+        timeout_s: float = 12.5,
+    ) -> None:
+        timeout_s *= _SHARE
+        self._ask_master = ask_master
+        self._post = post
+        self._artifacts = artifacts
+        self._logs = _Logs(post, read_log, timeout_s)
+        self._timeout_s = timeout_s
+        self._replaying = threading.Lock()
+
+    @staticmethod
+    def allows(principal: Principal, message: object) -> bool:
+        """Tell whether one may ask this; who speaks for an application, about itself only."""
+        if principal == CLUSTER:
+            return True
+        if isinstance(message, _OF_APPLICATIONS):
+            return message.app_id == principal.application
+        return isinstance(message, GetArtifactPart)
+
+    def answer(self, message: object, principal: Principal = CLUSTER) -> object:
+        """Answer a client that has proved to be ``principal``.
+
+        Raises:
+            GearpyError: the master, or an app master, does not answer.
+        """
+        if not self.allows(principal, message):
+            return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
+        match message:
+            case DescribeApplication() | DrainApplication() | ReplayNow():
+                return self._ask_app_master(message.app_id, message)
+            case ListQuarantined():
+                return self._list_quarantined(message)
+            case ReplayQuarantined():
+                return self._replay_quarantined(message)
+            case ReadLog():
+                return self._read_log(message)
+            case _:
+                return self._answer_other(message)
+
+    def _answer_other(self, message: object) -> object:
+        if isinstance(message, _OF_MASTER):
+            return self._ask_master(message)
+        if isinstance(message, ARTIFACT_QUESTIONS):
+            return self._artifacts.answer(message) if self._artifacts else _NO_ARTIFACTS
+        return Refused(reason=f"{type(message).__name__} is not for clients")
+
+    # -- the app master --------------------------------------------------------------------
+
+    def _ask_app_master(self, app_id: AppId, message: object) -> object:
+        addresses = self._addresses(app_id)
+        if isinstance(addresses, Refused):
+            return addresses
+        if addresses.app_master is None:
+            return self._no_app_master(app_id)
+        try:
+            answer: object = self._post.ask(addresses.app_master, message, self._timeout_s)
+        except (ActorStopped, ConnectionLost) as error:
+            return Refused(
+                reason=f"the app master of application {app_id} has just gone ({error}); ask again "
+                "in a moment"
+            )
+        except AskTimeout as error:
+            name = type(message).__name__
+            text = f"the app master of application {app_id} did not answer {name}: {error}"
+            raise AskTimeout(text) from error
+        return answer
+
+    def _no_app_master(self, app_id: AppId) -> Refused:
+        known = self._ask_master(GetApplication(app_id=app_id))
+        if isinstance(known, ApplicationSummary) and known.status in TERMINAL:
+            return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
+        return Refused(
+            reason=f"application {app_id} has no app master at present: it is being started, or "
+            "waits for a worker"
+        )
+
+    def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
+        addresses: RoleAddresses | Refused = self._ask_master(GetAddresses(app_id=app_id))
+        return addresses
+
+    def _read_log(self, message: ReadLog) -> LogText | Refused:
+        addresses = self._addresses(message.app_id)
+        return addresses if isinstance(addresses, Refused) else self._logs.read(message, addresses)
+
+    # -- quarantine ------------------------------------------------------------------------
+
+    def _list_quarantined(self, message: ListQuarantined) -> object:
+        listed = self._quarantined(message.app_id, message.numbers)
+        if isinstance(listed, Refused):
+            return listed
+        shown = listed if message.numbers else tuple(map(_brief, listed))
+        return _fitting(message.app_id, shown)
+
+    def _replay_quarantined(self, message: ReplayQuarantined) -> object:
+        if not self._replaying.acquire(blocking=False):
+            return Refused(reason="records are being replayed for another client; ask again later")
+        try:
+            listed = self._quarantined(message.app_id, message.numbers)
+            if isinstance(listed, Refused):
+                return listed
+            if not listed:
+                return Refused(reason=f"application {message.app_id} has no record in quarantine")
+            return self._replay(message.app_id, listed)
+        finally:
+            self._replaying.release()
+
+    def _replay(self, app_id: AppId, records: Sequence[QuarantinedRecord]) -> object:
+        """Give records to the app master, as many at a time as fit into a message.
+
+        The master hears of each part after it was given: a crash in between gives records twice
+        and never loses one.
+        """
+        given: list[QuarantinedRecord] = []
+        for part in _parts([_without_traceback(each) for each in records]):
+            numbers = tuple(each.number for each in part)
+            message = ReplayQuarantined(app_id=app_id, numbers=numbers, records=part)
+            answer = self._ask_app_master(app_id, message)
+            if not isinstance(answer, QuarantinedList):
+                return _with_given(answer, given)
+            taken = {each.number for each in answer.records}
+            given += [each for each in part if each.number in taken]
+            if taken:  # To name none would mean all.
+                taken_numbers = tuple(sorted(taken))
+                self._ask_master(ReplayQuarantined(app_id=app_id, numbers=taken_numbers))
+        if not given:
+            return Refused(
+                reason=f"no task of application {app_id} takes records at present: its tasks are "
+                "being restarted; ask again in a moment"
+            )
+        return _fitting(app_id, tuple(map(_brief, given)))
+
+    def _quarantined(
+        self, app_id: AppId, numbers: tuple[int, ...]
+    ) -> tuple[QuarantinedRecord, ...] | Refused:
+        """Return the records with these numbers (all if there are none), or why not."""
+        listed: QuarantinedList | Refused = self._ask_master(ListQuarantined(app_id=app_id))
+        if isinstance(listed, Refused):
+            return listed
+        known = {each.number: each for each in listed.records}
+        if unknown := sorted(set(numbers) - known.keys()):
+            return Refused(
+                reason=f"no record {_listed(unknown)} of application {app_id} is in quarantine; "
+                f"there: {_listed(sorted(known)) or 'none'}"
+            )
+        return tuple(known[number] for number in sorted(set(numbers) or known))
+
+
+class _Logs:
+    """Finds the log of an executor among the workers that may have run it."""
+
+    def __init__(
+        self,
+        post: AsksActors,
+        read_here: Callable[[ReadLog], LogText | Refused] | None,
+        timeout_s: float,
+    ) -> None:
+        self._post = post
+        self._read_here = read_here
+        self._timeout_s = timeout_s
+
+    def read(self, question: ReadLog, addresses: RoleAddresses) -> LogText | Refused:
+        """Return the log of the newest launch that anybody has."""
+        found: list[LogText] = []
+        refusals: dict[str, None] = {}  # In order; workers of one machine say the same.
+        for answer in self._answers(question, addresses):
+            if isinstance(answer, Refused):
+                refusals[answer.reason] = None
+            elif question.launch:
+                return answer
+            else:
+                found.append(answer)
+        if found:
+            return max(found, key=lambda text: text.launch)
+        return Refused(reason="; ".join(refusals) or "there is no worker that has logs")
+
+    def _answers(self, question: ReadLog, addresses: RoleAddresses) -> Iterator[LogText | Refused]:
+        if self._read_here is not None:
+            yield self._read_here(question)
+        left = max(1, int(self._timeout_s / _LOG_TIMEOUT_S))  # Time-outs that can be afforded.
+        for each in addresses.workers:
+            try:
+                yield self._post.ask(each.worker, question, _LOG_TIMEOUT_S)
+            except (ActorStopped, ConnectionLost, AskTimeout) as error:
+                yield Refused(reason=f"worker {each.worker_id} does not answer: {error}")
+                left -= isinstance(error, AskTimeout)
+            if not left:
+                return
+
+
+_NO_ARTIFACTS: Final = Refused(reason="this cluster takes no uploads: programs run from their path")
+
+
+def _with_given(answer: object, given: Sequence[QuarantinedRecord]) -> object:
+    """Return a refusal that also tells which records were given before it."""
+    if not given or not isinstance(answer, Refused):
+        return answer
+    numbers = _listed([each.number for each in given])
+    return Refused(reason=f"{answer.reason}; given back before that: {numbers}")
+
+
+def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
+    """Leave of a record what fits a line."""
+    error = record.error
+    short = replace(
+        error,
+        cause=error.cause.partition("\n")[0][:_TEXT_CHARS_MAX],
+        record=error.record[:_TEXT_CHARS_MAX],
+        source_line=error.source_line[:_TEXT_CHARS_MAX],
+        traceback="",
+    )
+    return replace(record, value=b"", error=short)
+
+
+def _without_traceback(record: QuarantinedRecord) -> QuarantinedRecord:
+    """Leave out what only people read."""
+    return replace(record, error=replace(record.error, traceback=""))
+
+
+def _fitting(app_id: AppId, records: tuple[QuarantinedRecord, ...]) -> QuarantinedList:
+    """Return as many records as one answer can hold; a large first one without its value."""
+    fitting = next(_parts(records), ())
+    if len(fitting) == 1 and _size(fitting[0]) > _RECORDS_BYTES_MAX:
+        fitting = (_brief(fitting[0]),)
+    total = len(records) if len(fitting) < len(records) else 0
+    return QuarantinedList(app_id=app_id, records=fitting, total=total)
+
+
+def _parts(records: Sequence[QuarantinedRecord]) -> Iterator[tuple[QuarantinedRecord, ...]]:
+    """Split records into parts of a bounded size; one above the bound is a part of its own."""
+    part: list[QuarantinedRecord] = []
+    size = 0
+    for record in records:
+        more = _size(record)
+        if part and size + more > _RECORDS_BYTES_MAX:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(record)
+        size += more
+    if part:
+        yield tuple(part)
+
+
+def _size(record: QuarantinedRecord) -> int:
+    return len(encode_control(record))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    more = ", ..." if len(numbers) > _NUMBERS_MAX else ""
+    return ", ".join(map(str, numbers[:_NUMBERS_MAX])) + more

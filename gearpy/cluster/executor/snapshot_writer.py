@@ -1,0 +1,232 @@
+"""SnapshotWriter: stores epochs and loads them again, beside the tasks that go on meanwhile."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from gearpy.actor.api import Actor, Ref
+from gearpy.cluster.executor.epoch_files import StoreEpoch
+from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged
+from gearpy.ids import MIN_MS, TaskId
+from gearpy.messages.app import LaunchTasks, SnapshotFile
+from gearpy.state.stores.store import Section
+from gearpy.storage.changelog import RecordedDelta, chain_of, rebuilt, store_segment
+from gearpy.storage.checkpoints import Checkpoints, StoredFile
+from gearpy.storage.snapshot_files import SnapshotChain, TaskPart, rebased_chunks, snapshot_chunks
+from gearpy.task.api.snapshots import TaskResume, TaskState, decode_state
+
+__all__ = [
+    "EpochFailed",
+    "EpochSaved",
+    "LoadTasks",
+    "SnapshotWriter",
+    "TasksLoaded",
+    "TasksUnloadable",
+    "WriterAnswer",
+    "WriterMessage",
+]
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTasks:
+    """Read what tasks go on from. Answered by `TasksLoaded` or `TasksUnloadable`."""
+
+    launch: LaunchTasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksLoaded:
+    """All files were whole. ``chain`` are those that hold keyed state.
+
+    With ``is_rebuilt`` one was not, and they are the changelog.
+    """
+
+    launch: LaunchTasks
+    resume: dict[TaskId, TaskResume]
+    chain: tuple[SnapshotFile, ...]
+    is_rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksUnloadable:
+    """A file is damaged or missing, and the changelog does not help."""
+
+    launch: LaunchTasks
+    location: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochSaved:
+    """The epoch is durable.
+
+    ``segments`` are those that tasks with another one in the changelog have now. With
+    ``stands_alone`` a file before was damaged, and nothing of the chain is needed any more.
+    """
+
+    job: StoreEpoch
+    stored: StoredFile
+    segments: dict[TaskId, tuple[SnapshotFile, ...]] = field(default_factory=dict)
+    stands_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochFailed:
+    """The epoch could not be stored; ``operator_error`` if what a task keeps is the cause."""
+
+    job: StoreEpoch
+    reason: str
+    operator_error: OperatorError | None = None
+
+
+WriterMessage: TypeAlias = LoadTasks | StoreEpoch
+WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFailed
+
+
+class SnapshotWriter(Actor[WriterMessage]):
+    """Encodes and stores what tasks have handed over; verifies and reads what they go on from.
+
+    Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
+    Restart: none; its executor ends with it.
+
+    Args:
+        owner: gets the answers.
+        checkpoints: where files are.
+    """
+
+    def __init__(self, owner: Ref[WriterAnswer], checkpoints: Checkpoints) -> None:
+        self._owner = owner
+        self._checkpoints = checkpoints
+
+    def receive(self, message: WriterMessage) -> None:
+        """Do one job, and answer."""
+        answer = (
+            self._load(message.launch) if isinstance(message, LoadTasks) else self._store(message)
+        )
+        self._owner.tell(answer)
+
+    def _store(self, job: StoreEpoch) -> WriterAnswer:
+        try:
+            return self._saved(job)
+        except OperatorError as error:
+            return EpochFailed(job=job, reason=str(error), operator_error=error)
+        except ConfigError as error:  # It would be refused again, whenever it is tried.
+            return EpochFailed(
+                job=job,
+                reason=str(error),
+                operator_error=OperatorError(operator="epoch", cause=str(error), is_final=True),
+            )
+        except (OSError, GearpyError) as error:
+            return EpochFailed(job=job, reason=str(error))
+
+    def _saved(self, job: StoreEpoch) -> EpochSaved:
+        with ExitStack() as stack:
+            parts = {part.task: part for part in job.parts()}
+            for each in job.segments:
+                parts[each.task] = _recorded(parts[each.task], stack)
+            stored, stands_alone = self._save_file(job, [*parts.values()])
+            chain = [*job.kept, *job.rebased]
+            segments = {
+                each.task: store_segment(self._checkpoints, each, parts[each.task], chain=chain)
+                for each in job.segments
+            }
+        return EpochSaved(job=job, stored=stored, segments=segments, stands_alone=stands_alone)
+
+    def _save_file(self, job: StoreEpoch, parts: Sequence[TaskPart]) -> tuple[StoredFile, bool]:
+        """Store the file of an epoch; say whether it stands for all that were before it, too."""
+        if not job.rebased:
+            return self._checkpoints.save(job.name, snapshot_chunks(parts)), False
+        try:
+            chunks = rebased_chunks(
+                self._checkpoints, job.rebased, parts, keeps_deleted=bool(job.kept)
+            )
+            return self._checkpoints.save(job.name, chunks), False
+        except SnapshotDamaged as damage:
+            if not job.changelog:
+                raise
+            _log.warning("epoch %d is written from the changelog: %s", job.epoch, damage)
+            chunks = rebased_chunks(self._checkpoints, job.changelog, parts)
+            return self._checkpoints.save(job.name, chunks), True
+
+    def _load(self, launch: LaunchTasks) -> WriterAnswer:
+        try:
+            return self._loaded(launch)
+        except SnapshotDamaged as error:
+            return TasksUnloadable(launch=launch, location=error.location, reason=error.reason)
+        except (OSError, GearpyError) as error:
+            return TasksUnloadable(launch=launch, location="", reason=str(error))
+
+    def _loaded(self, launch: LaunchTasks) -> TasksLoaded:
+        files = chain_of(launch.snapshots)
+        try:
+            chain = SnapshotChain(self._checkpoints, files)
+        except SnapshotDamaged as damage:
+            return self._rebuilt(launch, damage)
+        return _tasks_loaded(launch, heads=chain, state=chain, files=files)
+
+    def _rebuilt(self, launch: LaunchTasks, damage: SnapshotDamaged) -> TasksLoaded:
+        tasks = [each.task_id for each in launch.tasks]
+        found = rebuilt(self._checkpoints, launch.snapshots, tasks, damage)
+        _log.warning(
+            "keyed state is rebuilt from %d segments of the changelog: %s",
+            len(found.segments),
+            damage,
+        )
+        return _tasks_loaded(
+            launch, heads=found.heads, state=found.state, files=found.segments, is_rebuilt=True
+        )
+
+
+def _recorded(part: TaskPart, stack: ExitStack) -> TaskPart:
+    """Return the same, with changes that are read twice and made into bytes once."""
+    return replace(
+        part,
+        deltas=[stack.enter_context(closing(RecordedDelta(delta))) for delta in part.deltas],
+    )
+
+
+def _tasks_loaded(
+    launch: LaunchTasks,
+    *,
+    heads: SnapshotChain,
+    state: SnapshotChain,
+    files: tuple[SnapshotFile, ...],
+    is_rebuilt: bool = False,
+) -> TasksLoaded:
+    overrides = {each.task_id: each.offsets for each in launch.overrides}
+    resume = {
+        task: TaskResume(
+            head=heads.head(task) if task in heads.tasks else _NOTHING,
+            sections=_Sections(state, task),
+            offsets={name: decode_state(place) for name, place in overrides.get(task, {}).items()},
+        )
+        for task in (each.task_id for each in launch.tasks)
+        if task in heads.tasks or task in overrides
+    }
+    has_state = any(any(True for _ in each.sections) for each in resume.values())
+    return TasksLoaded(
+        launch=launch,
+        resume=resume,
+        chain=files if has_state else (),
+        is_rebuilt=is_rebuilt and has_state,
+    )
+
+
+#: The head of a task that has not ended any epoch, and begins somewhere else all the same.
+_NOTHING: Final = TaskState(task=None, counters={}, watermark_ms=MIN_MS, clock_ms=MIN_MS).encode("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """The keyed state of a task, read when it is asked for."""
+
+    chain: SnapshotChain
+    task: TaskId
+
+    def __iter__(self) -> Iterator[Section]:
+        return (Section(group, body) for group, body in self.chain.sections(self.task))

@@ -1,0 +1,67 @@
+"""The tasks of one attempt of one region in one executor."""
+
+from gearpy.actor.api import Ref
+from gearpy.ids import ProcessorId, SessionId, TaskId
+from gearpy.messages.app import LaunchTasks
+from gearpy.messages.cluster import ErrorCard
+from gearpy.task.runtime.actor import TaskMessage
+
+__all__ = ["TaskGroup"]
+
+
+class TaskGroup:
+    """Who has started, who has stopped, whose snapshot of which epoch is there.
+
+    Attributes:
+        tasks: the actor of each task.
+        waiting_start: tasks that were asked to start and have not; None: nobody was asked.
+        is_asked_to_stop: the app master waits for `TasksStopped`.
+        successor: the attempt that follows when all tasks have stopped.
+    """
+
+    def __init__(self, launch: LaunchTasks, *, sources: frozenset[ProcessorId]) -> None:
+        self.region = launch.region
+        self.version = launch.version
+        self.attempt = launch.attempt
+        self.sessions: dict[TaskId, SessionId] = {
+            each.task_id: each.session for each in launch.tasks
+        }
+        self.tasks: dict[TaskId, Ref[TaskMessage]] = {}
+        self.waiting_start: set[TaskId] | None = None
+        self.is_asked_to_stop = False
+        self.stop_errors: list[ErrorCard] = []
+        self.successor: LaunchTasks | None = None
+        self._sources = sources
+        self._waiting_stop: set[TaskId] | None = None  # None: nobody was asked.
+
+    def task_of(self, ref: Ref[TaskMessage]) -> TaskId | None:
+        """Return the task of an actor, if it is one of these."""
+        return next((task for task, known in self.tasks.items() if known is ref), None)
+
+    def source_refs(self) -> list[Ref[TaskMessage]]:
+        """Return the tasks that begin the end of an epoch."""
+        return [
+            ref for task, ref in self.tasks.items() if ProcessorId(task.processor) in self._sources
+        ]
+
+    # -- the end ---------------------------------------------------------------------------
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether all tasks were asked to stop, and have."""
+        return self._waiting_stop is not None and not self._waiting_stop
+
+    def begin_stop(self) -> list[Ref[TaskMessage]]:
+        """Return the tasks to ask to stop; asked again: those that have not answered."""
+        if self._waiting_stop is None:
+            self._waiting_stop = {task for task, ref in self.tasks.items() if ref.is_alive}
+        return [self.tasks[task] for task in sorted(self._waiting_stop)]
+
+    def on_stopped(self, task: TaskId, error: ErrorCard | None) -> bool:
+        """Note that a task has stopped; True if that was the last one that was awaited."""
+        if error is not None:
+            self.stop_errors.append(error)
+        if self._waiting_stop is None or task not in self._waiting_stop:
+            return False
+        self._waiting_stop.discard(task)
+        return self.is_stopped

@@ -1,0 +1,290 @@
+"""Log files: of daemons, and of the processes of applications; `log_reader` reads them.
+
+A log is a file ``name.log``; what was set aside is ``name.log.1`` and so on, oldest last.
+"""
+
+import json
+import logging
+import os
+import shutil
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from gearpy.cluster.host.folders import private_folder
+from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
+from gearpy.config.daemons import LogConfig
+from gearpy.config.schema import Config
+from gearpy.ids import AppId, ExecutorId
+
+__all__ = [
+    "LogFile",
+    "LogFormat",
+    "LogHandler",
+    "LogSettings",
+    "StreamLog",
+    "application_log",
+    "formatter",
+    "log_to",
+]
+
+LogFormat: TypeAlias = Literal["text", "json"]
+
+#: A line without an end is cut here; so much of it is kept in memory.
+_LINE_BYTES_MAX: Final = 64 * 1024
+_LINE_ENDS: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """Where logs are, and how they are written."""
+
+    folder: Path
+    format: LogFormat
+    file_bytes_max: int
+    files: int
+
+    @classmethod
+    def of(cls, config: Config) -> "LogSettings":
+        """Return what a configuration says; makes the folder.
+
+        Raises:
+            ConfigError: the folder cannot be made.
+        """
+        log = config.log
+        return cls(
+            folder=private_folder(Path(log.folder), "log.folder"),
+            format=log.format,
+            file_bytes_max=log.file_max_bytes,
+            files=log.files,
+        )
+
+    def open(self, name: str) -> "LogFile":
+        """Return the log of a name below the folder, such as ``app-1/executor-0.log``."""
+        path = self.folder / name
+        private_folder(path.parent, "log.folder")
+        return LogFile(path, bytes_max=self.file_bytes_max, files=self.files)
+
+    def set_aside(self, app_id: AppId) -> None:
+        """Move the logs of an earlier application with the same number out of the way.
+
+        A cluster that keeps nothing, such as a local one, numbers its applications from 1 again.
+        """
+        folder = log_folder_of(self.folder, app_id)
+        aside = folder.with_name(f"{folder.name}.old")
+        with suppress(OSError):
+            if folder.exists():
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
+
+
+def application_log(app_id: AppId, executor_id: ExecutorId, launch: int) -> str:
+    """Return the name of the log of a process of an application."""
+    return f"{log_folder_of('', app_id)}/{log_name_of(executor_id, launch)}"
+
+
+class LogFile:
+    """A file that lines are added to; at a size it is set aside and a new one begun.
+
+    What cannot be written (full disk, folder gone) is counted in ``lost_bytes``: a daemon does
+    not end because of its log.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self, path: Path, *, bytes_max: int, files: int) -> None:
+        self.path = path
+        self.lost_bytes = 0
+        self._bytes_max = bytes_max
+        self._files = files
+        self._lock = threading.Lock()
+        self._handle: int | None = None
+        self._size = 0
+        self._closed = False
+
+    def write(self, lines: bytes) -> None:
+        """Add whole lines; more than fits into one file is spread over several."""
+        with self._lock:
+            while lines and not self._closed:
+                piece, lines = _cut(lines, self._bytes_max)
+                self._write(piece)
+
+    def close(self) -> None:
+        """Write no more; may be called twice."""
+        with self._lock:
+            self._closed = True
+            self._close()
+
+    def _write(self, piece: bytes) -> None:
+        try:
+            handle = self._opened()
+            if self._size and self._size + len(piece) > self._bytes_max:
+                self._rotate()
+                handle = self._opened()
+            written = os.write(handle, piece)
+            self._size += written
+            self.lost_bytes += len(piece) - written
+        except OSError:
+            self.lost_bytes += len(piece)
+
+    def _opened(self) -> int:
+        if self._handle is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._handle = os.open(self.path, flags, 0o600)
+            self._size = os.fstat(self._handle).st_size  # Of an earlier process, too.
+        return self._handle
+
+    def _rotate(self) -> None:
+        self._close()
+        names = [self.path, *(_aside(self.path, number) for number in range(1, self._files + 1))]
+        for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
+            with suppress(FileNotFoundError):
+                newer.replace(older)
+
+    def _close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle, self._size = None, 0
+
+
+def _aside(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
+    """Return up to so many bytes, whole lines if there is one, and the rest."""
+    if len(lines) <= bytes_max:
+        return lines, b""
+    end = lines.rfind(b"\n", 0, bytes_max) + 1 or bytes_max
+    return lines[:end], lines[end:]
+
+
+class StreamLog:
+    """One output of a process, line by line into its log; lines of two streams never mix.
+
+    In a JSON log, what is no JSON object itself becomes the message of one.
+
+    Runs on: one thread.
+    """
+
+    def __init__(self, file: LogFile, name: str, log_format: LogFormat) -> None:
+        self._file = file
+        self._name = name
+        self._is_json = log_format == "json"
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what the process has written."""
+        data = self._rest + data
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) >= _LINE_BYTES_MAX:
+            data, end = data + b"\n", len(data) + 1
+        self._rest = data[end:]
+        self._write(data[:end])
+
+    def end(self) -> None:
+        """Take what came last as a line; the process has ended."""
+        if self._rest:
+            self.feed(b"\n")
+
+    def _write(self, lines: bytes) -> None:
+        if self._is_json:
+            lines = b"".join(self._as_json(line) for line in lines.splitlines())
+        self._file.write(lines)
+
+    def _as_json(self, line: bytes) -> bytes:
+        text = line.decode("utf-8", "replace")
+        if not _is_object(text):
+            text = json.dumps(
+                {"time": _utc(datetime.now(UTC)), "logger": self._name, "message": text}
+            )
+        return text.encode() + b"\n"
+
+
+def _is_object(text: str) -> bool:
+    if not text.startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+class LogHandler(logging.Handler):
+    """Puts log records into a `LogFile`."""
+
+    def __init__(self, file: LogFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 - a wrong log call must not end what it is about
+            self.handleError(record)
+            return
+        self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self._file.close()
+        super().close()
+
+
+class _TextFormatter(logging.Formatter):
+    """``time level logger: message``; a message stays on its line, a traceback follows it."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        """Return the time in UTC, as logs of several machines are read side by side."""
+        return _time_of(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the line; what users' data puts into it must not look like another line."""
+        record.message = record.message.translate(_LINE_ENDS)
+        return super().formatMessage(record)
+
+
+class _JsonFormatter(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the object."""
+        fields = {
+            "time": _time_of(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
+
+
+def formatter(log_format: LogFormat) -> logging.Formatter:
+    """Return what makes lines of log records."""
+    return _JsonFormatter() if log_format == "json" else _TextFormatter()
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    return _utc(datetime.fromtimestamp(record.created, UTC))
+
+
+def _utc(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def log_to(handler: logging.Handler, config: LogConfig) -> None:
+    """Send what this process logs to a handler, that of users' code included."""
+    handler.setFormatter(formatter(config.format))
+    handler.setLevel(config.level.upper())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(min(root.level, handler.level))

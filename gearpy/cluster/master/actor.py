@@ -1,0 +1,625 @@
+"""MasterActor: applications, workers and the slots of all; what must last is in its log."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+from gearpy.actor.api import Actor, Cancellable, Exited, Failed
+from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
+from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.limits import (
+    app_master_times,
+    config_of,
+    mistakes_in,
+    restart_policy,
+)
+from gearpy.cluster.master.store import MasterStore
+from gearpy.cluster.master.workers import MasterWorkers
+from gearpy.cluster.net.post import Post
+from gearpy.config.schema import Config
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.master.app_masters import (
+    AppMasters,
+    EndApplication,
+    KeeperAction,
+    Kill,
+    RecordLoss,
+    RequestSlot,
+    Times,
+)
+from gearpy.core.master.checkpoint_names import prefix_of
+from gearpy.core.master.commands import (
+    AddQuarantined,
+    ChangeStatus,
+    ForgetEnded,
+    LaunchAppMaster,
+    LoseAppMaster,
+    MasterCommand,
+    RemoveQuarantined,
+    StoreValue,
+    Submit,
+)
+from gearpy.core.master.registry import TERMINAL
+from gearpy.core.master.scheduling import Priority, ResourceRequest, SlotScheduler
+from gearpy.core.master.slots import Grant, SlotLedger
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
+from gearpy.messages.client import (
+    QuarantinedList,
+    ReplayQuarantined,
+    RestartApplication,
+)
+from gearpy.messages.cluster import (
+    Allocation,
+    ApplicationStatus,
+    ApplicationStatusChanged,
+    ApplicationSummary,
+    AppMasterRegistered,
+    ErrorCard,
+    ExecutorExited,
+    ExecutorLaunchRejected,
+    LaunchExecutor,
+    MasterMessage,
+    PutValue,
+    Quarantine,
+    QuarantineStored,
+    Refused,
+    RegisterAppMaster,
+    RegisterWorker,
+    RequestResource,
+    ResourceAllocated,
+    ResourceUpdate,
+    ReturnResource,
+    RunningExecutor,
+    ShutdownAccepted,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
+    ValueStored,
+)
+from gearpy.storage.log import Log
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["MasterActor", "MasterMailbox"]
+
+_log = logging.getLogger(__name__)
+_APP_MASTER_SLOTS: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    pass
+
+
+_Request: TypeAlias = (
+    SubmitApplication | ShutdownApplication | RestartApplication | ReplayQuarantined
+)
+_SlotNews: TypeAlias = RequestResource | ReturnResource
+_AppMasterNews: TypeAlias = (
+    RegisterAppMaster | _SlotNews | ApplicationStatusChanged | PutValue | Quarantine
+)
+_WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
+#: What a master is told and asked.
+MasterMailbox: TypeAlias = (
+    MasterMessage | RestartApplication | ReplayQuarantined | MasterLookup | _Tick
+)
+
+
+class MasterActor(Actor[MasterMailbox]):
+    """Answers clients, places app masters and executors on workers.
+
+    What is answered, or has been acted on, is in the log. A log that cannot be written ends the
+    actor: whoever runs it ends the process then.
+
+    Runs on: its own thread. Restart: by a new one over the same log; workers and app masters
+    register with it again, and it counts slots and launches from what they say.
+    Gearpump: `Master`, `AppManager`.
+    """
+
+    def __init__(self, post: Post, *, log: Log, config: Config, rng: "Random") -> None:
+        self._config = config
+        self._store = MasterStore(log, snapshot_records=config.master.snapshot_records, rng=rng)
+        self._state = self._store.state
+        self._slots = SlotLedger(grant_timeout_ms=config.executor.start_timeout_s * 1000)
+        self._scheduler = SlotScheduler(
+            self._slots, reserve_ms=config.resource_allocation_timeout_s * 1000
+        )
+        self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
+        self._contacts = MasterContacts(post, lambda: self.context)
+        self._workers = MasterWorkers(
+            store=self._store,
+            app_masters=self._app_masters,
+            slots=self._slots,
+            contacts=self._contacts,
+            scheduler=self._scheduler,
+        )
+        self._answers = MasterAnswers(
+            self._state, self._app_masters, self._scheduler, self._workers.paths
+        )
+        self._timer: tuple[int, Cancellable] | None = None
+
+    def on_start(self) -> None:
+        """Go on with the applications that the log tells of."""
+        _log.info("the id of the cluster is %s", self._state.cluster_id)
+        for each in self._state.summaries():
+            if each.status not in TERMINAL and self._has_run(each.app_id):
+                self._scheduler.expect(each.app_id)
+        self._do(self._app_masters.on_start(self._now()))
+
+    def receive(self, message: MasterMailbox) -> object:
+        """Answer a client, or take the news of a worker or an app master."""
+        match message:
+            case _Tick():
+                self._timer = None
+                self._on_tick(self._now())
+            case (
+                RegisterAppMaster()
+                | RequestResource()
+                | ReturnResource()
+                | ApplicationStatusChanged()
+                | PutValue()
+                | Quarantine()
+            ):
+                self._on_app_master_news(message)
+            case RegisterWorker() | ResourceUpdate() | ExecutorLaunchRejected() | ExecutorExited():
+                self._on_worker_news(message)
+            case (
+                SubmitApplication()
+                | ShutdownApplication()
+                | RestartApplication()
+                | ReplayQuarantined()
+            ):
+                return self._serve(message)
+            case _:
+                return self._answers.answer(message)
+        return None
+
+    def on_exited(self, exited: Exited) -> None:
+        """Hear that a worker or an app master is gone, or cannot be reached any more."""
+        path = exited.ref.path
+        self._contacts.on_exited(path)
+        cause = str(exited.reason) if isinstance(exited.reason, Failed) else ""
+        if (app_id := self._app_masters.of_path(path)) is not None:
+            self._on_unreachable(app_id, cause)
+        for worker_id in self._workers.at(path):
+            self._do(self._workers.on_lost(worker_id, self._now()))
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def _serve(self, message: _Request) -> object:
+        match message:
+            case SubmitApplication():
+                return self._submit(message)
+            case ShutdownApplication():
+                return self._shutdown(message.app_id)
+            case RestartApplication():
+                return self._restart(message)
+            case ReplayQuarantined():
+                return self._mark_replayed(message)
+            case _:
+                assert_never(message)
+
+    def _submit(self, request: SubmitApplication) -> Submitted | Refused:
+        refusal = self._state.refusal_of(request) or mistakes_in(self._config, request)
+        if refusal:
+            return Refused(reason=refusal)
+        (app_id,) = self._commit(Submit(request=request, at_ms=self.context.wall_ms()))
+        self._do(self._app_masters.on_submitted(app_id))
+        return Submitted(app_id=app_id)
+
+    def _shutdown(self, app_id: AppId) -> ShutdownAccepted | Refused:
+        known = self._state.get(app_id)
+        if known is None:
+            return self._answers.unknown(app_id)
+        if known.status in TERMINAL:
+            return Refused(reason=f"application {app_id} is already {known.status}")
+        self._end(known, "terminated")
+        return ShutdownAccepted(app_id=app_id)
+
+    def _restart(self, message: RestartApplication) -> Submitted | Refused:
+        app_id = message.app_id
+        known = self._state.get(app_id)
+        request = self._state.request_again(app_id, from_beginning=message.from_beginning)
+        if known is None or request is None:
+            return self._answers.unknown(app_id)
+        if refusal := self._state.refusal_of(request, instead_of=app_id):
+            return Refused(reason=refusal)
+        submit = Submit(request=request, at_ms=self.context.wall_ms())
+        if known.status in TERMINAL:
+            (new_id,) = self._commit(submit)
+        else:
+            new_id = self._end(known, "terminated", and_then=submit)
+        self._do(self._app_masters.on_submitted(new_id))
+        return Submitted(app_id=new_id)
+
+    def _mark_replayed(self, message: ReplayQuarantined) -> QuarantinedList | Refused:
+        """Forget records that were given back to their operators."""
+        if self._state.get(message.app_id) is None:
+            return self._answers.unknown(message.app_id)
+        records = tuple(
+            each
+            for each in self._state.quarantined(message.app_id)
+            if not message.numbers or each.number in message.numbers
+        )
+        if numbers := tuple(each.number for each in records):
+            self._commit(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
+        return QuarantinedList(app_id=message.app_id, records=records)
+
+    # -- workers and slots -----------------------------------------------------------------
+
+    def _on_tick(self, now: Times) -> None:
+        for grant in self._slots.on_tick(now.now_ms):
+            _log.warning(
+                "application %s did not use %s slots of worker %s",
+                grant.app_id,
+                grant.slots,
+                grant.worker_id,
+            )
+        self._scheduler.on_tick(now.now_ms)
+        self._do(self._app_masters.on_tick(now))
+
+    def _on_worker_news(self, message: _WorkerNews) -> None:
+        match message:
+            case RegisterWorker():
+                master, now = self._own_path(), self._now()
+                self._do(self._workers.register(message, master=master, now=now))
+            case ResourceUpdate():
+                self._workers.on_update(message, self._now())
+            case ExecutorLaunchRejected():
+                cause = f"it was not started: {message.reason}"
+                self._on_gone(message.app_id, message.launch, cause)
+            case ExecutorExited() if message.cluster_id in {"", self._state.cluster_id}:
+                self._on_gone(message.app_id, message.launch, message.cause)
+            case ExecutorExited():
+                pass  # It had one of our numbers in another cluster.
+            case _:
+                assert_never(message)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        granted: dict[AppId, list[Grant]] = {}
+        for grant in self._scheduler.allocate(self.context.now_ms()):
+            if grant.is_for_app_master:
+                self._launch_app_master(grant)
+            else:
+                granted.setdefault(grant.app_id, []).append(grant)
+        for app_id, grants in granted.items():
+            if not self._give(app_id, grants):
+                for grant in grants:
+                    self._slots.give_back(grant)
+                self._workers.reserve(grants, self._now())
+                self._scheduler.cancel(app_id)  # It asks anew when it is back.
+        self._set_timer()
+
+    def _give(self, app_id: AppId, grants: Iterable[Grant]) -> bool:
+        """Tell an app master all that it was granted in one go."""
+        path = self._app_masters.path(app_id)
+        if path is None:
+            return False
+        allocations = tuple(
+            Allocation(
+                worker_id=each.worker_id,
+                worker=_at_address(self._workers.paths[each.worker_id]),
+                slots=each.slots,
+            )
+            for each in grants
+        )
+        return self._contacts.tell(path, ResourceAllocated(app_id=app_id, allocations=allocations))
+
+    def _own_path(self) -> ActorPath:
+        """Return what others know this master by."""
+        return _at_address(self.context.self_ref.path)
+
+    def _launch_app_master(self, grant: Grant) -> None:
+        app_id, worker_id = grant.app_id, grant.worker_id
+        request, now = self._state.request_of(app_id), self._now()
+        assert request is not None
+        command = LaunchAppMaster(app_id=app_id, worker_id=worker_id, at_ms=now.wall_ms)
+        (launch,) = self._commit(command)
+        assert launch == grant.launch, grant
+        self._app_masters.on_launched(app_id, now)
+        message = LaunchExecutor(
+            app_id=app_id,
+            executor_id=MASTER_EXECUTOR,
+            launch=launch,
+            app_master=launch,
+            slots=_APP_MASTER_SLOTS,
+            name=request.name,
+            artifact=request.artifact,
+            executors=request.executors,
+            config=request.config,
+            reply_to=self._own_path(),
+            cluster_id=self._state.cluster_id,
+            checkpoints=request.checkpoints or prefix_of(self._state.cluster_id, app_id),
+            resume_from=request.resume_from,
+        )
+        if not self._contacts.tell(self._workers.paths[worker_id], message):
+            self._slots.give_back(grant)
+            self._on_gone(app_id, launch, f"worker {worker_id} cannot be reached")
+
+    # -- app masters -----------------------------------------------------------------------
+
+    def _on_app_master_news(self, message: _AppMasterNews) -> None:
+        match message:
+            case RegisterAppMaster():
+                self._register_app_master(message)
+            case RequestResource() | ReturnResource():
+                self._on_slot_news(message)
+            case ApplicationStatusChanged():
+                self._on_status(message)
+            case PutValue():
+                self._put_value(message)
+            case Quarantine():
+                self._quarantine(message)
+            case _:
+                assert_never(message)
+
+    def _register_app_master(self, message: RegisterAppMaster) -> None:
+        app_id, path = message.app_id, message.app_master
+        if message.cluster_id not in {"", self._state.cluster_id}:
+            _log.warning("an app master of cluster %s was refused", message.cluster_id)
+            return
+        is_again = self._app_masters.path(app_id) is not None
+        if not self._app_masters.on_registered(app_id, message.launch, path):
+            self._send_away(app_id, message.launch)
+            return
+        if is_again:  # It was cut off: what it was granted meanwhile did not reach it.
+            self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
+            self._allocate()
+        self._set_timer()
+        self._contacts.watch(path)
+        answer = AppMasterRegistered(
+            app_id=app_id,
+            launch=message.launch,
+            has_run=self._has_run(app_id),
+            values=self._state.values(app_id),
+        )
+        if not self._contacts.tell(path, answer):
+            self._on_unreachable(app_id, "")
+
+    def _on_slot_news(self, message: _SlotNews) -> None:
+        app_id, launch = message.app_id, message.launch
+        if not self._app_masters.is_current(app_id, launch):
+            self._send_away(app_id, launch)
+            return
+        if isinstance(message, ReturnResource):
+            grant = Grant(app_id, launch, message.worker_id, message.slots)
+            if self._slots.give_back(grant) and self._has_run(app_id):
+                self._workers.reserve([grant], self._now())  # It may ask for others in a moment.
+        elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
+            self._scheduler.cancel(app_id)
+            self._request(app_id, launch, message)
+        self._allocate()
+
+    def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
+        self._scheduler.request(
+            ResourceRequest(
+                app_id=app_id,
+                launch=launch,
+                slots=message.slots,
+                executors=message.executors,
+                sizes=message.sizes,
+                is_restart=self._has_run(app_id),
+            )
+        )
+
+    def _has_run(self, app_id: AppId) -> bool:
+        """Whether an application was active once: then it is not started, but started again."""
+        known = self._state.get(app_id)
+        return known is not None and known.started_ms > 0
+
+    def _on_status(self, message: ApplicationStatusChanged) -> None:
+        known = self._state.get(message.app_id)
+        progress = self._state.whole(message.app_id, message.progress)
+        if known is None or not self._app_masters.is_current(message.app_id, message.launch):
+            self._send_away(message.app_id, message.launch)
+        elif message.status in TERMINAL:
+            self._end(replace(known, progress=progress), message.status, cause=message.cause)
+        elif message.status != known.status:
+            command = ChangeStatus(
+                app_id=message.app_id,
+                status=message.status,
+                at_ms=self.context.wall_ms(),
+                progress=progress,
+            )
+            self._commit(command)
+        else:
+            self._state.on_progress(message.app_id, progress)
+        # What it lacks it has asked for before.
+        self._scheduler.on_heard(message.app_id)
+
+    def _put_value(self, message: PutValue) -> None:
+        path = self._writer(message)
+        if path is None:
+            return  # Whoever counts has registered, and stores again what was not answered.
+        command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
+        (is_stored,) = self._commit(command)
+        if is_stored:
+            answer = ValueStored(app_id=message.app_id, key=message.key, version=message.version)
+            self._contacts.tell(path, answer)
+        else:
+            _log.warning("application %s stores too many values", message.app_id)
+
+    def _writer(self, message: PutValue | Quarantine) -> ActorPath | None:
+        """Return who is told that it was stored; nobody, if the sender counts no more."""
+        if self._app_masters.is_current(message.app_id, message.launch):
+            return self._app_masters.path(message.app_id)
+        self._send_away(message.app_id, message.launch)
+        return None
+
+    def _quarantine(self, message: Quarantine) -> None:
+        app_id, path = message.app_id, self._writer(message)
+        known, request = self._state.get(app_id), self._state.request_of(app_id)
+        if path is None or known is None or request is None or known.status in TERMINAL:
+            return
+        limit = config_of(self._config, request).application.quarantine_max_records
+        if len(self._state.quarantined(app_id)) >= limit:
+            cause = f"more than {limit} records in quarantine (application.quarantine-max-records)"
+            self._end(known, "failed", cause=replace(message.error, cause=cause))
+            return
+        self._commit(
+            AddQuarantined(
+                app_id=app_id,
+                processor_id=message.processor_id,
+                value=message.value,
+                event_time_ms=message.event_time_ms,
+                error=message.error,
+                at_ms=self.context.wall_ms(),
+            )
+        )
+        self._contacts.tell(path, QuarantineStored(app_id=app_id, number=message.number))
+
+    def _on_gone(self, app_id: AppId, launch: int, cause: str) -> None:
+        self._do(self._app_masters.on_gone(app_id, launch, cause, self._now()))
+
+    def _on_unreachable(self, app_id: AppId, cause: str) -> None:
+        cause = cause or "its process ended or cannot be reached"
+        self._do(self._app_masters.on_unreachable(app_id, cause, self._now()))
+
+    def _send_away(self, app_id: AppId, launch: int) -> None:
+        """Have an app master ended that was given up, if it is known where it runs."""
+        for each in self._state.launches(app_id):
+            if each.number == launch:
+                kill = Kill(app_id, each.worker_id, launch, "it was replaced, or has ended")
+                self._kill(kill)
+
+    def _do(self, actions: Iterable[KeeperAction]) -> None:
+        for action in actions:
+            match action:
+                case RequestSlot():
+                    self._request_slot(action)
+                case Kill():
+                    self._kill(action)
+                case RecordLoss():
+                    self._record_loss(action)
+                case EndApplication():
+                    self._give_up(action)
+                case _:
+                    assert_never(action)
+        self._allocate()
+
+    def _request_slot(self, action: RequestSlot) -> None:
+        self._scheduler.request(
+            ResourceRequest(
+                app_id=action.app_id,
+                launch=self._state.next_launch(action.app_id),
+                slots=_APP_MASTER_SLOTS,
+                is_restart=self._has_run(action.app_id),
+                is_for_app_master=True,
+                priority=Priority.HIGH,
+                avoid=action.avoid,
+            )
+        )
+
+    def _record_loss(self, action: RecordLoss) -> None:
+        app_id, launch = action.app_id, action.launch
+        _log.warning("app master of application %s is lost: %s", app_id, action.cause)
+        self._scheduler.cancel(app_id)  # The next one asks anew.
+        self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
+        known = self._state.get(app_id)
+        self._commit(
+            LoseAppMaster(
+                app_id=app_id,
+                launch=launch,
+                at_ms=self.context.wall_ms(),
+                restarts=known.progress.restarts if known else 0,
+            )
+        )
+
+    def _give_up(self, action: EndApplication) -> None:
+        if known := self._state.get(action.app_id):
+            self._end(known, "failed", cause=ErrorCard(cause=action.cause))
+
+    def _kill(self, action: Kill) -> None:
+        gone = self._app_master_of(action.app_id, action.launch)
+        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
+
+    def _app_master_of(self, app_id: AppId, launch: int) -> RunningExecutor:
+        return RunningExecutor(
+            app_id=app_id,
+            executor_id=MASTER_EXECUTOR,
+            launch=launch,
+            app_master=launch,
+            slots=_APP_MASTER_SLOTS,
+        )
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def _end(
+        self,
+        known: ApplicationSummary,
+        status: ApplicationStatus,
+        *,
+        cause: ErrorCard | None = None,
+        and_then: Submit | None = None,
+    ) -> Any:
+        """Make an end durable, then take back what the application has and waits for."""
+        app_id, path = known.app_id, self._app_masters.path(known.app_id)
+        commands: list[MasterCommand] = [self._ending(known, status, cause)]
+        keep = self._config.master.ended_applications_max
+        if self._state.ended_count >= keep:
+            commands.append(ForgetEnded(keep=keep))
+        newest = self._state.newest_launch(app_id)
+        result = self._commit(*commands, *([and_then] if and_then else []))[-1]
+        self._app_masters.on_ended(app_id)
+        self._scheduler.on_application_over(app_id)
+        self._slots.on_app_master_over(app_id)
+        if path is not None:
+            self._contacts.unwatch(path)
+        if newest is not None and not newest.is_lost:
+            ended = self._app_master_of(app_id, newest.number)
+            self._workers.stop_executor(newest.worker_id, ended, reason=status, kill=False)
+        self._allocate()
+        return result
+
+    def _ending(
+        self, known: ApplicationSummary, status: ApplicationStatus, cause: ErrorCard | None
+    ) -> ChangeStatus:
+        return ChangeStatus(
+            app_id=known.app_id,
+            status=status,
+            at_ms=self.context.wall_ms(),
+            progress=replace(known.progress, stall=""),
+            cause=cause,
+        )
+
+    # -- the rest --------------------------------------------------------------------------
+
+    def _commit(self, *commands: MasterCommand) -> list[Any]:
+        return self._store.commit(*commands)
+
+    def _policy_of(self, app_id: AppId) -> RestartPolicy:
+        request = self._state.request_of(app_id)
+        assert request is not None
+        return restart_policy(config_of(self._config, request))
+
+    def _now(self) -> Times:
+        return Times(self.context.now_ms(), self.context.wall_ms())
+
+    def _set_timer(self) -> None:
+        """Have the next tick when something is due, and none before."""
+        dues = (
+            self._app_masters.next_due_ms,
+            self._slots.next_due_ms,
+            self._scheduler.next_due_ms,
+        )
+        due_ms = min((each for each in dues if each is not None), default=None)
+        if self._timer is not None:
+            if self._timer[0] == due_ms:
+                return
+            self._timer[1].cancel()
+            self._timer = None
+        if due_ms is not None:
+            delay_ms = max(0, due_ms - self.context.now_ms())
+            self._timer = (due_ms, self.context.schedule_once(delay_ms, _Tick()))
+
+
+def _at_address(path: ActorPath) -> ActorPath:
+    """Return a path without incarnation: who cannot reach it for a while may do so again.
+
+    With one, it would be given up for ever, and end when it hears of that. A worker serves many:
+    only its master may do that to it.
+    """
+    return ActorPath(address_of(path.node), path.name)

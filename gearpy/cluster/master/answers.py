@@ -1,0 +1,143 @@
+"""What a master answers when it is asked and nothing changes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias, assert_never
+
+from gearpy.core.master.app_masters import AppMasters
+from gearpy.core.master.registry import TERMINAL
+from gearpy.core.master.scheduling import SlotScheduler
+from gearpy.core.master.state import MasterState
+from gearpy.distribution import program
+from gearpy.ids import ActorPath, AppId, WorkerId, address_of
+from gearpy.messages.client import (
+    GetAddresses,
+    ListQuarantined,
+    QuarantinedList,
+    RoleAddresses,
+    WorkerAddress,
+)
+from gearpy.messages.cluster import (
+    ApplicationList,
+    ApplicationSummary,
+    ClusterSummary,
+    GetApplication,
+    GetCluster,
+    ListApplications,
+    ListWorkers,
+    Refused,
+    WorkerList,
+    WorkerSummary,
+)
+
+__all__ = ["MasterAnswers", "MasterLookup"]
+
+_IDS_SHOWN_MAX: Final = 20
+_TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
+
+MasterLookup: TypeAlias = (
+    GetCluster | ListApplications | GetApplication | ListWorkers | ListQuarantined | GetAddresses
+)
+
+
+class MasterAnswers:
+    """Looks things up in what a `MasterActor` knows. Runs on: the master's turns."""
+
+    def __init__(
+        self,
+        state: MasterState,
+        app_masters: AppMasters,
+        scheduler: SlotScheduler,
+        workers: Mapping[WorkerId, ActorPath],
+    ) -> None:
+        self._state = state
+        self._app_masters = app_masters
+        self._scheduler = scheduler
+        self._workers = workers
+
+    def answer(self, message: MasterLookup) -> object:
+        """Return the answer to a question; `Refused` where there is none."""
+        match message:
+            case GetCluster():
+                return ClusterSummary(cluster_id=self._state.cluster_id)
+            case ListApplications():
+                summaries = map(self._told, self._state.summaries())
+                return ApplicationList(applications=tuple(map(_brief, summaries)))
+            case GetApplication():
+                known = self._state.get(message.app_id)
+                return self._told(known) if known else self.unknown(message.app_id)
+            case ListWorkers():
+                return self._worker_list()
+            case ListQuarantined():
+                return self._quarantined(message.app_id)
+            case GetAddresses():
+                return self._addresses(message.app_id)
+            case _:
+                assert_never(message)
+
+    def unknown(self, app_id: AppId) -> Refused:
+        """Return the answer to a question about an application that is not known."""
+        ids = [str(each.app_id) for each in self._state.summaries()]
+        shown = ", ".join(ids[-_IDS_SHOWN_MAX:]) or "none"
+        which = "ids known" if len(ids) <= _IDS_SHOWN_MAX else "newest ids known"
+        return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
+
+    def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
+        """Add which slots the application waits for: nothing else can hold it then."""
+        waits_for = None
+        if summary.status not in TERMINAL:
+            waits_for = self._scheduler.why_waiting(summary.app_id)
+        if waits_for is None:
+            return summary
+        if not self._workers:
+            waits_for = f"there is no worker: start one with {program('worker')}"
+        progress = replace(summary.progress, stall=f"waits for slots: {waits_for}")
+        return replace(summary, progress=progress)
+
+    def _quarantined(self, app_id: AppId) -> QuarantinedList | Refused:
+        if self._state.get(app_id) is None:
+            return self.unknown(app_id)
+        return QuarantinedList(app_id=app_id, records=self._state.quarantined(app_id))
+
+    def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
+        request = self._state.request_of(app_id)
+        if request is None:
+            return self.unknown(app_id)
+        return RoleAddresses(
+            app_id=app_id,
+            app_master=self._app_masters.path(app_id),
+            workers=tuple(
+                WorkerAddress(worker_id=worker_id, worker=path)
+                for worker_id, path in sorted(self._workers.items())
+            ),
+            artifact=request.artifact,
+        )
+
+    def _worker_list(self) -> WorkerList:
+        return WorkerList(
+            workers=tuple(
+                WorkerSummary(
+                    worker_id=worker_id,
+                    slots=each.total,
+                    free_slots=each.free,
+                    address=address_of(self._workers[worker_id].node),
+                    executors=each.executors,
+                )
+                for worker_id, each in self._scheduler.workers().items()
+            )
+        )
+
+
+def _brief(summary: ApplicationSummary) -> ApplicationSummary:
+    """Cut long texts short: those of many applications do not fit into one message."""
+    cause = summary.cause
+    if cause is None:
+        return summary
+    brief = replace(
+        cause,
+        cause=cause.cause[:_TEXT_CHARS_MAX],
+        source_line=cause.source_line[:_TEXT_CHARS_MAX],
+        record=cause.record[:_TEXT_CHARS_MAX],
+        traceback="",
+    )
+    return replace(summary, cause=brief)

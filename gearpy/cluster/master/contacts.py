@@ -1,0 +1,55 @@
+"""Whom a master talks to, and whose end it hears of."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from gearpy.actor.api import ActorContext, Ref
+from gearpy.cluster.net.post import Post
+from gearpy.errors import ConfigError, MailboxFull
+from gearpy.ids import ActorPath
+
+__all__ = ["MasterContacts"]
+
+_log = logging.getLogger(__name__)
+
+
+class MasterContacts:
+    """Tells and watches workers and app masters by path.
+
+    Runs on: the master's turns.
+
+    Args:
+        post: finds them.
+        context: of the master; it has one at its turns only.
+    """
+
+    def __init__(self, post: Post, context: Callable[[], ActorContext[Any]]) -> None:
+        self._post = post
+        self._context = context
+        self._watched: dict[ActorPath, Ref[Any]] = {}
+
+    def tell(self, path: ActorPath, message: object) -> bool:
+        """Send a message; return whether it is under way."""
+        try:
+            return self._post.tell(path, message)
+        except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.
+            _log.warning("%s was not told %s: %s", path, type(message).__name__, error)
+            return False
+
+    def watch(self, path: ActorPath) -> None:
+        """Hear of its end."""
+        ref = self._post.find(path)
+        if ref is not None:
+            self._watched[path] = ref
+            self._context().watch(ref)
+
+    def unwatch(self, path: ActorPath) -> None:
+        """Do not hear of its end any more."""
+        ref = self._watched.pop(path, None)
+        if ref is not None:
+            self._context().unwatch(ref)
+
+    def on_exited(self, path: ActorPath) -> None:
+        """Forget one that has ended."""
+        self._watched.pop(path, None)

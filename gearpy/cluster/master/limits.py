@@ -1,0 +1,50 @@
+"""What the configuration says to a master about the applications it keeps alive."""
+
+from gearpy.config.load import as_overrides, from_overrides
+from gearpy.config.schema import Config
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.master.app_masters import AppMasterTimes
+from gearpy.errors import ConfigError
+from gearpy.messages.cluster import SubmitApplication
+
+__all__ = ["app_master_times", "config_of", "mistakes_in", "restart_policy"]
+
+
+def app_master_times(config: Config) -> AppMasterTimes:
+    """Return how long app masters are waited for."""
+    cluster = config.cluster
+    return AppMasterTimes(
+        start_timeout_ms=config.executor.start_timeout_s * 1000,
+        # Whoever lives has noticed by then that the master was away, and tried once more.
+        return_timeout_ms=cluster.heartbeat_timeout_ms + config.transport.reconnect_max_ms,
+        word_timeout_ms=cluster.heartbeat_interval_ms,
+    )
+
+
+def config_of(config: Config, request: SubmitApplication) -> Config:
+    """Return the cluster's configuration with what an application sets itself.
+
+    Raises:
+        ConfigError: what it sets is wrong.
+    """
+    return from_overrides({**as_overrides(config), **request.config})
+
+
+def mistakes_in(config: Config, request: SubmitApplication) -> str:
+    """Return what is wrong with what an application sets, or nothing."""
+    try:
+        config_of(config, request)
+    except ConfigError as error:
+        return f"application {request.name!r} has a wrong configuration: {error}"
+    return ""
+
+
+def restart_policy(config: Config) -> RestartPolicy:
+    """Return how often, and after what pause, an app master is launched again."""
+    appmaster = config.appmaster
+    return RestartPolicy(
+        max_restarts=appmaster.retries,
+        window_ms=appmaster.retry_window_s * 1000,
+        backoff_ms=appmaster.backoff_base_ms,
+        backoff_max_ms=appmaster.backoff_max_ms,
+    )

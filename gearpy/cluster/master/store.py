@@ -1,0 +1,61 @@
+"""The master's state with the log that makes it durable."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.core.master.checkpoint_names import new_cluster_id
+from gearpy.core.master.commands import (
+    MasterCommand,
+    NameCluster,
+    decode_command,
+    encode_command,
+)
+from gearpy.core.master.state import MasterState
+from gearpy.storage.log import Log
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["MasterStore"]
+
+#: After so many bytes a snapshot is due, however few records they are.
+_SEGMENT_BYTES_MAX: Final = 64 << 20
+
+
+class MasterStore:
+    """A `MasterState` that changes only after its log has taken the change.
+
+    The log of a new cluster gets the id of the cluster first.
+
+    Raises:
+        ProtocolError: the log is of another version of gearpy.
+        LogDamaged: a file was changed by something else.
+        LogBroken: the id could not be stored.
+    """
+
+    def __init__(self, log: Log, *, snapshot_records: int, rng: "Random") -> None:
+        self._log = log
+        self._snapshot_records = snapshot_records
+        snapshot, records = log.replay()
+        self.state = MasterState() if snapshot is None else MasterState.from_bytes(snapshot)
+        for record in records:
+            self.state.apply(decode_command(record))
+        self._records = len(records)
+        self._bytes = sum(map(len, records))
+        if not self.state.cluster_id:
+            self.commit(NameCluster(cluster_id=new_cluster_id(rng)))
+
+    def commit(self, *commands: MasterCommand) -> list[Any]:
+        """Make changes durable, all or none; return what each has led to.
+
+        Raises:
+            LogBroken: nobody knows whether they are; the master must not go on.
+        """
+        records = [encode_command(each) for each in commands]
+        self._log.append(records)
+        results = [self.state.apply(each) for each in commands]
+        self._records += len(records)
+        self._bytes += sum(map(len, records))
+        if self._records >= self._snapshot_records or self._bytes >= _SEGMENT_BYTES_MAX:
+            self._log.snapshot(self.state.to_bytes())
+            self._records = self._bytes = 0
+        return results

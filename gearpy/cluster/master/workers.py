@@ -1,0 +1,148 @@
+"""The workers of a master: where they are, what runs there, and what they are told to end."""
+
+from collections.abc import Iterable, Mapping
+
+from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.store import MasterStore
+from gearpy.core.master.app_masters import AppMasters, KeeperAction, Times
+from gearpy.core.master.commands import AddWorker
+from gearpy.core.master.scheduling import SlotScheduler
+from gearpy.core.master.slots import Grant, RunningChange, SlotLedger
+from gearpy.ids import ActorPath, WorkerId
+from gearpy.messages.cluster import (
+    OtherCluster,
+    RegisterWorker,
+    ResourceUpdate,
+    RunningExecutor,
+    ShutdownExecutor,
+    WorkerRegistered,
+)
+
+__all__ = ["MasterWorkers"]
+
+
+class MasterWorkers:
+    """Knows the workers that have registered, until they are lost.
+
+    What it returns is to be done by the master, in order.
+
+    Runs on: the master's turns.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: MasterStore,
+        app_masters: AppMasters,
+        slots: SlotLedger,
+        contacts: MasterContacts,
+        scheduler: SlotScheduler,
+    ) -> None:
+        self._store = store
+        self._app_masters = app_masters
+        self._slots = slots
+        self._contacts = contacts
+        self._scheduler = scheduler
+        self._paths: dict[WorkerId, ActorPath] = {}
+
+    @property
+    def paths(self) -> Mapping[WorkerId, ActorPath]:
+        """Where each of them is; changes with them."""
+        return self._paths
+
+    def at(self, path: ActorPath) -> list[WorkerId]:
+        """Return which of them are there."""
+        return [worker_id for worker_id, where in self._paths.items() if where == path]
+
+    def register(
+        self, message: RegisterWorker, *, master: ActorPath, now: Times
+    ) -> list[KeeperAction]:
+        """Take a worker, perhaps once more, and answer it before all else.
+
+        One of another cluster is not taken: what it runs has the numbers of this one's.
+        """
+        cluster_id = self._store.state.cluster_id
+        if message.cluster_id not in {"", cluster_id}:
+            self._contacts.tell(message.worker, OtherCluster(cluster_id=cluster_id))
+            return []
+        known = self.at(message.worker)
+        has_no_answer = bool(known) and message.worker_id is None  # But has registered before.
+        worker_id = known[0] if has_no_answer else self._take(message)
+        running = message.running
+        change = self._slots.on_worker(worker_id, total=message.slots, running=running)
+        self._account(change, now)
+        self._contacts.watch(message.worker)
+        answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
+        if not self._contacts.tell(message.worker, answer):
+            return self.on_lost(worker_id, now)
+        return self._compare(message, worker_id, now) if message.worker_id is not None else []
+
+    def on_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
+        """Forget a worker, with its slots."""
+        self._paths.pop(worker_id, None)
+        self.reserve(self._slots.on_worker_lost(worker_id), now)
+        return self._app_masters.on_worker_lost(worker_id, now)
+
+    def on_update(self, message: ResourceUpdate, now: Times) -> None:
+        """Take what has changed on a worker; end what begins too late."""
+        for each in message.refused:
+            self.reserve(self._slots.on_refused(message.worker_id, each), now)
+        change = self._slots.on_running(message.worker_id, message.running)
+        self._account(change, now)
+        for begun in change.begun:
+            self._end_unwanted(message.worker_id, begun)
+
+    def _account(self, change: RunningChange, now: Times) -> None:
+        """Keep what was lost for who had it, and no longer what is there again."""
+        for each in change.unasked:
+            self._scheduler.on_regained(each)
+        self.reserve(change.ended, now)
+
+    def reserve(self, had: Iterable[Grant], now: Times) -> None:
+        """Keep slots for the applications that had them, unless those are over."""
+        for each in had:
+            if self._store.state.is_living(each.app_id):
+                self._scheduler.on_lost(each, now.now_ms)
+
+    def stop_executor(
+        self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
+    ) -> None:
+        """Have a worker end an executor, if the worker is there."""
+        if worker_id in self._paths:
+            message = ShutdownExecutor(
+                app_id=executor.app_id,
+                executor_id=executor.executor_id,
+                launch=executor.launch,
+                reason=reason,
+                kill=kill,
+            )
+            self._contacts.tell(self._paths[worker_id], message)
+
+    def _take(self, message: RegisterWorker) -> WorkerId:
+        worker_id = message.worker_id
+        if worker_id is None or not self._store.state.is_given(worker_id):
+            # An id that was never given is of another master's log, and so are its executors.
+            (worker_id,) = self._store.commit(AddWorker())
+        old = self._paths.get(worker_id)
+        if old is not None and old != message.worker:
+            self._contacts.unwatch(old)
+        self._paths[worker_id] = message.worker
+        return worker_id
+
+    def _compare(
+        self, message: RegisterWorker, worker_id: WorkerId, now: Times
+    ) -> list[KeeperAction]:
+        """Compare what a worker runs with what it should run."""
+        is_stranger = message.worker_id != worker_id
+        for each in message.running:
+            self._end_unwanted(worker_id, each, is_stranger=is_stranger)
+        if is_stranger:
+            return []
+        return self._app_masters.on_worker_again(worker_id, message.running, now)
+
+    def _end_unwanted(
+        self, worker_id: WorkerId, running: RunningExecutor, *, is_stranger: bool = False
+    ) -> None:
+        if is_stranger or self._app_masters.is_over(running.app_id, running.app_master):
+            reason = f"application {running.app_id} has ended, or runs elsewhere"
+            self.stop_executor(worker_id, running, reason=reason, kill=True)

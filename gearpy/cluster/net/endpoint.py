@@ -1,0 +1,86 @@
+"""Endpoint: what a process needs to take part in a cluster: a listener, a node, actors."""
+
+from typing import Final
+
+from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.cluster.net.limits import node_limits, transport_limits
+from gearpy.cluster.net.permissions import may_send
+from gearpy.cluster.net.post import Post
+from gearpy.config.schema import Config
+from gearpy.transport.api import LinkLost
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.loop.loop import LoopThread
+from gearpy.transport.security.credentials import Credentials
+
+__all__ = ["Endpoint"]
+
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - no name that others could use
+
+
+class Endpoint:
+    """The listener of one process, its node, and its actors with what carries their messages.
+
+    Use as a context manager, or call `close`.
+
+    Runs on: any thread but the loop's and those of actors.
+
+    Args:
+        host: where to listen; ``hostname`` of the configuration if not given.
+        port: 0 lets the system choose.
+
+    Raises:
+        ConfigError: it cannot, or must not, listen there.
+    """
+
+    def __init__(
+        self, config: Config, credentials: Credentials, *, host: str = "", port: int = 0
+    ) -> None:
+        self._config = config
+        self._credentials = credentials
+        self._loop = LoopThread()
+        self.transport = self._new_transport(host or config.hostname, port)
+        self._loop.start()
+        try:
+            self.address = self.transport.start()
+        except BaseException:
+            self._loop.stop()
+            raise
+        hostname = config.hostname if host in _EVERYWHERE else host
+        self.nodes = self.transport.serve_nodes(node_limits(config), hostname=hostname)
+        self.system = ThreadedActorSystem(node=self.nodes.node)
+        self.post = Post(self.system, self.nodes, allow=self._allow)
+
+    @property
+    def node(self) -> str:
+        """What others call this process."""
+        return self.nodes.node
+
+    def data_transport(self, on_lost: LinkLost) -> TcpTransport:
+        """Return a listener for the batches of tasks; whoever has it starts and stops it."""
+        return self._new_transport(self._config.hostname, 0, on_lost)
+
+    def close(self, timeout_s: float = 10.0) -> bool:
+        """Stop the actors, then everything else; return whether the actors stopped in time.
+
+        What they have told others on their way out is sent.
+        """
+        in_time = self.system.shutdown(timeout_s)
+        self.post.close()
+        self.transport.stop()
+        self._loop.stop()
+        return in_time
+
+    def _allow(self, sender: str, _to: str, message: object) -> bool:
+        principal = self.nodes.principal_of(sender)
+        own = self._credentials.keys.own
+        return principal is not None and may_send(principal, sender, message, own=own)
+
+    def _new_transport(self, host: str, port: int, on_lost: LinkLost | None = None) -> TcpTransport:
+        return TcpTransport(
+            self._credentials,
+            host=host,
+            port=port,
+            limits=transport_limits(self._config),
+            loop=self._loop,
+            on_link_lost=on_lost,
+        )

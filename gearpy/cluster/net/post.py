@@ -1,0 +1,185 @@
+"""How roles reach each other: by path, with messages that can cross a process boundary."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
+
+from gearpy.actor.api import Ref
+from gearpy.actor.system import ActorSystem
+from gearpy.cluster.net.questions import Answers, Questions
+from gearpy.cluster.net.remote_ref import RemoteRef
+from gearpy.errors import ActorStopped, GearpyError, MailboxFull, ProtocolError
+from gearpy.ids import ActorPath, is_same_node
+from gearpy.messages.node import Letter
+from gearpy.transport.api import Nodes
+from gearpy.wire.codec import decode_control, encode_control
+from gearpy.wire.control_codec import decode_answer, encode_answer
+
+__all__ = ["Allow", "Post"]
+
+_log = logging.getLogger(__name__)
+
+#: Whether a node may send this actor (its name) this message.
+Allow: TypeAlias = Callable[[str, str, object], bool]
+
+#: How long an actor of this process may take to answer another process.
+_ANSWER_TIMEOUT_S: Final = 60.0
+
+
+class Post:
+    """Delivers control messages to actors by path.
+
+    Every message is encoded and decoded on its way, also within one process: what works here
+    works between processes, and no role ever shares an object with another. With ``nodes``,
+    paths may lead to other processes, and letters from those are delivered, if ``allow`` allows.
+
+    Letters that cannot be delivered are counted and logged, never raised: ``undelivered`` if
+    there was no actor, no room or no such node, ``refused`` by ``allow``, ``malformed``.
+
+    Runs on: any thread; `ask` blocks.
+    """
+
+    def __init__(
+        self,
+        system: ActorSystem,
+        nodes: Nodes | None = None,
+        *,
+        allow: Allow | None = None,
+        answer_timeout_s: float = _ANSWER_TIMEOUT_S,
+    ) -> None:
+        self.undelivered = self.refused = self.malformed = 0
+        self._system = system
+        self._nodes = nodes
+        self._allow = allow
+        self._lock = threading.Lock()  # Of the counters and `_refs`.
+        self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
+        if nodes is not None:
+            self._questions = Questions(nodes)
+            self._answers = Answers(nodes, timeout_s=answer_timeout_s)
+            nodes.serve(self._deliver)
+
+    @property
+    def node(self) -> str:
+        """What other processes call this one; empty if there are none."""
+        return "" if self._nodes is None else self._nodes.node
+
+    def tell(self, path: ActorPath, message: Any) -> bool:
+        """Send a message; if there is no such actor or node it is counted and logged, and False.
+
+        To another process, True means that it will be there unless that process is lost.
+
+        Raises:
+            MailboxFull: the actor is here and too many messages wait for it.
+            ConfigError: the message is too large to travel.
+        """
+        nodes = self._nodes_to(path)
+        if nodes is None:
+            return self._tell_here(path, decode_control(encode_control(message)))
+        is_sent = nodes.send(path.node, to=path.name, body=encode_control(message))
+        if not is_sent:
+            self._count_undelivered(path, message)
+        return is_sent
+
+    def find(self, path: ActorPath) -> Ref[Any] | None:
+        """Return the actor's reference, to watch it; that of another process always exists."""
+        nodes = self._nodes_to(path)
+        if nodes is None:
+            return self._system.resolve(path.name if self._is_here(path) else path)
+        with self._lock:
+            ref = self._refs.get(path)
+            if ref is None:
+                ref = self._refs[path] = RemoteRef(path, self, nodes)
+            return ref
+
+    def ask(self, path: ActorPath, message: Any, timeout_s: float) -> Any:
+        """Wait for an actor's answer, wherever it is; see `Ref.ask`.
+
+        Raises:
+            ActorStopped: there is no such actor, or it or its process was lost meanwhile.
+            AskTimeout: no answer in time; the question may still be handled.
+            GearpyError: what the actor raised; of another class if it is not one of ours.
+        """
+        if self._nodes_to(path) is not None:
+            return self._questions.ask(path, message, timeout_s)
+        answer = self._ask_here(path, decode_control(encode_control(message)), timeout_s)
+        return decode_answer(encode_answer(answer))
+
+    def give_up(self, path: ActorPath) -> None:
+        """Listen no more to the process of an actor; it hears of that, and should end."""
+        nodes = self._nodes_to(path)
+        if nodes is not None:
+            nodes.fence(path.node)
+
+    def close(self) -> None:
+        """Answer no more questions of other processes."""
+        if self._nodes is not None:
+            self._answers.close()
+
+    def _nodes_to(self, path: ActorPath) -> Nodes | None:
+        """Return the way to another process, None if the path does not lead to one."""
+        return None if self._is_here(path) else self._nodes
+
+    def _is_here(self, path: ActorPath) -> bool:
+        return not path.node or is_same_node(path.node, self.node)
+
+    def _tell_here(self, path: ActorPath, message: object) -> bool:
+        ref = self.find(path)
+        if ref is None:
+            self._count_undelivered(path, message)
+            return False
+        ref.tell(message)
+        return True
+
+    def _ask_here(self, path: ActorPath, message: object, timeout_s: float) -> object:
+        ref = self.find(path)
+        if ref is None:
+            raise ActorStopped(f"no actor {path}")
+        return ref.ask(message, timeout_s)
+
+    def _count_undelivered(self, path: ActorPath, message: object) -> None:
+        with self._lock:
+            self.undelivered += 1
+        _log.debug("no actor %s for %s", path, type(message).__name__)
+
+    # -- letters from other processes; on the transport's thread ---------------------------
+
+    def _deliver(self, sender: str, letter: Letter) -> None:
+        if letter.answers:
+            self._questions.on_answer(letter)
+            return
+        try:
+            message = self._opened(sender, letter)
+            if letter.ask:
+                self._answer(sender, letter, message)
+            else:
+                self._tell_here(ActorPath("", letter.to), message)
+        except MailboxFull as error:
+            with self._lock:
+                self.undelivered += 1
+            _log.warning("a letter of %s was not delivered: %s", sender, error)
+        except GearpyError as error:
+            _log.warning("a letter of %s to %s was not delivered: %s", sender, letter.to, error)
+            if letter.ask:
+                self._answers.send(sender, letter.ask, error)
+
+    def _opened(self, sender: str, letter: Letter) -> object:
+        """Return the message of a letter, if it may be delivered."""
+        try:
+            message = decode_control(letter.body)
+        except ProtocolError:
+            with self._lock:
+                self.malformed += 1
+            raise
+        if self._allow is not None and not self._allow(sender, letter.to, message):
+            with self._lock:
+                self.refused += 1
+            raise GearpyError(f"{sender} may not send {type(message).__name__} to {letter.to}")
+        return message
+
+    def _answer(self, sender: str, letter: Letter, message: object) -> None:
+        path = ActorPath("", letter.to)
+        self._answers.take(
+            sender, letter.ask, lambda timeout_s: self._ask_here(path, message, timeout_s)
+        )

@@ -1,0 +1,271 @@
+"""From what was submitted to the application it describes."""
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from types import ModuleType
+from typing import Any, Final
+
+from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
+from gearpy.cluster.programs.requirements import check_requirements
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.cluster import Artifact
+from gearpy.task.api.application import Buildable, StreamApplication
+from gearpy.task.api.failure import note_place, operator_error
+
+__all__ = ["ApplicationLoader", "application_of", "embed", "forget", "load", "split_target"]
+
+#: Applications given as objects, for clusters in this process.
+_embedded: dict[str, Buildable] = {}
+_keys: Final = count(1)
+_ATTRS: Final = ("app", "main")
+_MakeModules = Callable[[Path], Modules]
+
+
+def embed(app: Buildable) -> Artifact:
+    """Make an artifact of an object; only this process can load it. Undo with `forget`."""
+    key = str(next(_keys))
+    _embedded[key] = app
+    return Artifact(kind="memory", location=key)
+
+
+def forget(artifact: Artifact) -> None:
+    """Drop an embedded application."""
+    _embedded.pop(artifact.location, None)
+
+
+def split_target(target: str) -> tuple[Path, str]:
+    """Split ``FILE[:attr]``, or ``MODULE[:attr]``, as the command line takes it."""
+    path, colon, attr = target.rpartition(":")
+    if not colon or not path or "/" in attr or "\\" in attr:
+        return Path(target), ""
+    return Path(path), attr
+
+
+def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
+    """Import a program into this process, which has no other, and build its application.
+
+    Args:
+        artifact: what was submitted.
+        folder: where it was unpacked, if it was uploaded.
+
+    Raises:
+        ConfigError: no such file, module or attribute, no application in it, it cannot run, or
+            what it needs is not installed.
+        OperatorError: the program itself raised.
+    """
+    return _load(artifact, folder, OwnModules)[0]
+
+
+def application_of(
+    found: Any, args: Sequence[str], *, where: str = "application"
+) -> StreamApplication:
+    """Build what was given: an application, or a function that makes one of arguments.
+
+    Raises:
+        ConfigError: it is neither, takes no arguments, or the application cannot run.
+        OperatorError: the function raised.
+    """
+    if not _is_application(found):
+        if not callable(found):
+            raise ConfigError(f"{where} is a {type(found).__name__}, not an application")
+        found = _called(where, found, args)
+    elif args:
+        raise ConfigError(
+            f"{where} takes no arguments, got {' '.join(args)}: "
+            "only a function main(args) can take some"
+        )
+    if not _is_application(found):
+        raise ConfigError(
+            f"{where} returned a {type(found).__name__}, not an application: return the StreamApp"
+        )
+    built = found.build()
+    assert isinstance(built, StreamApplication)
+    return built
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """One application and who uses it; ``lock`` is held while it is loaded."""
+
+    lock: Lock = field(default_factory=Lock)
+    users: set[Hashable] = field(default_factory=set)
+    application: StreamApplication | None = None
+    modules: Modules | None = None
+
+
+class ApplicationLoader:
+    """Loads each submitted application once for all its roles in this process.
+
+    It is dropped, with its modules, when all that loaded it have released it. A program that
+    takes long to import holds up no other application.
+
+    Runs on: any thread.
+
+    Args:
+        own_process: the process is there for one application, whose modules have their own
+            names in it; else applications cannot see each other's. See `isolation`.
+    """
+
+    def __init__(self, *, own_process: bool = False) -> None:
+        self._lock = Lock()
+        self._loaded: dict[AppId, _Loaded] = {}
+        self._modules_in: _MakeModules = OwnModules if own_process else GuestModules
+
+    def load(
+        self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
+    ) -> StreamApplication:
+        """Return the application until ``user`` releases it; see `load` for what is raised."""
+        with self._lock:
+            loaded = self._loaded.setdefault(app_id, _Loaded())
+            loaded.users.add(user)
+        try:
+            with loaded.lock:
+                if loaded.application is None:
+                    loaded.application, loaded.modules = _load(artifact, folder, self._modules_in)
+                return loaded.application
+        except BaseException:
+            self.release(app_id, user)
+            raise
+
+    def release(self, app_id: AppId, user: Hashable) -> None:
+        """Need the application no more; does nothing when called again."""
+        with self._lock:
+            loaded = self._loaded.get(app_id)
+            if loaded is None:
+                return
+            loaded.users.discard(user)
+            if loaded.users:
+                return
+            del self._loaded[app_id]
+        if loaded.modules is not None:
+            loaded.modules.close()
+
+
+def _load(
+    artifact: Artifact, folder: Path | None, modules_in: _MakeModules
+) -> tuple[StreamApplication, Modules | None]:
+    """Return the application and the modules that were imported for it, if any."""
+    if artifact.kind == "memory":
+        app = _embedded.get(artifact.location)
+        if app is None:
+            raise ConfigError(f"application object {artifact.location} is not in this process")
+        return app.build(), None
+    folder = _checked_folder(artifact, folder)
+    modules = modules_in(folder)
+    try:
+        module = _import(artifact, folder, modules)
+        name, found = _find(module, artifact)
+        where = f"{_shown(artifact)}:{name}"
+        application = application_of(found, artifact.args, where=where)
+        application.program = modules.package
+        return application, modules
+    except BaseException:
+        modules.close()
+        raise
+
+
+def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
+    """Return what to import from, if it is there and the environment has what it needs."""
+    if artifact.kind == "file":
+        path = Path(artifact.location)
+        if not path.is_file():
+            raise ConfigError(f"no such file: {path}")
+        return _top_of(path.resolve(), artifact.module)
+    if folder is None:
+        raise ConfigError(f"artifact {artifact.location[:12]} was not fetched")
+    if artifact.check_requirements:
+        check_requirements(folder, artifact.module)
+    return folder
+
+
+def _top_of(path: Path, module: str) -> Path:
+    """Return the folder that a program is imported from: of a file, or of the module that it is."""
+    above = module.count(".") + (bool(module) and path.name == "__init__.py")
+    return path.parents[above]
+
+
+def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
+    path = Path(artifact.location).resolve()
+    if artifact.kind == "stored":
+        path = folder.resolve() / artifact.filename
+    try:
+        return modules.run_module(artifact.module) if artifact.module else modules.run_file(path)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, GearpyError):
+            note_place(error)
+            raise
+        raise operator_error(f"import {artifact.module or path.name}", error) from error
+
+
+def _shown(artifact: Artifact) -> str:
+    """Return what was submitted, for people."""
+    if artifact.kind != "stored":
+        return artifact.module or artifact.location
+    return f"{artifact.filename}:{artifact.module}" if artifact.module else artifact.filename
+
+
+def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
+    if artifact.attr:
+        found = getattr(module, artifact.attr, None)
+        if found is None:
+            known = [*_candidates(module), *_functions(module)]
+            nearest = get_close_matches(artifact.attr, known, n=1)
+            raise ConfigError(
+                f"{_shown(artifact)} has no {artifact.attr!r}; it has "
+                f"{', '.join(known) or 'no application, and no function that could make one'}"
+                + (f"; did you mean {_shown(artifact)}:{nearest[0]}?" if nearest else "")
+            )
+        return artifact.attr, found
+    for name in _ATTRS:
+        if name in vars(module):
+            return name, getattr(module, name)
+    candidates = _candidates(module)
+    if len(candidates) == 1:
+        return candidates[0], getattr(module, candidates[0])
+    if candidates:
+        raise ConfigError(
+            f"{_shown(artifact)} has several applications: {', '.join(candidates)}; "
+            f"say which: {_shown(artifact)}:{candidates[0]}"
+        )
+    raise ConfigError(
+        f"no application in {_shown(artifact)}: "
+        "define `app = gearpy.StreamApp(...)` or a function `main(args)` that returns one"
+    )
+
+
+def _candidates(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if _is_application(value)]
+
+
+def _functions(module: ModuleType) -> list[str]:
+    """Return the functions that a module has itself, any of which may make an application."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
+    ]
+
+
+def _is_application(value: Any) -> bool:
+    return callable(getattr(value, "build", None)) and not isinstance(value, type)
+
+
+def _called(where: str, function: Any, args: Sequence[str]) -> Any:
+    takes_args = bool(inspect.signature(function).parameters)
+    if args and not takes_args:
+        raise ConfigError(f"{where} takes no arguments, got {' '.join(args)}")
+    try:
+        return function(list(args)) if takes_args else function()
+    except GearpyError as error:
+        note_place(error)
+        raise
+    except SystemExit as error:
+        raise ConfigError(f"{where} refused its arguments (exit {error.code})") from error
+    except Exception as error:
+        raise operator_error(where, error) from error

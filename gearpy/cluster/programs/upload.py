@@ -1,0 +1,253 @@
+"""Packs a program and uploads it to the master; `targets` tells what may be given.
+
+What goes with a ``.py`` file are the modules beside it that it imports (and those that they
+import), found by reading the code; data files do not. If none are, the file goes as it is.
+A folder goes as a whole, without what is hidden, caches and virtual environments. Zip files and
+wheels go as they are.
+"""
+
+import ast
+import hashlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.cluster.programs.targets import Entry, Target, entry_of, split_path, tops_of
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
+from gearpy.messages.client import ArtifactMissing, ArtifactStored, HasArtifact, UploadArtifact
+from gearpy.messages.cluster import Artifact, Refused
+from gearpy.storage.archives import ArtifactLimits, check_filename
+from gearpy.storage.artifacts import PART_BYTES
+from gearpy.storage.packing import files_in, pack
+
+__all__ = ["Progress", "Uploadable", "packed", "send", "upload"]
+
+#: Called with the bytes that the master has, and all bytes.
+Progress = Callable[[int, int], None]
+
+_REQUIREMENTS: Final = "requirements.txt"
+#: Parts that bring an upload no further, as when the master was started again in between.
+_SETBACKS_MAX: Final = 5
+_NOT_PACKED: Final = frozenset({"gearpy"})  # Every executor has its own.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploadable:
+    """A program ready to be uploaded: its bytes in a file, and how to load it.
+
+    ``origin`` is where the user has what is at the top of it.
+    """
+
+    artifact: Artifact
+    path: Path
+    size: int
+    origin: Path
+
+
+def upload(
+    ask: Callable[[Any], Any],
+    target: str,
+    config: Config,
+    *,
+    args: Sequence[str] = (),
+    check_requirements: bool = True,
+    on_progress: Progress | None = None,
+) -> Artifact:
+    """Upload a program, unless the master has it; return what to submit.
+
+    Raises:
+        ConfigError: there is no program, or it is too large.
+        SubmitRefused: the master does not take it.
+    """
+    with packed(target, config, args=args, check_requirements=check_requirements) as program:
+        send(ask, program, on_progress=on_progress)
+        return program.artifact
+
+
+@contextmanager
+def packed(
+    target: str, config: Config, *, args: Sequence[str] = (), check_requirements: bool = True
+) -> Iterator[Uploadable]:
+    """Pack a program into one file, which is gone afterwards.
+
+    Raises:
+        ConfigError: there is no program, or it is too large.
+    """
+    limits = ArtifactLimits.of(config.artifact)
+    given = split_path(target)
+    with tempfile.TemporaryDirectory(prefix="gearpy-upload-") as folder:
+        path, filename, entry, origin = _packed(given, Path(folder), limits)
+        check_filename(filename)
+        size = path.stat().st_size
+        if size > limits.bytes_max:
+            raise ConfigError(
+                f"{given.path} has {size} bytes when packed, at most {limits.bytes_max} are taken: "
+                "leave data out, or raise artifact.max-bytes"
+            )
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        artifact = Artifact(
+            kind="stored",
+            location=sha256,
+            filename=filename,
+            module=entry.module,
+            attr=entry.attr,
+            args=tuple(args),
+            check_requirements=check_requirements,
+        )
+        yield Uploadable(artifact=artifact, path=path, size=size, origin=origin)
+
+
+def send(
+    ask: Callable[[Any], Any], program: Uploadable, *, on_progress: Progress | None = None
+) -> None:
+    """Upload a packed program; goes on where an earlier try stopped.
+
+    Raises:
+        SubmitRefused: the master does not take it.
+        GearpyError: there is no cluster, or no answer in time.
+    """
+    sha256, setbacks, before = program.artifact.location, 0, -1
+    answer = ask(HasArtifact(sha256=sha256))
+    with program.path.open("rb") as file:
+        while isinstance(answer, ArtifactMissing):
+            setbacks += answer.received <= before
+            if setbacks > _SETBACKS_MAX:
+                raise ConnectionLost("the upload does not get on: the master keeps nothing of it")
+            before = answer.received
+            if on_progress is not None:
+                on_progress(min(before, program.size), program.size)
+            offset = min(before, program.size)
+            file.seek(offset)
+            data = file.read(PART_BYTES)
+            last = offset + len(data) >= program.size
+            answer = ask(UploadArtifact(sha256=sha256, offset=offset, data=data, last=last))
+    if isinstance(answer, Refused):
+        raise SubmitRefused(answer.reason)
+    assert isinstance(answer, ArtifactStored), answer
+    if on_progress is not None:
+        on_progress(program.size, program.size)
+
+
+# -- packing ---------------------------------------------------------------------------------
+
+
+def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, str, Entry, Path]:
+    """Return the packed file, its name, where the application is, and where it all is from."""
+    if given.path.is_dir():
+        return _packed_folder(given, folder, limits)
+    path = given.path.resolve()
+    if path.suffix == ".py":
+        return _packed_file(given, path, folder, limits)
+    if path.suffix in {".zip", ".whl"}:
+        return path, path.name, _entry_in_archive(given, path), given.path
+    raise ConfigError(
+        f"{given.path} is not a program: give a .py file, a package folder, a .zip or a .whl"
+    )
+
+
+def _packed_file(
+    given: Target, path: Path, folder: Path, limits: ArtifactLimits
+) -> tuple[Path, str, Entry, Path]:
+    if len(given.names) > 1:
+        raise ConfigError(f"{given.path} is one module: give {given.path}:ATTR")
+    attr = given.names[0] if given.names else ""
+    files = _with_siblings(path, limits)
+    if len(files) == 1:
+        return path, path.name, Entry("", attr), path.parent
+    if not path.stem.isidentifier():
+        raise ConfigError(
+            f"{given.path} goes with other files and so must have the name of a module: rename it"
+        )
+    target = folder / "packed.zip"
+    pack(files, target, limits)
+    return target, f"{path.stem}.zip", Entry(path.stem, attr), path.parent
+
+
+def _packed_folder(
+    given: Target, folder: Path, limits: ArtifactLimits
+) -> tuple[Path, str, Entry, Path]:
+    path = given.path.resolve()
+    files, origin = files_in(path, limits), path
+    if "__init__.py" in files:
+        files, origin = {f"{path.name}/{name}": each for name, each in files.items()}, path.parent
+    tops = tops_of(files)
+    entry = entry_of(files, given.names, tops=tops, shown=str(given.path))
+    target = folder / "packed.zip"
+    pack(files, target, limits)
+    return target, f"{path.name}.zip", entry, origin
+
+
+def _entry_in_archive(given: Target, path: Path) -> Entry:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [name for name in archive.namelist() if not name.endswith("/")]
+            listed = [name for name in files if name.endswith(".dist-info/top_level.txt")]
+            named = archive.read(listed[0]).decode().split() if listed else []
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{given.path} is damaged: {error}") from error
+    tops = tuple(named) or tops_of(files)
+    return entry_of(files, given.names, tops=tops, shown=str(given.path))
+
+
+# -- what a file imports ---------------------------------------------------------------------
+
+
+def _with_siblings(path: Path, limits: ArtifactLimits) -> dict[str, Path]:
+    """Return a file with the modules beside it that it imports, and its requirements."""
+    folder, files, waiting = path.parent, {path.name: path}, [path]
+    known = set[str]()
+    while waiting:
+        for name in _imported(waiting.pop()) - known:
+            known.add(name)
+            found = _sibling(folder, name, limits)
+            waiting += [each for key, each in found.items() if key not in files]
+            files.update(found)
+    requirements = folder / _REQUIREMENTS
+    if requirements.is_file():
+        files[_REQUIREMENTS] = requirements
+    return files
+
+
+def _sibling(folder: Path, name: str, limits: ArtifactLimits) -> dict[str, Path]:
+    """Return the files of ``import name``, if that would be found in the folder."""
+    package, module = folder / name, folder / f"{name}.py"
+    if name in _NOT_PACKED:
+        return {}
+    if (package / "__init__.py").is_file() or (
+        package.is_dir() and not module.is_file() and not _is_installed(name)
+    ):
+        return {f"{name}/{key}": each for key, each in files_in(package, limits).items()}
+    return {module.name: module} if module.is_file() else {}
+
+
+def _is_installed(name: str) -> bool:
+    """Whether there is a package or module of this name, and not just another folder."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def _imported(path: Path) -> set[str]:
+    """Return the top-level names that a file imports, anywhere in it."""
+    if path.suffix != ".py":
+        return set()
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):
+        return set()  # Told when it is loaded.
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.add(node.module.partition(".")[0])
+    return names

@@ -1,0 +1,14 @@
+"""The worker: slots, and the processes or threads that it starts in them.
+
+- `actor`: WorkerActor: offers slots, starts executors in them, and stays with its master.
+- `child`: the process of one executor, or app master: ``python -m gearpy.cluster.worker.child``.
+- `child_exit`: why a child process ended, in words.
+- `child_process`: ChildProcess: one child with its process group, its outputs and its end.
+- `processes`: ProcessLauncher: executors and app masters as child processes of a worker.
+- `threads`: ThreadLauncher: executors and app masters as actors of this process.
+- `lifeline`: how a process of an application learns that its worker is gone: its standard input
+  ends.
+- `roles`: from a launch message and the configuration to the actor of an application's process.
+- `launch_spec`: LaunchSpec: what a worker tells a process that it starts, on the process's standard
+  input.
+"""

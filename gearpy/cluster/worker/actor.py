@@ -1,0 +1,501 @@
+"""WorkerActor: offers slots, starts executors in them, and stays with its master."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, assert_never
+
+from gearpy.actor.api import Actor, Cancellable, Exited, Ref
+from gearpy.cluster.net.post import Post
+from gearpy.errors import ConnectionLost, GearpyError
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
+from gearpy.messages.client import LogText, ReadLog
+from gearpy.messages.cluster import (
+    ExecutorExited,
+    ExecutorLaunchRejected,
+    LaunchExecutor,
+    OtherCluster,
+    Refused,
+    RegisterWorker,
+    ResourceUpdate,
+    RunningExecutor,
+    ShutdownExecutor,
+    WorkerMessage,
+    WorkerRegistered,
+)
+
+__all__ = ["Drain", "ExecutorLauncher", "Launched", "WorkerActor", "WorkerSettings"]
+
+_log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 1000
+_UNREPORTED_MAX: Final = 1000  # Ends of app masters, or refusals, that no master knows of yet.
+
+_Key: TypeAlias = tuple[AppId, ExecutorId]
+
+
+class Launched(Protocol):
+    """An executor, or app master, that was started."""
+
+    def stop(self, *, kill: bool) -> None:
+        """Ask it to end, or end it at once; returns at once, and may be called again."""
+        ...
+
+
+class ExecutorLauncher(Protocol):
+    """Starts executors: as threads of this process, or as processes."""
+
+    def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> Launched:
+        """Start one. ``on_exit`` is told why it ended, "" if as asked; once, on any thread.
+
+        Raises:
+            GearpyError: its configuration is wrong.
+            OSError: it cannot be started.
+            RuntimeError: there is no thread to be had.
+        """
+        ...
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker behaves beside its slots.
+
+    Args:
+        other_masters: further addresses to look for a master at.
+        reconnect_timeout_ms: it looks so long for a master that it had; then it ends.
+        stop_timeout_ms: what an app master's end leaves behind is killed after so long.
+        read_log: answers `ReadLog`.
+        on_ready: is told, in a line for people, that a master has the worker; once.
+        on_waiting: likewise, that there is no master yet; once.
+    """
+
+    other_masters: Sequence[ActorPath] = ()
+    reconnect_timeout_ms: int = 60_000
+    stop_timeout_ms: int = 10_000
+    read_log: Callable[[ReadLog], LogText | Refused] | None = None
+    on_ready: Callable[[str], None] = _ignore
+    on_waiting: Callable[[str], None] = _ignore
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Take no more launches, have everything stop well, then end. For the process at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    key: _Key
+    launch: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _LookForMaster:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _KillOrphans:
+    app_id: AppId
+
+
+_Message: TypeAlias = WorkerMessage | ReadLog | Drain | _Ended | _LookForMaster | _KillOrphans
+
+
+@dataclass(slots=True)
+class _Running:
+    """One executor, and a newer launch of it that waits for its end."""
+
+    message: LaunchExecutor
+    launched: Launched
+    successor: LaunchExecutor | None = None
+
+    @property
+    def slots(self) -> int:
+        return max(self.message.slots, self.successor.slots if self.successor else 0)
+
+    @property
+    def newest(self) -> LaunchExecutor:
+        return self.successor or self.message
+
+
+@dataclass(slots=True)
+class _Search:
+    """Looking for a master; ``until_ms`` is None for a worker that never had any.
+
+    ``has_changed``: since it began something was started or refused, or has ended. The master
+    that answers may not know of it.
+    """
+
+    timer: Cancellable
+    until_ms: int | None
+    tries: int = 0
+    has_changed: bool = False
+
+
+class WorkerActor(Actor[_Message]):
+    """Keeps account of its slots and of the executors in them.
+
+    Without a master everything that runs goes on. The worker registers again, with what runs,
+    and ends when it has found none for too long.
+
+    Invariant: executors take no more slots than there are, and no executor runs twice.
+
+    Runs on: its own thread. Restart: none. Gearpump: `Worker`.
+    """
+
+    def __init__(
+        self,
+        master: ActorPath,
+        slots: int,
+        launcher: ExecutorLauncher,
+        post: Post,
+        settings: WorkerSettings | None = None,
+    ) -> None:
+        self._slots = slots
+        self._launcher = launcher
+        self._post = post
+        self._settings = settings or WorkerSettings()
+        self._addresses = (master, *self._settings.other_masters)
+        self._master = master
+        self._watched: Ref[Any] | None = None
+        self._search: _Search | None = None
+        self._worker_id: WorkerId | None = None
+        self._cluster_id = ""  # Of the first master; it is stayed with while this process lives.
+        self._other_cluster = ""  # Of a master that was found meanwhile.
+        self._running: dict[_Key, _Running] = {}
+        self._unreported: deque[ExecutorExited] = deque(maxlen=_UNREPORTED_MAX)
+        self._refused: deque[RunningExecutor] = deque(maxlen=_UNREPORTED_MAX)
+        self._lost_app_masters: set[ActorPath] = set()
+        self._ended_app_masters: set[AppId] = set()
+        self._is_draining = False
+        self._failure: GearpyError | None = None
+
+    def on_start(self) -> None:
+        """Register with a master."""
+        self._look_for_master(until_ms=None)
+
+    def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each message
+        """Start or stop an executor, or answer for its log."""
+        match message:
+            case WorkerRegistered():
+                self._on_registered(message)
+            case OtherCluster():
+                self._on_other_cluster(message)
+            case LaunchExecutor():
+                self._on_launch(message)
+            case ShutdownExecutor():
+                self._on_shutdown(message)
+            case ReadLog():
+                return self._read_log(message)
+            case Drain():
+                self._drain()
+            case _Ended():
+                self._on_ended(message)
+            case _LookForMaster():
+                self._try_next_master()
+            case _KillOrphans():
+                self._kill_orphans(message.app_id)
+            case _:
+                assert_never(message)
+        return None
+
+    def on_exited(self, exited: Exited) -> None:
+        """Look for the master that is lost; take care of what a lost app master leaves."""
+        if exited.ref is self._watched:
+            _log.warning("master %s is lost; what runs goes on", self._master)
+            until_ms = self.context.now_ms() + self._settings.reconnect_timeout_ms
+            self._look_for_master(until_ms=until_ms)
+        elif any(each.message.reply_to == exited.ref.path for each in self._running.values()):
+            self._lost_app_masters.add(exited.ref.path)
+            for app_id in dict.fromkeys(app_id for app_id, _ in self._running):
+                self._expect_orphans(app_id)
+
+    def on_stop(self) -> None:
+        """Kill what still runs."""
+        for running in self._running.values():
+            running.launched.stop(kill=True)
+
+    # -- the master ------------------------------------------------------------------------
+
+    def _look_for_master(self, until_ms: int | None) -> None:
+        self._watched = None
+        timer = self.context.schedule(_RETRY_MS, _LookForMaster())
+        self._search = _Search(timer, until_ms)
+        self._try_next_master()
+
+    def _try_next_master(self) -> None:
+        search = self._search
+        if search is None or self._is_draining:
+            return
+        if search.until_ms is not None and self.context.now_ms() >= search.until_ms:
+            self._give_up()
+            return
+        if search.tries == len(self._addresses):
+            self._tell_that_it_waits(search)
+        address = self._addresses[search.tries % len(self._addresses)]
+        search.tries += 1
+        self._register(address, search)
+
+    def _register(self, master: ActorPath, search: _Search) -> None:
+        """Register with all that runs, after the news that this leaves out."""
+        for exited in self._unreported:
+            self._post.tell(master, exited)
+        self._post.tell(
+            master,
+            RegisterWorker(
+                worker=self.context.self_ref.path,
+                slots=self._slots,
+                cluster_id=self._cluster_id,
+                worker_id=self._worker_id,
+                running=self._what_runs(),
+            ),
+        )
+
+    def _what_runs(self) -> tuple[RunningExecutor, ...]:
+        return tuple(_brief(each.message) for each in self._running.values())
+
+    def _tell_change(self) -> None:
+        """Tell the master what runs now; one that is being looked for hears it later."""
+        if self._search is not None:
+            self._search.has_changed = True
+            return
+        assert self._worker_id is not None, "a master has this worker"
+        update = ResourceUpdate(
+            worker_id=self._worker_id, running=self._what_runs(), refused=tuple(self._refused)
+        )
+        self._refused.clear()
+        self._post.tell(self._master, update)
+
+    def _on_registered(self, message: WorkerRegistered) -> None:
+        search = self._search
+        ref = self._post.find(message.master)
+        if search is None or ref is None:
+            return  # A repeated answer, or from a master that is gone again.
+        self._cluster_id = self._cluster_id or message.cluster_id
+        self._other_cluster = ""
+        search.timer.cancel()
+        is_first, self._search = self._worker_id is None, None
+        self._worker_id, self._master = message.worker_id, message.master
+        self._unreported.clear()
+        if search.has_changed:
+            self._tell_change()
+        self._watched = ref
+        self.context.watch(ref)
+        self._tell_that_it_is_ready(is_first=is_first)
+
+    def _on_other_cluster(self, message: OtherCluster) -> None:
+        """Keep what runs, and look on: the master may have been started over another folder."""
+        if self._search is not None and message.cluster_id != self._other_cluster:
+            self._other_cluster = message.cluster_id
+            _log.error("%s; what runs goes on", self._text_of_other())
+
+    def _text_of_other(self) -> str:
+        return (
+            f"the master at {self._places()} is of cluster {self._other_cluster}, this worker "
+            f"belongs to cluster {self._cluster_id}: start the master over its own master.folder, "
+            "or this worker anew if it shall change"
+        )
+
+    def _tell_that_it_is_ready(self, *, is_first: bool) -> None:
+        slots = f"{self._slots} slot{'' if self._slots == 1 else 's'}"
+        master = address_of(self._master.node) or self._master.name
+        text = f"worker {self._worker_id} ready: {slots}, master {master}"
+        _log.info("%s", text)
+        if is_first:
+            self._settings.on_ready(text)
+
+    def _tell_that_it_waits(self, search: _Search) -> None:
+        text = f"no master at {self._places()} yet; trying again every second"
+        _log.warning("%s", text)
+        if search.until_ms is None:
+            self._settings.on_waiting(text)
+
+    def _give_up(self) -> None:
+        seconds = self._settings.reconnect_timeout_ms // 1000
+        text = f"no master at {self._places()} for {seconds} s: the worker ends"
+        if self._other_cluster:
+            text = f"{self._text_of_other()}; it ends after {seconds} s"
+        _log.error("%s", text)
+        self._failure = ConnectionLost(text)
+        self._drain()
+
+    def _places(self) -> str:
+        return " or ".join(address_of(each.node) or each.name for each in self._addresses)
+
+    # -- launches --------------------------------------------------------------------------
+
+    @property
+    def _free_slots(self) -> int:
+        return self._slots - sum(each.slots for each in self._running.values())
+
+    def _on_launch(self, message: LaunchExecutor) -> None:
+        running = self._running.get((message.app_id, message.executor_id))
+        free = self._free_slots + (running.slots if running else 0)
+        if running is not None and message.launch == running.newest.launch:
+            return  # A repeated message.
+        if self._is_draining:
+            self._reject(message, "the worker is being drained")
+        elif running is not None and message.launch < running.newest.launch:
+            self._reject(message, f"launch {running.newest.launch} of it is here already")
+        elif message.slots > free:
+            self._reject(message, f"{message.slots} slots asked, {free} free")
+        elif running is not None:
+            self._replace(running, message)
+        else:
+            self._start(message)
+        self._tell_change()
+
+    def _replace(self, running: _Running, message: LaunchExecutor) -> None:
+        """Start it when the older launch, which nobody wants any more, has ended."""
+        if running.successor is not None:
+            self._reject(running.successor, f"launch {message.launch} of it came meanwhile")
+        running.successor = message
+        running.launched.stop(kill=True)
+
+    def _start(self, message: LaunchExecutor) -> None:
+        key = (message.app_id, message.executor_id)
+        me = self.context.self_ref
+        try:
+            launched = self._launcher.launch(
+                message, lambda cause: me.tell(_Ended(key, message.launch, cause))
+            )
+        except (GearpyError, OSError, RuntimeError) as error:  # The latter: no thread to be had.
+            self._reject(message, str(error))
+            return
+        self._running[key] = _Running(message, launched)
+        _log.info("started launch %d of executor %d of application %d", message.launch, *key[::-1])
+        if message.executor_id != MASTER_EXECUTOR:
+            self._watch_app_master(message.reply_to)
+
+    def _watch_app_master(self, path: ActorPath) -> None:
+        self._lost_app_masters.discard(path)  # It has just spoken.
+        ref = self._post.find(path)
+        if ref is not None:
+            self.context.watch(ref)
+
+    def _reject(self, message: LaunchExecutor, reason: str) -> None:
+        self._refused.append(_brief(message))
+        self._post.tell(
+            message.reply_to,
+            ExecutorLaunchRejected(
+                app_id=message.app_id,
+                executor_id=message.executor_id,
+                launch=message.launch,
+                reason=reason,
+            ),
+        )
+
+    def _on_shutdown(self, message: ShutdownExecutor) -> None:
+        running = self._running.get((message.app_id, message.executor_id))
+        if running is None:
+            return
+        if running.message.launch == message.launch:
+            running.launched.stop(kill=message.kill)
+        elif running.successor is not None and running.successor.launch == message.launch:
+            successor, running.successor = running.successor, None
+            self._report(successor, "")
+            self._refused.append(_brief(successor))
+            self._tell_change()
+
+    # -- ends ------------------------------------------------------------------------------
+
+    def _on_ended(self, message: _Ended) -> None:
+        running = self._running.get(message.key)
+        if running is None or running.message.launch != message.launch:
+            return
+        del self._running[message.key]
+        _log.log(
+            logging.WARNING if message.cause else logging.INFO,
+            "launch %d of executor %d of application %d ended: %s",
+            message.launch,
+            *message.key[::-1],
+            message.cause or "as asked",
+        )
+        self._report(running.message, message.cause)
+        self._on_app_master_ended(running.message)
+        if running.successor is not None:
+            self._start(running.successor)
+        self._tell_change()
+        self._end_if_drained()
+
+    def _report(self, launch: LaunchExecutor, cause: str) -> None:
+        exited = ExecutorExited(
+            app_id=launch.app_id,
+            executor_id=launch.executor_id,
+            launch=launch.launch,
+            cause=cause,
+            cluster_id=launch.cluster_id,
+        )
+        if launch.executor_id != MASTER_EXECUTOR:
+            self._post.tell(launch.reply_to, exited)
+        elif self._search is None:  # The master of now may be another than the one that asked.
+            self._post.tell(self._master, exited)
+        else:
+            self._unreported.append(exited)
+
+    def _on_app_master_ended(self, launch: LaunchExecutor) -> None:
+        app_id = launch.app_id
+        if launch.executor_id == MASTER_EXECUTOR:
+            self._ended_app_masters.add(app_id)
+            self._expect_orphans(app_id)
+        if all(other != app_id for other, _ in self._running):
+            self._ended_app_masters.discard(app_id)
+        self._lost_app_masters &= {each.message.reply_to for each in self._running.values()}
+
+    def _expect_orphans(self, app_id: AppId) -> None:
+        """Give executors time to notice that their app master, which ran here, is gone."""
+        if any(self._orphans(app_id)):
+            self.context.schedule_once(self._settings.stop_timeout_ms, _KillOrphans(app_id))
+
+    def _kill_orphans(self, app_id: AppId) -> None:
+        for running in self._orphans(app_id):
+            _log.warning("application %d: an executor outlived its app master, killed", app_id)
+            running.launched.stop(kill=True)
+
+    def _orphans(self, app_id: AppId) -> Iterator[_Running]:
+        if app_id in self._ended_app_masters:
+            for (other, executor_id), running in self._running.items():
+                is_child = other == app_id and executor_id != MASTER_EXECUTOR
+                if is_child and running.message.reply_to in self._lost_app_masters:
+                    yield running
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        self._is_draining = True
+        for running in self._running.values():
+            if running.successor is not None:
+                self._reject(running.successor, "the worker is being drained")
+                running.successor = None
+            running.launched.stop(kill=False)
+        if self._refused:
+            self._tell_change()
+        self._end_if_drained()
+
+    def _end_if_drained(self) -> None:
+        if not self._is_draining or self._running:
+            return
+        if self._failure is not None:
+            raise self._failure
+        self.context.stop_self()
+
+    def _read_log(self, question: ReadLog) -> LogText | Refused:
+        if self._settings.read_log is None:
+            return Refused(reason="this worker keeps no logs")
+        return self._settings.read_log(question)
+
+
+def _brief(launch: LaunchExecutor) -> RunningExecutor:
+    return RunningExecutor(
+        app_id=launch.app_id,
+        executor_id=launch.executor_id,
+        launch=launch.launch,
+        app_master=launch.app_master,
+        slots=launch.slots,
+    )

@@ -1,0 +1,254 @@
+"""The process of one executor, or app master: ``python -m gearpy.cluster.worker.child``.
+
+Its worker starts it and tells it on standard input what to be; see `launch_spec`. It ends with
+its actor: with code 0 if that was asked to stop, else 1 and why as the last line of standard
+error. SIGTERM asks it to stop, a second signal ends it at once.
+"""
+
+import faulthandler
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+from gearpy.actor.api import Actor, Exited, ExitReason, Failed, Killed, Ref
+from gearpy.cluster.host.logs import log_to
+from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.cluster.net.endpoint import Endpoint
+from gearpy.cluster.net.limits import transport_limits, wall_ms
+from gearpy.cluster.net.masters import Masters
+from gearpy.cluster.programs.artifacts import ApplicationLoader
+from gearpy.cluster.programs.fetch import ArtifactCache
+from gearpy.cluster.worker import roles
+from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
+from gearpy.cluster.worker.lifeline import hold_lifeline
+from gearpy.config.daemons import ExecutorConfig
+from gearpy.config.load import from_overrides
+from gearpy.config.schema import Config
+from gearpy.errors import GearpyError, OperatorError
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.storage.checkpoints import checkpoints_at
+from gearpy.task.api.application import StreamApplication
+from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.connection.keys import LaunchToken
+
+__all__ = ["limit_resources", "main"]
+
+_log = logging.getLogger("gearpy.cluster.worker.child")  # Not what runs as a program is called.
+
+_FAILED: Final = 1
+_STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
+_STDIN: Final = 0
+
+
+def main() -> NoReturn:
+    """Be what standard input says, then end."""
+    try:
+        spec = read_spec(partial(os.read, _STDIN))
+    except EOFError:
+        os._exit(_FAILED)  # The worker is gone.
+    except GearpyError as error:
+        _end(str(error))
+    hold_lifeline()
+    try:
+        _end(_run(spec))
+    except (GearpyError, OSError) as error:
+        _end(str(error))
+
+
+def _run(spec: LaunchSpec) -> str:
+    """Be an executor or app master until it ends; return why it failed, "" if it did not."""
+    config = from_overrides(spec.config)
+    _log_to_stderr(config)
+    limit_resources(config.executor)
+    LaunchToken.of_line(spec.token).check(wall_ms())
+    launch = spec.launch
+    is_app_master = launch.executor_id == MASTER_EXECUTOR
+    kind = "appmaster" if is_app_master else f"executor{launch.executor_id}"
+    name = f"app{launch.app_id}-{kind}-{launch.launch}"
+    endpoint = Endpoint(config, _credentials(config, spec))
+    exits = _Exits()
+    make = _role(spec, config, endpoint)
+    spawned = Future[Ref[Any]]()
+    _Sigterm(lambda: endpoint.system.stop_gracefully(spawned.result())).listen()
+    spawned.set_result(endpoint.system.spawn(make, name))  # User code may run from here on.
+    spawned.result().add_watcher(exits, exits.on_exited)
+    told = (name, os.getpid(), endpoint.node, spec.worker_node)
+    _log.info("%s runs as process %d, node %s, of worker %s", *told)
+    endpoint.nodes.on_given_up = _end_as_given_up
+    failure = _why(exits.wait())
+    if not failure:  # Else go at once: who hears of it first would kill us, and hide the failure.
+        endpoint.nodes.on_given_up = _log_given_up  # They are told that this process ends.
+        endpoint.close()
+    return failure
+
+
+def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], Actor[Any]]:
+    launch = spec.launch
+    checkpoints = checkpoints_at(config.checkpoint.folder)
+    cache = ArtifactCache(
+        Path(spec.artifacts), _masters(config, spec).ask, ArtifactLimits.of(config.artifact)
+    )
+    loader, user = ApplicationLoader(own_process=True), (launch.executor_id, launch.launch)
+
+    def load() -> StreamApplication:
+        folder = cache.path_of(launch.artifact)
+        return loader.load(launch.app_id, launch.artifact, user, folder=folder)
+
+    if launch.executor_id == MASTER_EXECUTOR:
+        return lambda: roles.app_master(
+            launch,
+            from_overrides(spec.own),
+            post=endpoint.post,
+            checkpoints=checkpoints,
+            load=load,
+        )
+    tuning = ProcessTuning(config)
+    return lambda: roles.executor(
+        launch,
+        config,
+        post=endpoint.post,
+        checkpoints=checkpoints,
+        load=load,
+        make_transport=endpoint.data_transport,
+        dispatcher=roles.new_dispatcher(launch, config),
+        tuning=tuning,
+    )
+
+
+def _masters(config: Config, spec: LaunchSpec) -> Masters:
+    """Return who has the program; one that is away is waited for."""
+    return Masters(
+        config.cluster.masters,
+        _credentials(config, spec),
+        transport_limits(config),
+        timeout_s=config.masterclient.timeout_s,
+        patience_s=config.cluster.reconnect_timeout_s,
+    )
+
+
+def _credentials(config: Config, spec: LaunchSpec) -> Credentials:
+    return Credentials.of_launch(config, LaunchToken.of_line(spec.token))
+
+
+# -- the process -------------------------------------------------------------------------------
+
+
+def limit_resources(config: ExecutorConfig) -> None:
+    """Keep this process and what it starts within limits; 0 is none.
+
+    Raises:
+        OSError: the system does not let it.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = config.open_files_max
+    if hard != resource.RLIM_INFINITY:
+        files = min(files, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
+    for kind, most in (
+        (resource.RLIMIT_FSIZE, config.file_max_bytes),
+        (resource.RLIMIT_DATA, config.memory_max_bytes),
+    ):
+        if most:
+            resource.setrlimit(kind, (most, most))
+
+
+def _log_to_stderr(config: Config) -> None:
+    """Log to where the worker reads; a line that users print is there at once, too."""
+    faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    log_to(logging.StreamHandler(sys.stderr), config.log)
+
+
+def _log_given_up(reason: str) -> None:
+    _log.debug("given up while ending: %s", reason)
+
+
+def _end_as_given_up(reason: str) -> None:
+    """End at once: others have gone on without this process, and must not meet it again."""
+    _log.error("given up: %s", reason)
+    _end(f"it was frozen or cut off for too long: {reason}")
+
+
+class _Exits:
+    """Waits for the end of an actor, on the main thread, where signals come."""
+
+    def __init__(self) -> None:
+        self._exited = threading.Event()
+        self._reason: ExitReason | None = None
+
+    def on_exited(self, exited: Exited) -> None:
+        self._reason = exited.reason
+        self._exited.set()
+
+    def wait(self) -> ExitReason:
+        self._exited.wait()
+        assert self._reason is not None
+        return self._reason
+
+
+class _Sigterm:
+    """Calls a function at the first SIGTERM; ends the process at the second."""
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._stop = stop
+        self._came = False
+
+    def listen(self) -> None:
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker, which asks us.
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._came:
+            os._exit(_STOP_AGAIN)
+        self._came = True
+        # Not here: the main thread may hold any lock of ours.
+        threading.Thread(target=self._stop, name="gearpy-stop", daemon=True).start()
+
+
+def _why(reason: ExitReason) -> str:
+    match reason:
+        case Failed(cause=OperatorError() as error):
+            place = f" at {error.source}" if error.source else ""
+            return f"{error.traceback}\n{_line(f'{error.operator}: {error.cause}{place}')}"
+        case Failed():
+            return f"{reason.traceback}\n{_line(str(reason))}"
+        case Killed():
+            return "it did not stop in time"
+        case _:
+            return ""
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def _end(failure: str) -> NoReturn:
+    """End this process, whatever threads users have left.
+
+    The interpreter's own end would wait for them, and may crash under those that still run.
+    """
+    if failure:
+        sys.stderr.write(f"{failure}\n")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_FAILED if failure else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""ChildProcess: one child with its process group, its outputs and its end."""
+
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Final
+
+from gearpy.cluster.host.leftovers import MARK, Mark, end_marked
+from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
+from gearpy.cluster.worker.child_exit import TAIL_BYTES, exit_cause, oom_kills
+
+__all__ = ["ChildProcess"]
+
+_log = logging.getLogger(__name__)
+
+_READ_BYTES: Final = 65_536
+_LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
+#: How a process ends that was asked to; one that fails meanwhile tells why.
+_AS_ASKED: Final = frozenset(
+    {0, -signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL}
+)
+_POLL_S: Final = 0.02  # Where the system cannot tell of an end by itself.
+
+
+class ChildProcess:
+    """A child in a session and process group of its own.
+
+    Its standard input stays open: the child ends when it is closed, which happens when this
+    process is gone. Its outputs go into its log; what it has written is read also after its
+    death. Whatever it leaves behind is killed with it, also what has left its group as far as it
+    can be found; see `leftovers`.
+
+    Runs on: any thread; has one of its own until the child is buried.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        spec: bytes,
+        *,
+        folder: Path,
+        log: LogFile,
+        log_format: LogFormat,
+        stop_timeout_s: float,
+        on_end: Callable[[str], None],
+    ) -> None:
+        """Start it; ``on_end`` is told why it ended, once, on the child's thread.
+
+        Raises:
+            OSError: it cannot be started.
+            RuntimeError: there is no thread to be had.
+        """
+        self._spec = spec
+        self._out = StreamLog(log, "stdout", log_format)
+        self._err = StreamLog(log, "stderr", log_format)
+        self._stop_timeout_s = stop_timeout_s
+        self._on_end = on_end
+        self._tail = b""
+        self._lock = threading.Lock()  # Of `_asked` and `_buried`, and of every signal.
+        self._asked = False
+        self._buried = False
+        self._timer: threading.Timer | None = None
+        self._oom_kills = oom_kills()
+        self._mark = Mark.new()
+        pipe = subprocess.PIPE
+        self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            cwd=folder,
+            env={**os.environ, MARK: str(self._mark)},
+            umask=0o077,
+            start_new_session=True,
+        )
+        self.pid = self._popen.pid
+        self._thread = threading.Thread(
+            target=self._watch, name=f"gearpy-child-{self.pid}", daemon=True
+        )
+        try:
+            self._thread.start()
+        except BaseException:
+            self._bury()
+            raise
+
+    def stop(self, *, kill: bool) -> None:
+        """Ask the process and what it has started to end, or end them at once; returns at once.
+
+        Who does not end in time is killed. May be called again; it is asked once, since a second
+        SIGTERM would end it at once, and its worker and its app master may both want it to stop.
+        """
+        with self._lock:
+            if self._buried:
+                return
+            self._asked = True
+            if kill:
+                self._signal(signal.SIGKILL)
+            elif self._timer is None:
+                self._signal(signal.SIGTERM)
+                self._timer = threading.Timer(self._stop_timeout_s, self._kill)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the child is buried."""
+        self._thread.join(timeout_s)
+
+    def _kill(self) -> None:
+        with self._lock:
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to the group; until the child is buried its number is nobody else's."""
+        if not self._buried:
+            with suppress(ProcessLookupError, PermissionError):  # The latter: all dead, on macOS.
+                os.killpg(self.pid, number)
+
+    # -- on the child's own thread ---------------------------------------------------------
+
+    def _watch(self) -> None:
+        self._send_spec()
+        self._pump()
+        code = self._bury()
+        if self._asked and code in _AS_ASKED:
+            self._on_end("")
+            return
+        is_memory_short = oom_kills() > self._oom_kills
+        self._on_end(exit_cause(code, self._tail, is_memory_short=is_memory_short))
+
+    def _send_spec(self) -> None:
+        """Write all of it, and leave the pipe open."""
+        assert self._popen.stdin is not None
+        rest = memoryview(self._spec)
+        with suppress(BrokenPipeError):
+            while rest:
+                rest = rest[self._popen.stdin.write(rest) :]
+
+    def _pump(self) -> None:
+        """Take what it writes until it is dead."""
+        end = _end_of(self.pid)
+        with selectors.DefaultSelector() as selector:
+            for stream, take in self._streams():
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ, partial(_read, stream, take))
+            if end is not None:
+                selector.register(end, selectors.EVENT_READ)
+            while not self._is_dead(selector, end):
+                pass
+        if end is not None:
+            os.close(end)
+
+    def _is_dead(self, selector: selectors.BaseSelector, end: int | None) -> bool:
+        """Wait for output or the end; return whether it was the end."""
+        is_dead = False
+        for key, _ in selector.select(_POLL_S if end is None else None):
+            if key.data is None:
+                is_dead = True
+            elif key.data() is None:
+                selector.unregister(key.fileobj)
+        return is_dead or (end is None and self._popen.poll() is not None)
+
+    def _streams(self) -> list[tuple[IO[bytes], Callable[[bytes], None]]]:
+        assert self._popen.stdout is not None
+        assert self._popen.stderr is not None
+        return [(self._popen.stdout, self._out.feed), (self._popen.stderr, self._take_error)]
+
+    def _take_error(self, data: bytes) -> None:
+        self._tail = (self._tail + data)[-TAIL_BYTES:]
+        self._err.feed(data)
+
+    def _bury(self) -> int:
+        """Kill what is left of the group, read what is left of the outputs, free the number."""
+        self._kill()
+        if number := end_marked(self._mark, [stream for stream, _ in self._streams()]):
+            _log.warning(
+                "process %d has left %d behind in groups of their own, killed", self.pid, number
+            )
+        for stream, take in self._streams():
+            os.set_blocking(stream.fileno(), False)
+            for _ in range(_LAST_READS):
+                if not _read(stream, take):
+                    break
+            stream.close()
+        self._out.end()
+        self._err.end()
+        with self._lock:
+            code = self._popen.wait()
+            self._buried = True
+            if self._timer is not None:
+                self._timer.cancel()
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        return code
+
+
+def _end_of(pid: int) -> int | None:
+    """Return a descriptor that can be read when a process is dead; None where there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _read(stream: IO[bytes], take: Callable[[bytes], None]) -> bool | None:
+    """Take what can be read now; return whether there was something, None at the end."""
+    try:
+        data = os.read(stream.fileno(), _READ_BYTES)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    take(data)
+    return True if data else None

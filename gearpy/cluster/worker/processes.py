@@ -1,0 +1,162 @@
+"""ProcessLauncher: executors and app masters as child processes of a worker."""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gearpy.cluster.app.config import keys_asked
+from gearpy.cluster.host.folders import WorkFolders, files_in
+from gearpy.cluster.host.leftovers import end_of_dead_workers
+from gearpy.cluster.host.logs import LogSettings, application_log
+from gearpy.cluster.net.limits import wall_ms
+from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.worker.launch_spec import LaunchSpec
+from gearpy.config.load import as_overrides, from_overrides
+from gearpy.config.schema import Config
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.transport.security.private_files import make_private_folders
+from gearpy.wire.connection.keys import KeyRing, LaunchToken
+
+__all__ = ["CHILD_COMMAND", "ProcessLauncher", "ProcessSettings"]
+
+_log = logging.getLogger(__name__)
+
+#: -P: a file of the working folder must not stand in for a module.
+CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "gearpy.cluster.worker.child")
+
+#: What every application begins with.
+_FIRST: Final = (MASTER_EXECUTOR, 1)
+_NAMES_SHOWN_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """What all children of one worker have in common.
+
+    ``folder`` is this worker's own; below it each child gets a working folder. Fetched
+    ``artifacts`` are shared by all. ``command`` is what is run; tests run something smaller.
+    """
+
+    config: Config
+    keys: KeyRing
+    folder: Path
+    artifacts: Path
+    logs: LogSettings
+    worker_node: str = ""
+    command: Sequence[str] = CHILD_COMMAND
+
+
+class ProcessLauncher:
+    """Starts executors and app masters as processes; an `ExecutorLauncher`.
+
+    A process that ended well and wrote no file into its working folder leaves nothing; of the
+    others the last few working folders are kept.
+
+    Runs on: any thread; each child has a thread that watches it.
+    """
+
+    def __init__(self, settings: ProcessSettings) -> None:
+        """Make the folders.
+
+        Raises:
+            OSError: they cannot be made.
+        """
+        self._settings = settings
+        self._own = as_overrides(settings.config)
+        self._folders = WorkFolders(settings.folder)
+        self._lock = threading.Lock()  # Of `_children`.
+        self._children: set[ChildProcess] = set()
+        make_private_folders(settings.artifacts)
+        if number := end_of_dead_workers():
+            _log.warning("a worker that was killed has left %d processes behind, killed", number)
+
+    def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> ChildProcess:
+        """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to.
+
+        Raises:
+            ConfigError: the configuration of the application is wrong.
+            OSError: the process cannot be started, or its folder not be made.
+            RuntimeError: there is no thread to be had.
+        """
+        logs = self._settings.logs
+        spec = self._spec(message).encoded()
+        if (message.executor_id, message.launch) == _FIRST:
+            logs.set_aside(message.app_id)  # Of another cluster, whose numbers were the same.
+        name = application_log(message.app_id, message.executor_id, message.launch)
+        folder = self._folders.make(name.removesuffix(".log").replace("/", "-"))
+        log = logs.open(name)
+        known = threading.Event()
+
+        def on_end(cause: str) -> None:
+            log.write(_left_behind(folder))
+            log.close()
+            on_exit(cause)
+            self._folders.release(folder, failed=bool(cause))
+            known.wait()
+            with self._lock:
+                self._children.discard(child)
+
+        try:
+            child = ChildProcess(
+                self._settings.command,
+                spec,
+                folder=folder,
+                log=log,
+                log_format=logs.format,
+                stop_timeout_s=self._settings.config.executor.stop_timeout_s,
+                on_end=on_end,
+            )
+        except BaseException:
+            log.close()
+            self._folders.release(folder, failed=False)
+            raise
+        with self._lock:
+            self._children.add(child)
+        known.set()
+        return child
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Kill what still runs, and wait until it is gone."""
+        with self._lock:
+            children = list(self._children)
+        for child in children:
+            child.stop(kill=True)
+        until_s = time.monotonic() + timeout_s
+        for child in children:
+            child.join(max(0.0, until_s - time.monotonic()))
+
+    def _spec(self, message: LaunchExecutor) -> LaunchSpec:
+        settings = self._settings
+        config = {**self._own, **keys_asked(message.config)}
+        executor = from_overrides(config).executor
+        token = LaunchToken.issued(
+            settings.keys,
+            message.app_id,
+            message.executor_id,
+            launch=message.launch,
+            expires_ms=wall_ms() + executor.start_timeout_s * 1000,
+        )
+        return LaunchSpec(
+            launch=message,
+            config=config,
+            own=self._own,
+            token=token.as_line(),
+            worker_node=settings.worker_node,
+            artifacts=str(settings.artifacts),
+        )
+
+
+def _left_behind(folder: Path) -> bytes:
+    """Return what to tell of files that a process leaves in its working folder."""
+    names = files_in(folder)
+    if not names:
+        return b""
+    shown = ", ".join(names[:_NAMES_SHOWN_MAX]) + (", ..." if len(names) > _NAMES_SHOWN_MAX else "")
+    text = f"left in the working folder {folder}, which is removed some time: {shown}; name files "
+    return (text + "by absolute paths\n").encode("utf-8", "backslashreplace")

@@ -1,0 +1,218 @@
+"""From a launch message and the configuration to the actor of an application's process."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
+from gearpy.cluster.app.checkpoints import prefix_of
+from gearpy.cluster.app.config import application_config
+from gearpy.cluster.executor.actor import ExecutorActor, ExecutorSettings
+from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.cluster.net.limits import (
+    monotonic_ms,
+    output_limits,
+    state_settings,
+    task_limits,
+    wall_ms,
+)
+from gearpy.cluster.net.post import Post
+from gearpy.config.schema import Config
+from gearpy.core.app.task_manager import RecoveryLimits
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.state.open import open_state
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.runtime.wiring import RunnerFactory
+from gearpy.transport.api import LinkLost, Transport
+from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
+from gearpy.wire.values.class_names import PROGRAM
+from gearpy.wire.values.records import use_serializer
+
+__all__ = [
+    "app_master",
+    "app_master_settings",
+    "executor",
+    "executor_settings",
+    "new_dispatcher",
+    "recovery_limits",
+    "runner_factory",
+]
+
+
+_HOUR_MS: Final = 3_600_000
+
+
+def recovery_limits(config: Config) -> RecoveryLimits:
+    """Return the budgets and time-outs of an application that a configuration sets."""
+    application, streaming, checkpoint = config.application, config.streaming, config.checkpoint
+    return RecoveryLimits(
+        restarts=RestartPolicy(
+            max_restarts=application.retries,
+            window_ms=application.retry_window_s * 1000,
+            backoff_ms=application.backoff_base_ms,
+            backoff_max_ms=application.backoff_max_ms,
+        ),
+        poison_attempts=application.poison_attempts,
+        step_timeout_ms=streaming.register_task_timeout_ms,
+        start_timeout_ms=config.executor.start_timeout_s * 1000,
+        allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
+        epoch_cut=checkpoint.cut,
+        epoch_pace=checkpoint.pace,
+        epoch_interval_ms=checkpoint.interval_ms,
+        max_overhead_percent=checkpoint.max_overhead_percent,
+        max_replay_ms=checkpoint.max_replay_ms,
+        epoch_timeout_ms=checkpoint.timeout_ms,
+        epochs_retained=checkpoint.retained,
+        stall_after_ms=streaming.stall_threshold_ms,
+    )
+
+
+def app_master_settings(config: Config) -> AppMasterSettings:
+    """Return what an app master works with."""
+    return AppMasterSettings(
+        limits=recovery_limits(config),
+        tick_ms=config.streaming.clock_report_interval_ms,
+        reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
+        quarantine_max=config.application.quarantine_max_records,
+        log_segments_max=config.checkpoint.log_segments_max,
+        has_changelog=config.checkpoint.changelog == "on",
+        drain_timeout_ms=config.application.drain_timeout_s * 1000,
+        keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
+    )
+
+
+def app_master(
+    launch: LaunchExecutor,
+    own: Config,
+    *,
+    post: Post,
+    checkpoints: Checkpoints,
+    load: Callable[[], StreamApplication],
+    release: Callable[[], None] = lambda: None,
+) -> AppMasterActor:
+    """Return the actor of an app master; ``release`` is called at the end.
+
+    ``own`` is the worker's configuration, without what the application sets.
+
+    Raises:
+        ConfigError: the application was submitted with something wrong.
+    """
+    return AppMasterActor(
+        launch,
+        lambda asked: app_master_settings(application_config(own, asked)),
+        load=lambda: _with_serializers(load(), application_config(own, launch.config)),
+        post=post,
+        checkpoints=checkpoints,
+        rng=random.Random(),
+        release=release,
+    )
+
+
+def executor(
+    launch: LaunchExecutor,
+    config: Config,
+    *,
+    post: Post,
+    checkpoints: Checkpoints,
+    load: Callable[[], StreamApplication],
+    make_transport: Callable[[LinkLost], Transport],
+    dispatcher: SharedDispatcher,
+    tuning: ProcessTuning,
+    release: Callable[[], None] = lambda: None,
+    is_process: bool = True,
+) -> ExecutorActor:
+    """Return the actor of an executor; it closes its transport and dispatcher when it stops.
+
+    ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end;
+    ``is_process`` tells that it has a process of its own.
+    """
+    return ExecutorActor(
+        executor_settings(launch, config, dispatcher, is_process=is_process),
+        runners=lambda: runner_factory(
+            launch, config, _with_serializers(load(), config), rng=random.Random()
+        ),
+        make_transport=make_transport,
+        post=post,
+        checkpoints=checkpoints,
+        tuning=tuning,
+        release=release,
+    )
+
+
+def _with_serializers(application: StreamApplication, config: Config) -> StreamApplication:
+    """Let classes travel as the configuration says, which may name some of the program."""
+    PROGRAM.set(application.program)
+    for entry in config.serializers:
+        use_serializer(entry)
+    return application
+
+
+def new_dispatcher(launch: LaunchExecutor, config: Config) -> SharedDispatcher:
+    """Return the threads of an executor's tasks."""
+    return SharedDispatcher(
+        config.shared_dispatcher.threads,
+        turn_ms=config.streaming.turn_time_ms,
+        name=f"app{launch.app_id}-executor{launch.executor_id}-{launch.launch}",
+    )
+
+
+def executor_settings(
+    launch: LaunchExecutor,
+    config: Config,
+    dispatcher: SharedDispatcher,
+    *,
+    clock_ms: Callable[[], int] = monotonic_ms,
+    is_process: bool = True,
+) -> ExecutorSettings:
+    """Return who an executor is, and what it works with."""
+    return ExecutorSettings(
+        app_id=launch.app_id,
+        executor_id=launch.executor_id,
+        launch=launch.launch,
+        slots=launch.slots,
+        app_master=launch.reply_to,
+        dispatcher=dispatcher,
+        pin_tasks=config.task_dispatcher == "pinned",
+        mailbox_max=config.actor.mailbox_max,
+        report_interval_ms=config.streaming.clock_report_interval_ms,
+        checkpoints_prefix=prefix_of(launch),
+        chain_files_max=config.checkpoint.chain_files_max,
+        clock_ms=clock_ms,
+        turn_timeout_ms=config.executor.turn_timeout_s * 1000,
+        is_process=is_process,
+    )
+
+
+def runner_factory(
+    launch: LaunchExecutor,
+    config: Config,
+    application: StreamApplication,
+    *,
+    rng: random.Random,
+    clock_ms: Callable[[], int] = monotonic_ms,
+    now_ms: Callable[[], int] = wall_ms,
+    coroutines: Coroutines | None = None,
+) -> RunnerFactory:
+    """Return what makes an executor's tasks; ``now_ms`` is wall time.
+
+    ``coroutines`` runs those of user code; None: on a thread of the executor.
+    """
+    return RunnerFactory(
+        application=application,
+        output=output_limits(config),
+        limits=task_limits(config),
+        turn_ms=config.streaming.turn_time_ms,
+        clock_ms=clock_ms,
+        wall_ms=now_ms,
+        rng=rng,
+        app_id=launch.app_id,
+        executor_id=launch.executor_id,
+        on_error=config.application.on_error,
+        run=prefix_of(launch),
+        open_state=partial(open_state, state_settings(config)),
+        coroutines=coroutines or CoroutineThread(),
+    )

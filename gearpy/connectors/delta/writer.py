@@ -1,0 +1,394 @@
+"""The writing half of `delta_table`: files first, then one transaction for each epoch."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.delta.files import (
+    LocalFiles,
+    RemoteFiles,
+    TableFiles,
+    local_folder,
+    stats_of,
+)
+from gearpy.connectors.delta.log import CommitConflict, DeltaFile, DeltaLog
+from gearpy.connectors.folders.files import PartNames, run_in_names
+from gearpy.connectors.partitioned.files import BegunFile
+from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions
+from gearpy.core.handover.table_commits import (
+    SUCCESSOR,
+    Change,
+    GivenUp,
+    Lane,
+    LanePart,
+    Noted,
+    next_change,
+    rewritten,
+)
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.task.api.interfaces import Batch, TransactionalWriter
+
+__all__ = ["DeltaOptions", "DeltaWriter", "PreparedFile", "PreparedRows", "delta_writer"]
+
+_log = logging.getLogger(__name__)
+_EPOCH_MAX: Final = 2**62
+_ENDING: Final = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOptions:
+    """What users say of a Delta table, beyond its columns.
+
+    Attributes:
+        url: where it is.
+        storage: options of the store.
+        properties: of a table that is made.
+        add_columns: whether a table gets columns that it has not.
+        keep_rewritten: whether rows stay that come again and cannot be removed.
+        attempts_max: of one transaction.
+        pause_ms: before the second attempt; twice as long before each further one, ...
+        pause_max_ms: ... up to this.
+    """
+
+    url: str
+    storage: Mapping[str, str] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    add_columns: bool = False
+    keep_rewritten: bool = False
+    attempts_max: int = 30
+    pause_ms: int = 20
+    pause_max_ms: int = 2_000
+
+
+class PreparedFile(TypedDict):
+    """A file that the log does not name yet."""
+
+    path: str
+    size: int
+    values: dict[str, str | None]
+    stats: str
+
+
+class PreparedRows(TypedDict):
+    """What `DeltaWriter.prepare` returns: the files of an epoch."""
+
+    run: str
+    begun: int
+    files: list[PreparedFile]
+
+
+def delta_writer(table: TableOptions, options: DeltaOptions, *, task: int) -> "DeltaWriter":
+    """Return the writer of one task.
+
+    Raises:
+        ConfigError: the table cannot be made there.
+    """
+    folder = local_folder(options.url)
+    if folder is not None and not folder.parent.is_dir():
+        raise ConfigError(f"{table.operator}: folder {folder.parent} does not exist: make it first")
+    url = options.url if folder is None else str(folder)
+    files = RemoteFiles(url, options.storage) if folder is None else LocalFiles(folder)
+    log = DeltaLog(table.operator, url, options.storage, folder)
+    return DeltaWriter(log, files, table, options, task=task)
+
+
+class DeltaWriter(TransactionalWriter):
+    """Writes what one task gets.
+
+    Each of its transactions notes who has written it and for which epoch, so that one that was
+    written is not written again, by nobody, and a process that was given up writes none.
+
+    Args:
+        log: of the table.
+        files: of the table.
+        table: its columns.
+        options: of the table.
+        task: whose rows these are.
+        rng: spreads pauses.
+        pause: waits for some seconds.
+    """
+
+    atomic = True
+
+    def __init__(
+        self,
+        log: DeltaLog,
+        files: TableFiles,
+        table: TableOptions,
+        options: DeltaOptions,
+        *,
+        task: int,
+        rng: Random | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._name = table.operator
+        self._log = log
+        self._files = files
+        self._sink = table.prefix
+        self._options = options
+        self._task = task
+        self._rng = rng or random.Random()
+        self._pause = pause
+        self._rows = PartitionRows(table, self._begin)
+        self._names = PartNames(table.prefix, _ENDING)
+        self._is_fit = False
+        self._run = ""
+        self._incarnation = 0
+        self._since = 0  # The epoch that it has gone on from.
+        self._begun = 1  # Rows that come belong to this epoch or to a later one.
+
+    def restore(self, state: bytes | None) -> None:
+        """Keep to the columns of what was written before."""
+        self._rows.restore(state)
+
+    def snapshot(self) -> bytes | None:
+        """Return the columns."""
+        return self._rows.snapshot()
+
+    def recover(
+        self,
+        prepared: Mapping[int, PreparedRows | None],
+        *,
+        epoch: int,
+        run: str,
+        incarnation: int,
+    ) -> None:
+        """Take the lane over, remove what came after the epoch, show what was prepared.
+
+        Raises:
+            ConfigError: gearpy cannot write to the table.
+            GearpyError: what was prepared is gone, somebody later has the lane, or rows that come
+                again were merged with others.
+        """
+        self._run, self._incarnation, self._since = run, incarnation, epoch
+        self._begun = epoch + 1
+        earlier = {rows["run"] for rows in prepared.values() if rows} - {run}
+        if self._log.refresh():
+            self._log.check()
+            self._log.sync()  # What others have written counts as written from now on.
+            for other in sorted(earlier):
+                self._settle(self._lane_of(other))
+            self._settle(self._lane_of(run))
+        for number in sorted(prepared):
+            self.commit(number, prepared[number])
+
+    def write_batch(self, batch: Batch) -> None:
+        """Take the records."""
+        self._rows.write(batch)
+        if not self._is_fit and self._rows.partitioning is not None:
+            self._fit()
+
+    def prepare(self, epoch: int) -> PreparedRows | None:
+        """Wait until the files are durable; readers do not see them yet."""
+        files: list[PreparedFile] = []
+        for each in self._rows.finish():
+            size = self._files.finish(each.name, each.file)
+            partitioning = self._rows.partitioning
+            assert partitioning is not None
+            values = dict(zip(partitioning.names, each.values, strict=True))
+            stats = stats_of(each.metadata)
+            files.append({"path": each.name, "size": size, "values": values, "stats": stats})
+        begun, self._begun = self._begun, epoch + 1  # Now that all names are given.
+        return {"run": self._run, "begun": begun, "files": files} if files else None
+
+    def commit(self, epoch: int, prepared: PreparedRows | None) -> None:
+        """Let the log name the files, unless it does.
+
+        Raises:
+            GearpyError: a file is gone, or somebody later has the lane.
+        """
+        if prepared is None:
+            return
+        self._need_table()
+        self._settle(self._lane_of(prepared["run"]), epoch, prepared)
+
+    def close(self, *, completed: bool) -> None:
+        """Remove what is not prepared; what is prepared a successor may need."""
+        for path in self._rows.drop():
+            with suppress(OSError):
+                self._files.drop(path)
+
+    # -- the table -------------------------------------------------------------------------
+
+    def _begin(self, folder: str) -> BegunFile:
+        assert self._run, "recover() comes first"
+        name = self._names.shown(
+            task=self._task,
+            epoch=self._begun,
+            run=run_in_names(self._run),
+            incarnation=self._incarnation,
+        )
+        path = f"{folder}/{name}" if folder else name
+        return BegunFile(path, self._files.create(path))
+
+    def _need_table(self) -> None:
+        if not self._log.exists and not self._log.refresh():
+            raise GearpyError(
+                f"{self._name}: table {self._options.url} is gone, or is not the same on all "
+                "machines"
+            )
+
+    def _fit(self) -> None:
+        """Make the table if there is none, and see that it has the columns of the records."""
+        partitioning = self._rows.partitioning
+        assert partitioning is not None
+        schema, names = partitioning.table_schema, list(partitioning.names)
+        if not self._log.refresh():
+            self._log.create(schema, partition_by=names, properties=self._options.properties)
+            self._settle(self._lane_of(self._run))
+        self._log.check()
+        if self._log.partition_columns != names:
+            raise ConfigError(
+                f"{self._name}: table {self._options.url} is partitioned by "
+                f"{self._log.partition_columns}, partition_by gives {names}"
+            )
+        self._add_columns(self._missing(schema))
+        self._is_fit = True
+
+    def _missing(self, schema: pa.Schema) -> list[pa.Field]:
+        """Return the columns that the table has not.
+
+        Raises:
+            ConfigError: it has one of another type, or gets no more.
+        """
+        known = self._log.schema
+        missing = [each for each in schema if each.name not in known.names]
+        mistakes = [
+            f"{self._name}: column {each.name!r} of table {self._options.url} is "
+            f"{known.field(each.name).type}, that of the records is {each.type}"
+            for each in schema
+            if each.name in known.names and known.field(each.name).type != each.type
+        ]
+        if missing and not self._options.add_columns:
+            mistakes.append(
+                f"{self._name}: table {self._options.url} has no column "
+                f"{', '.join(repr(each.name) for each in missing)}, only {', '.join(known.names)}: "
+                "set add_columns=True, or leave it out"
+            )
+        if mistakes:
+            raise ConfigError(*mistakes)
+        return missing
+
+    def _add_columns(self, missing: Sequence[pa.Field]) -> None:
+        def add() -> bool:
+            self._log.refresh()
+            known = self._log.schema.names
+            if left := [each for each in missing if each.name not in known]:
+                self._log.add_columns(left)
+            return True
+
+        if missing:
+            self._attempt(add)
+
+    # -- transactions ----------------------------------------------------------------------
+
+    def _lane_of(self, run: str) -> Lane:
+        return Lane(run_in_names(run), self._sink, self._task)
+
+    def _settle(
+        self, lane: Lane, epoch: int | None = None, prepared: PreparedRows | None = None
+    ) -> None:
+        """Take the lane over unless it is this writer's, and show an epoch unless it is shown."""
+        is_own = lane.run == run_in_names(self._run)
+        incarnation = self._incarnation if is_own else SUCCESSOR
+        since = self._since if is_own else _EPOCH_MAX
+
+        def settle() -> bool:
+            self._log.refresh()
+            noted = self._log.noted(lane)
+            parts: list[LanePart] = []
+            if noted.owner != incarnation and noted.epoch > since:
+                parts = self._parts_of(lane)
+                self._check_rewritten(lane, noted, parts, since)
+            change = next_change(
+                noted, incarnation=incarnation, since=since, epoch=epoch, parts=parts
+            )
+            if isinstance(change, GivenUp):
+                raise GearpyError(
+                    f"{self._name}: a later start of task {self._task} writes to table "
+                    f"{self._options.url}: this one was given up"
+                )
+            if change is None:
+                self._log.sync()  # A process that was given up may have shown it just now.
+            else:
+                self._apply(lane, change, prepared)
+            return True
+
+        self._attempt(settle)
+
+    def _apply(self, lane: Lane, change: Change, prepared: PreparedRows | None) -> None:
+        files: list[DeltaFile] = []
+        if change.add and prepared is not None:
+            files = [DeltaFile(**each) for each in prepared["files"]]
+            self._check_files(files)
+        begun = self._begun if prepared is None else prepared["begun"]
+        if change.remove:
+            _log.warning(
+                "%s: back to epoch %d, so %d files are removed from table %s, whose rows come "
+                "again",
+                self._name,
+                self._since,
+                len(change.remove),
+                self._options.url,
+            )
+        self._log.commit(lane, change, files=files, begun=begun)
+
+    def _check_files(self, files: Sequence[DeltaFile]) -> None:
+        for each in files:
+            size = self._files.size(each.path)
+            if size != each.size:
+                found = "is gone" if size is None else f"has {size} bytes, not {each.size}"
+                raise GearpyError(
+                    f"{self._name}: {each.path} of table {self._options.url}, which was written "
+                    f"before, {found}: was the table vacuumed with a short retention"
+                )
+
+    def _parts_of(self, lane: Lane) -> list[LanePart]:
+        return [
+            LanePart(path, part.epoch, part.incarnation)
+            for path in self._log.paths()
+            for part in self._names.shown_parts([path.rpartition("/")[2]])
+            if (part.run, part.task) == (lane.run, lane.task)
+        ]
+
+    def _check_rewritten(
+        self, lane: Lane, noted: Noted, parts: Sequence[LanePart], since: int
+    ) -> None:
+        epochs = rewritten(noted, since=since, history=self._log.history(lane), parts=parts)
+        if not epochs:
+            return
+        what = (
+            f"{self._name}: back to epoch {since}, but files of epochs {epochs} of task "
+            f"{self._task} were merged with others, or are gone from table {self._options.url}"
+        )
+        if not self._options.keep_rewritten:
+            raise GearpyError(
+                f"{what}: their rows come again and cannot be removed: go on from a later epoch, "
+                "or remove them yourself and set keep_rewritten=True"
+            )
+        _log.warning("%s: their rows may be there twice", what)
+
+    def _attempt(self, action: Callable[[], bool]) -> None:
+        """Do it; again, if somebody else has changed the table meanwhile."""
+        options = self._options
+        for attempt in range(options.attempts_max):
+            try:
+                action()
+            except CommitConflict as error:
+                conflict = error
+            else:
+                return
+            pause_ms = min(options.pause_ms * 2**attempt, options.pause_max_ms)
+            self._pause(pause_ms * self._rng.uniform(0.5, 1.5) / 1000)
+        raise GearpyError(
+            f"{self._name}: others have changed table {options.url} before each of "
+            f"{options.attempts_max} attempts to write: {conflict}"
+        ) from conflict

@@ -1,0 +1,284 @@
+"""Parquet and Arrow files as formats of files: both are read by groups of rows.
+
+A place is the number of a group, and of rows in it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.tables import (
+    ARROW_ERRORS,
+    BadRows,
+    Fit,
+    Piece,
+    conformed,
+    fitting_parts,
+    plain_schema,
+)
+from gearpy.connectors.locations import FoundFile, open_found
+from gearpy.core.base.column_values import check_cast
+from gearpy.errors import ConfigError
+
+__all__ = ["ArrowFormat", "GroupPlace", "GroupTables", "ParquetFileFormat"]
+
+_BATCH_ROWS: Final = 1 << 16
+_MAGIC: Final = b"ARROW1"
+
+
+class GroupPlace(TypedDict):
+    """Which group of rows is read, and how many rows of it were taken."""
+
+    group: int
+    row: int
+
+
+class _Groups(ABC):
+    """The groups of rows of an open file."""
+
+    schema: pa.Schema
+    count: int
+
+    @abstractmethod
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a group."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+
+class GroupTables:
+    """Reads one file by groups of rows.
+
+    Args:
+        file: what is read.
+        groups: of the open file.
+        fit: what rows must be.
+        bad: takes those that are not.
+        place: where to begin.
+    """
+
+    def __init__(
+        self, file: FoundFile, groups: _Groups, fit: Fit, bad: BadRows, place: GroupPlace
+    ) -> None:
+        assert fit.schema is not None, "columns have a schema"
+        self._file = file
+        self._groups = groups
+        self._fit = fit
+        self._schema: pa.Schema = fit.schema
+        self._bad = bad
+        self._columns = [name for name in fit.schema.names if name in groups.schema.names]
+        self._group = place["group"]
+        self._row = place["row"]  # Of the group, taken or bad.
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._rest: pa.RecordBatch | None = None  # Of a batch, not taken yet.
+
+    def take(self, max_rows: int) -> Piece | None:
+        """See `FileTables`. May be empty, when all rows are bad."""
+        batch = self._next()
+        if batch is None:
+            return None
+        taken = batch.slice(0, max_rows)
+        self._rest = batch.slice(max_rows) if batch.num_rows > max_rows else None
+        first = self._row
+        self._row += taken.num_rows
+        try:
+            return self._piece(taken)
+        except ARROW_ERRORS:
+            return self._without_bad(taken, first)
+
+    @property
+    def place(self) -> GroupPlace:
+        """See `FileTables`."""
+        return {"group": self._group, "row": self._row}
+
+    @property
+    def part_read(self) -> float:
+        """See `FileTables`."""
+        return min(1.0, self._group / max(1, self._groups.count))
+
+    def close(self) -> None:
+        """See `FileTables`."""
+        self._batches = self._rest = None
+        self._groups.close()
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._rest is not None:
+            return self._rest
+        while self._group < self._groups.count:
+            if self._batches is None:
+                self._batches = _behind(self._groups.batches(self._group, self._columns), self._row)
+            for batch in self._batches:
+                if batch.num_rows:
+                    return batch
+            self._group, self._row, self._batches = self._group + 1, 0, None
+        return None
+
+    def _piece(self, batch: pa.RecordBatch) -> Piece:
+        return self._fit.piece(conformed(batch, self._schema))
+
+    def _without_bad(self, batch: pa.RecordBatch, first: int) -> Piece:
+        def on_bad(at: int, error: Exception) -> None:
+            where = f"row {first + at} of group {self._group}"
+            self._bad.take(where, error, batch.slice(at, 1).to_pylist()[0])
+
+        def make(rows: Sequence[int]) -> Piece:
+            return self._piece(batch.slice(rows[0], len(rows)))
+
+        parts = list(fitting_parts(range(batch.num_rows), make, on_bad))
+        return _joined(parts) if parts else self._piece(batch.slice(0, 0))
+
+
+class ParquetFileFormat:
+    """Parquet files."""
+
+    name = "parquet"
+
+    def schema(self, file: FoundFile) -> pa.Schema:
+        """See `FileFormat`."""
+        groups = _opened_groups(self.name, file)
+        groups.close()
+        return plain_schema(groups.schema)
+
+    def check(self, schema: pa.Schema) -> None:
+        """See `FileFormat`."""
+
+    def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
+        """See `FileFormat`."""
+        return _begun(self.name, file, fit, bad, place)
+
+
+class ArrowFormat(ParquetFileFormat):
+    """Files of Arrow's IPC, and streams of it in a file; Feather is the same."""
+
+    name = "arrow"
+
+
+def _begun(operator: str, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
+    groups = _opened_groups(operator, file)
+    try:
+        _check_schema(operator, file, groups.schema, fit.schema)
+    except BaseException:
+        groups.close()
+        raise
+    begin = GroupPlace(group=0, row=0) if place is None else place
+    return GroupTables(file, groups, fit, bad, begin)
+
+
+def _opened_groups(operator: str, file: FoundFile) -> _Groups:
+    opened = _opened(operator, file)
+    try:
+        return _ParquetGroups(opened) if operator == "parquet" else _arrow_groups(opened)
+    except (pa.ArrowException, OSError, EOFError) as error:
+        opened.close()
+        form = "a Parquet file" if operator == "parquet" else "an Arrow file"
+        raise ConfigError(f"{operator}: {file.name} is not {form}: {error}") from error
+
+
+def _opened(operator: str, file: FoundFile) -> Any:
+    """Open a file without Python in between, if it is on this machine."""
+    if file.is_local and not file.is_packed:
+        try:
+            return pa.OSFile(file.name)
+        except OSError as error:
+            raise ConfigError(f"{operator}: cannot read {file.name}: {error}") from error
+    return open_found(operator, file.name)
+
+
+class _ParquetGroups(_Groups):
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+        self._file = pq.ParquetFile(opened)
+        self.schema = self._file.schema_arrow
+        self.count = self._file.num_row_groups
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        found: Iterator[pa.RecordBatch] = self._file.iter_batches(
+            batch_size=_BATCH_ROWS, row_groups=[group], columns=list(columns)
+        )
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+        self._opened.close()
+
+
+def _arrow_groups(opened: Any) -> _Groups:
+    magic = opened.read(len(_MAGIC))
+    opened.seek(0)
+    return _ArrowFileGroups(opened) if magic == _MAGIC else _ArrowStreamGroups(opened)
+
+
+class _ArrowFileGroups(_Groups):
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+        self._file = pa_ipc.open_file(opened)
+        self.schema = self._file.schema
+        self.count = self._file.num_record_batches
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield self._file.get_batch(group).select(list(columns))
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+class _ArrowStreamGroups(_Groups):
+    """A stream says how many batches it has only when they were read."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+        self._stream = pa_ipc.open_stream(opened)
+        self.schema = self._stream.schema
+        self.count = 1
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(list(columns)) for batch in self._stream)
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield what follows so many rows."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows)
+        rows = max(0, rows - batch.num_rows)
+
+
+def _joined(parts: Sequence[Piece]) -> Piece:
+    table = pa.Table.from_batches([part.values for part in parts]).combine_chunks()
+    times = [part.times for part in parts if part.times is not None]
+    (batch,) = table.to_batches() or [parts[0].values]
+    return Piece(batch, pa.concat_arrays(times) if times else None)
+
+
+def _check_schema(
+    operator: str, file: FoundFile, found: pa.Schema, wanted: pa.Schema | None
+) -> None:
+    """Refuse a file that cannot have such rows; whether all of them fit is seen later."""
+    for field in wanted or ():
+        if field.name not in found.names:
+            if field.nullable:
+                continue
+            raise ConfigError(
+                f"{operator}: {file.name} has no column {field.name!r}: it has "
+                f"{', '.join(found.names) or 'none'}"
+            )
+        kind = found.field(field.name).type
+        try:
+            if pa.types.is_integer(kind) and pa.types.is_timestamp(field.type):
+                check_cast(kind, field.type)  # Arrow would count them as microseconds.
+            pa.nulls(0, kind).cast(field.type)
+        except ARROW_ERRORS as error:
+            raise ConfigError(
+                f"{operator}: column {field.name!r} of {file.name} is {kind}, which does not "
+                f"become {field.type}: {error}: give a schema that fits, or columns= without it"
+            ) from error

@@ -1,0 +1,309 @@
+"""Files of rows: CSV, lines of JSON, Parquet and Arrow, as tables wherever that can be."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gearpy.connectors.files.column_formats import ArrowFormat, ParquetFileFormat
+from gearpy.connectors.files.column_times import TimeUnit
+from gearpy.connectors.files.line_formats import CsvFormat, JsonLinesFormat
+from gearpy.connectors.files.partitions import ReadOptions, RowFiles
+from gearpy.connectors.files.tables import OnBad
+from gearpy.core.base.times import Duration, EventTime
+from gearpy.messages.type_variables import Row
+from gearpy.task.api.interfaces import Source
+from gearpy.task.columns.row_schema import SchemaLike
+
+__all__ = ["Time", "arrow", "csv", "jsonl", "parquet"]
+
+#: Where the event time of a row is: the name of a column, or a function of the row as a dict.
+Time = str | Callable[[dict[str, Any]], EventTime]
+
+
+def csv(
+    *patterns: str | Path,
+    schema: SchemaLike[Row] | None = None,
+    rows: bool = False,
+    columns: Sequence[str] | None = None,
+    time: Time | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    on_bad: OnBad = "error",
+    delimiter: str = ",",
+    header: bool = True,
+    nulls: Sequence[str] = ("",),
+    multiline: bool = False,
+    encoding: str = "utf-8",
+    partitions: int | None = None,
+    follow: bool = False,
+    poll: Duration = "1s",
+    settle: Duration = "1s",
+) -> Source[Row]:
+    r"""Read CSV files as tables.
+
+    What `parquet` says of places, event times, partitions and following holds here, too. Names that
+    end with ``.gz``, ``.bz2`` or ``.xz`` are unpacked. Columns are found by the names in each
+    file's header, in any order; one that a file lacks is null, if the schema allows it.
+
+    Without a schema the types are those of the first file's first MB, and then fixed: a row further
+    on that does not fit is a bad row. A program that is to be relied on gives a schema.
+
+    Args:
+        patterns: paths, patterns, folders or URLs.
+        schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
+            and types.
+        rows: give dicts of texts, of whatever each line has in it, and no tables.
+        columns: names of those to read, where no class as schema says them; all by default.
+        time: column of the event time, or a function of the row as a dict.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
+            and names file and line; "skip" leaves it out, logs and counts it.
+        delimiter: between cells.
+        header: whether the first line has the names; without it they are the schema's.
+        nulls: texts that stand for a missing value, where the column is no text.
+        multiline: whether a cell between quotes may have line endings in it.
+        encoding: of the files; one that writes ASCII as ASCII.
+        partitions: number of partitions that share the files; by default each file is one.
+        follow: wait for more files, without end.
+        poll: wait between two looks.
+        settle: a file that was changed less than this ago is left for later.
+
+    Raises:
+        ConfigError: nothing is found, an option is not understood, or a column is not there; also
+            when the application is built.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> _ = Path("fruit.csv").write_text("name,price\nfig,3\nplum,5\nfig,4\n")
+        >>> app, results = gp.StreamApp("fruit"), []
+        >>> fruit = app.read(gp.csv("fruit.csv")).key_by("name").window(gp.global_window())
+        >>> fruit.aggregate(total=gp.agg.sum("price")).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> [(result.key, result.value["total"]) for result in results]
+        [('fig', 7), ('plum', 5)]
+    """
+    form = CsvFormat(
+        delimiter=delimiter, header=header, nulls=nulls, multiline=multiline, encoding=encoding
+    )
+    options = ReadOptions(
+        schema=schema,
+        rows=rows,
+        columns=columns,
+        time=time,
+        time_unit=time_unit,
+        out_of_order=out_of_order,
+        on_bad=on_bad,
+        partitions=partitions,
+        follow=follow,
+        poll=poll,
+        settle=settle,
+    )
+    return RowFiles(form, patterns, options)
+
+
+def jsonl(
+    *patterns: str | Path,
+    schema: SchemaLike[Row] | None = None,
+    rows: bool = False,
+    columns: Sequence[str] | None = None,
+    time: Time | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    on_bad: OnBad = "error",
+    partitions: int | None = None,
+    follow: bool = False,
+    poll: Duration = "1s",
+    settle: Duration = "1s",
+) -> Source[Row]:
+    r"""Read files with an object of JSON in each line, as tables.
+
+    What `csv` says of schemas and bad rows, and `parquet` of everything else, holds here, too. A
+    field that is not in the schema is passed over; one that an object lacks is null, if the schema
+    allows it.
+
+    Args:
+        patterns: paths, patterns, folders or URLs.
+        schema: as of `csv`.
+        rows: give what is in each line as Python has it, and no tables.
+        columns: names of those to read, where no class as schema says them; all by default.
+        time: column of the event time, or a function of the row.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        on_bad: "error" or "skip", as of `csv`.
+        partitions: number of partitions that share the files; by default each file is one.
+        follow: wait for more files, without end.
+        poll: wait between two looks.
+        settle: a file that was changed less than this ago is left for later.
+
+    Raises:
+        ConfigError: as of `csv`.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> _ = Path("clicks.jsonl").write_text('{"page": "/a", "at": 5}\n{"page": "/b", "at": 9}')
+        >>> app, results = gp.StreamApp("clicks"), []
+        >>> clicks = app.read(gp.jsonl("clicks.jsonl", time="at", columns=["page"]))
+        >>> clicks.write(gp.to_list(results, messages=True))
+        >>> _ = gp.run(app)
+        >>> results
+        [Message(value={'page': '/a'}, timestamp=5), Message(value={'page': '/b'}, timestamp=9)]
+    """
+    options = ReadOptions(
+        schema=schema,
+        rows=rows,
+        columns=columns,
+        time=time,
+        time_unit=time_unit,
+        out_of_order=out_of_order,
+        on_bad=on_bad,
+        partitions=partitions,
+        follow=follow,
+        poll=poll,
+        settle=settle,
+    )
+    return RowFiles(JsonLinesFormat(), patterns, options)
+
+
+def parquet(
+    *patterns: str | Path,
+    schema: SchemaLike[Row] | None = None,
+    columns: Sequence[str] | None = None,
+    time: Time | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    on_bad: OnBad = "error",
+    partitions: int | None = None,
+    follow: bool = False,
+    poll: Duration = "1s",
+    settle: Duration = "1s",
+) -> Source[Row]:
+    """Read Parquet files as tables; only the columns that are asked for are decoded.
+
+    Patterns may have ``*``, ``?``, ``[...]``, and ``**`` for folders of any depth; a folder stands
+    for the files in it, but those whose names begin with ``_`` or a dot. A URL such as
+    ``s3://bucket/logs/*.parquet`` needs its fsspec package, ``s3fs`` here, on all machines. Each
+    file is a partition, and after a failure is read on from where it was. With ``partitions`` so
+    many share the files, by a hash of their names, and each reads its files one after the other, by
+    name; ask for it where there are more files than can be open at once.
+
+    Event times are those of a column: timestamps and dates, without a zone in UTC; whole numbers in
+    ``time_unit``; ISO 8601 texts. Without ``time`` a row has the time at which its file was
+    changed.
+
+    All files are read as the first one's columns, or the schema's, by name: what else is in a file
+    is passed over, what it lacks is null if that is allowed, and other types are converted if every
+    value fits.
+
+    With ``follow`` new files are read as they come, each once; files are found by look-ups, so
+    there may be none at first if there is a schema. A file has to be complete when it appears:
+    write it under a name that begins with ``_`` or a dot, or ends with ``.tmp``, ``.part``,
+    ``.partial`` or ``.pending``, or into another folder, then rename it. One that was changed
+    within ``settle`` is left for later, which helps with writers that do not. A file is
+    read once: what is added to it later is not read, and a warning says so; for lines that are
+    added there is `files` with ``follow``. In each of the 4 partitions, or as many as
+    ``partitions`` says, files that are there at a look are read by name; a new one by a smaller
+    name comes after those.
+
+    Args:
+        patterns: paths, patterns, folders or URLs.
+        schema: as of `csv`.
+        columns: names of those to read, where no class as schema says them; all by default.
+        time: column of the event time, or a function of the row as a dict.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
+            and names file and row; "skip" leaves it out, logs and counts it.
+        partitions: number of partitions that share the files.
+        follow: wait for more files, without end.
+        poll: wait between two looks.
+        settle: a file that was changed less than this ago is left for later.
+
+    Raises:
+        ConfigError: as of `csv`.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("make"), []
+        >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.parquet_folder("numbers"))
+        >>> _ = gp.run(app)
+        >>> app = gp.StreamApp("read")
+        >>> app.read(gp.parquet("numbers/*.parquet")).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [{'n': 1}, {'n': 2}]
+    """
+    options = ReadOptions(
+        schema=schema,
+        columns=columns,
+        time=time,
+        time_unit=time_unit,
+        out_of_order=out_of_order,
+        on_bad=on_bad,
+        partitions=partitions,
+        follow=follow,
+        poll=poll,
+        settle=settle,
+    )
+    return RowFiles(ParquetFileFormat(), patterns, options)
+
+
+def arrow(
+    *patterns: str | Path,
+    schema: SchemaLike[Row] | None = None,
+    columns: Sequence[str] | None = None,
+    time: Time | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+    on_bad: OnBad = "error",
+    partitions: int | None = None,
+    follow: bool = False,
+    poll: Duration = "1s",
+    settle: Duration = "1s",
+) -> Source[Row]:
+    """Read files of Arrow's IPC, which Feather is too, or streams of it in files, as tables.
+
+    What `parquet` says holds here, too.
+
+    Args:
+        patterns: paths, patterns, folders or URLs.
+        schema: as of `csv`.
+        columns: names of those to read, where no class as schema says them; all by default.
+        time: column of the event time, or a function of the row as a dict.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        on_bad: "error" or "skip", as of `parquet`.
+        partitions: number of partitions that share the files.
+        follow: wait for more files, without end.
+        poll: wait between two looks.
+        settle: a file that was changed less than this ago is left for later.
+
+    Raises:
+        ConfigError: as of `csv`.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("make"), []
+        >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.arrow_folder("batches"))
+        >>> _ = gp.run(app)
+        >>> app = gp.StreamApp("read")
+        >>> app.read(gp.arrow("batches")).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [{'n': 1}, {'n': 2}]
+    """
+    options = ReadOptions(
+        schema=schema,
+        columns=columns,
+        time=time,
+        time_unit=time_unit,
+        out_of_order=out_of_order,
+        on_bad=on_bad,
+        partitions=partitions,
+        follow=follow,
+        poll=poll,
+        settle=settle,
+    )
+    return RowFiles(ArrowFormat(), patterns, options)

@@ -1,0 +1,289 @@
+"""CSV and lines of JSON as formats of files."""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, BinaryIO, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+import pyarrow.json as pa_json  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.line_tables import BLOCK_BYTES, LinePlace, LineTables, block_at
+from gearpy.connectors.files.lines import Decoder
+from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, plain_schema
+from gearpy.connectors.locations import FoundFile, open_found
+from gearpy.errors import ConfigError
+from gearpy.messages.table import with_leaves
+
+__all__ = ["CsvFormat", "JsonLinesFormat"]
+
+_HEAD_BYTES: Final = 1 << 20
+_MARK: Final = b"\xef\xbb\xbf"
+#: What Arrow says of a cell, by a number of the column and of a row in the block.
+_IN_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
+
+
+class CsvFormat:
+    """Cells in lines.
+
+    Args:
+        delimiter: between cells.
+        header: whether the first line has the names; else they come from the schema.
+        nulls: texts that stand for a missing value, in columns that are no text.
+        multiline: whether a cell between quotes may have line endings in it.
+        encoding: of the files.
+
+    Raises:
+        ConfigError: there is no such encoding, or the delimiter is not one character.
+    """
+
+    name = "csv"
+
+    def __init__(
+        self,
+        *,
+        delimiter: str = ",",
+        header: bool = True,
+        nulls: Sequence[str] = ("",),
+        multiline: bool = False,
+        encoding: str = "utf-8",
+    ) -> None:
+        if len(delimiter) != 1 or not delimiter.isascii():
+            raise ConfigError(f"csv: delimiter is {delimiter!r}, must be one ASCII character")
+        Decoder(encoding, "strict")  # Refuses what has no lines.
+        self.header = header
+        self._delimiter = delimiter
+        self._nulls = list(nulls)
+        self._multiline = multiline
+        self._encoding = encoding
+
+    def schema(self, file: FoundFile) -> pa.Schema:
+        """See `FileFormat`."""
+        if not self.header:
+            raise ConfigError("csv: header=False needs the names of the columns: give schema=")
+        with open_found(self.name, file.name) as opened:
+            names, place = self._head(file, opened)
+            lines = block_at(opened, place["offset"], multiline=self._multiline, size=_HEAD_BYTES)
+        try:
+            parser = _CsvParser(self, names, None, None)
+            found = plain_schema(parser.parse(self._as_utf8(lines)).schema)
+        except ARROW_ERRORS as error:
+            raise _no_schema(self.name, file, error) from error
+        return pa.schema([_text_if_null(field) for field in found])
+
+    def check(self, schema: pa.Schema) -> None:
+        """See `FileFormat`."""
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise ConfigError(
+                    f"csv: column {field.name!r} is {field.type}, which no cell can hold: give a "
+                    "plain type, or use jsonl, parquet or arrow"
+                )
+
+    def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
+        """See `FileFormat`."""
+        opened = open_found(self.name, file.name)
+        try:
+            names, first = self._head(file, opened)
+            if not self.header and fit.schema is not None:
+                names = fit.schema.names
+            _check_columns(self.name, file, names, fit.schema)
+            parser = _CsvParser(self, names, fit.schema, self._encoding)
+            return LineTables(file, opened, parser, fit, bad, place=place or first)
+        except BaseException:
+            opened.close()
+            raise
+
+    def _head(self, file: FoundFile, opened: BinaryIO) -> tuple[list[str], LinePlace]:
+        """Return the names of the columns, and where rows begin."""
+        if not self.header:
+            return [], {"offset": 0, "row": 0, "line": 1}
+        opened.seek(0)
+        line = opened.readline()
+        try:
+            text = line.removeprefix(_MARK).decode(self._encoding).rstrip("\r\n")
+            names = next(csv.reader([text], delimiter=self._delimiter, strict=True), [])
+        except (UnicodeError, csv.Error) as error:
+            raise ConfigError(f"csv: {file.name} has no header in line 1: {error}") from error
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ConfigError(f"csv: {file.name} has two columns {twice[0]!r} in its header")
+        return names, {"offset": len(line), "row": 0, "line": 2}
+
+    def _as_utf8(self, lines: bytes) -> bytes:
+        return lines if self._encoding == "utf-8" else lines.decode(self._encoding).encode()
+
+    def parse(
+        self, lines: bytes, names: Sequence[str], kinds: dict[str, Any] | None
+    ) -> pa.RecordBatch:
+        """Return the columns of lines; those of ``kinds``, or all, whose types are then found."""
+        lines = self._as_utf8(lines)
+        table = pa_csv.read_csv(
+            pa.BufferReader(lines),
+            read_options=pa_csv.ReadOptions(
+                column_names=list(names), use_threads=False, block_size=max(BLOCK_BYTES, len(lines))
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=self._multiline
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=None if kinds is None else list(kinds),
+                null_values=self._nulls,
+            ),
+        )
+        return _one_batch(table)
+
+
+class _CsvParser:
+    def __init__(
+        self,
+        form: CsvFormat,
+        names: Sequence[str],
+        schema: pa.Schema | None,
+        encoding: str | None,
+    ) -> None:
+        self._form = form
+        self._names = names
+        self._schema = schema
+        self._makes_rows = schema is None and encoding is not None
+        self._kinds = None
+        if schema is not None:
+            self._kinds = {field.name: field.type for field in schema if field.name in names}
+        elif self._makes_rows:
+            self._kinds = dict.fromkeys(names, pa.string())
+        self.multiline = form._multiline  # noqa: SLF001 - part of it
+
+    def parse(self, lines: bytes) -> Any:
+        if not lines.strip(b"\r\n"):
+            return self._nothing()
+        try:
+            batch = self._form.parse(lines, self._names, self._kinds)
+        except pa.ArrowInvalid as error:
+            raise ValueError(_IN_COLUMN.sub(self._named, str(error))) from error
+        if self._makes_rows:
+            return batch.to_pylist()
+        return batch if self._schema is None else _with_missing(batch, self._schema)
+
+    def _named(self, found: re.Match[str]) -> str:
+        number = int(found[1])
+        name = self._names[number] if number < len(self._names) else number
+        return f"column {name!r}: "
+
+    def _nothing(self) -> Any:
+        if self._makes_rows:
+            return []
+        schema = self._schema or pa.schema([(name, pa.string()) for name in self._names])
+        return _empty(schema)
+
+
+class JsonLinesFormat:
+    """An object of JSON in each line."""
+
+    name = "jsonl"
+    multiline = False
+
+    def schema(self, file: FoundFile) -> pa.Schema:
+        """See `FileFormat`."""
+        with open_found(self.name, file.name) as opened:
+            lines = block_at(opened, 0, size=_HEAD_BYTES)
+        try:
+            found = plain_schema(_read_json(lines.removeprefix(_MARK), None).schema)
+        except ARROW_ERRORS as error:
+            raise _no_schema(self.name, file, error) from error
+        return pa.schema([_text_if_null(_as_json_has_it(field)) for field in found])
+
+    def check(self, schema: pa.Schema) -> None:
+        """See `FileFormat`."""
+
+    def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
+        """See `FileFormat`."""
+        opened = open_found(self.name, file.name)
+        first: LinePlace = {"offset": 0, "row": 0, "line": 1}
+        return LineTables(file, opened, _JsonParser(fit.schema), fit, bad, place=place or first)
+
+
+class _JsonParser:
+    multiline = False
+
+    def __init__(self, schema: pa.Schema | None) -> None:
+        self._schema = schema
+
+    def parse(self, lines: bytes) -> Any:
+        lines = lines.removeprefix(_MARK)
+        if self._schema is None:
+            return [json.loads(line) for line in lines.split(b"\n") if line.strip()]
+        if not lines.strip():
+            return _empty(self._schema)
+        return _read_json(lines, self._schema)
+
+
+def _read_json(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
+    nullable = None  # Whether a value may be missing is looked at later, where a row can be blamed.
+    if schema is not None:
+        nullable = pa.schema([field.with_nullable(True) for field in schema])
+    table = pa_json.read_json(
+        pa.BufferReader(lines),
+        read_options=pa_json.ReadOptions(
+            use_threads=False, block_size=max(BLOCK_BYTES, len(lines) + 1)
+        ),
+        parse_options=pa_json.ParseOptions(
+            explicit_schema=nullable,
+            unexpected_field_behavior="infer" if schema is None else "ignore",
+        ),
+    )
+    batch = _one_batch(table)
+    return batch if schema is None else _with_missing(batch, schema)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else _empty(table.schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns in the schema's order; what the file has not is null."""
+    names = batch.schema.names
+    columns = [
+        batch.column(field.name) if field.name in names else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _check_columns(
+    operator: str, file: FoundFile, names: Sequence[str], schema: pa.Schema | None
+) -> None:
+    missing = [f.name for f in schema or () if f.name not in names and not f.nullable]
+    if file.size and missing:
+        raise ConfigError(
+            f"{operator}: {file.name} has no column {missing[0]!r}: it has "
+            f"{', '.join(names) or 'none'}"
+        )
+
+
+def _no_schema(operator: str, file: FoundFile, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"{operator}: {file.name} does not tell what its columns are: {error}: give schema=, or "
+        "rows=True for rows of any kind"
+    )
+
+
+def _text_if_null(field: pa.Field) -> pa.Field:
+    """Return a column of texts where the head of a file has nothing in it."""
+    return field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+
+
+def _as_json_has_it(field: pa.Field) -> pa.Field:
+    """Return a column of texts where Arrow takes texts for times, and so loses their zone."""
+    times = pa.types.is_timestamp
+    return field.with_type(
+        with_leaves(field.type, lambda kind: pa.string() if times(kind) else kind)
+    )

@@ -1,0 +1,228 @@
+"""Tables out of files of lines: large blocks are cut at the end of a line and parsed by Arrow.
+
+A place is the byte offset of a block and a number of rows in it. A block is a function of the file
+and its offset, so whoever begins at a place finds the same rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Final, Protocol, TypedDict
+
+from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, Piece, fitting_parts
+from gearpy.connectors.locations import FoundFile
+
+__all__ = ["BLOCK_BYTES", "LineParser", "LinePlace", "LineTables", "block_at", "cut_at_line"]
+
+BLOCK_BYTES: Final = 1 << 21
+_LINE_BYTES_MAX: Final = 1 << 26
+_QUOTE: Final = b'"'
+
+
+class LineParser(Protocol):
+    """Makes rows of whole lines."""
+
+    multiline: bool  #: A line ending between quotes is part of a cell.
+
+    def parse(self, lines: bytes) -> Any:
+        """Return a record batch, or a list of rows.
+
+        Raises:
+            ValueError: or another of `ARROW_ERRORS`: there is a bad line.
+        """
+        ...
+
+
+class LinePlace(TypedDict):
+    """Where a block begins, how many rows of it were taken, and the number of its first line."""
+
+    offset: int
+    row: int
+    line: int
+
+
+class LineTables:
+    """Reads one file of lines.
+
+    Args:
+        file: what is read.
+        opened: its content, already unpacked.
+        parser: of its lines.
+        fit: what rows must be.
+        bad: takes those that are not.
+        place: where to begin.
+    """
+
+    def __init__(
+        self,
+        file: FoundFile,
+        opened: BinaryIO,
+        parser: LineParser,
+        fit: Fit,
+        bad: BadRows,
+        *,
+        place: LinePlace,
+    ) -> None:
+        self._file = file
+        self._opened = opened
+        self._parser = parser
+        self._fit = fit
+        self._bad = bad
+        self._offset = place["offset"]
+        self._line = place["line"]
+        self._length = 0  # Of the block.
+        self._lines = 0
+        self._pieces: list[Piece] = []
+        self._row = 0  # Taken of the block.
+        if place["row"]:
+            self._fill(0)
+            self._skip(place["row"])
+            bad.skipped = 0  # Those of this block were counted when it was begun.
+
+    def take(self, max_rows: int) -> Piece | None:
+        """See `FileTables`."""
+        while not self._pieces:
+            if not self._fill(self._length):
+                return None
+        piece = self._pieces[0]
+        if len(piece) <= max_rows:
+            self._pieces.pop(0)
+            taken = piece
+        else:
+            taken = piece.part(0, max_rows)
+            self._pieces[0] = piece.part(max_rows, len(piece) - max_rows)
+        self._row += len(taken)
+        return taken
+
+    @property
+    def place(self) -> LinePlace:
+        """See `FileTables`."""
+        if self._pieces or not self._length:
+            return {"offset": self._offset, "row": self._row, "line": self._line}
+        return {"offset": self._offset + self._length, "row": 0, "line": self._line + self._lines}
+
+    @property
+    def part_read(self) -> float:
+        """See `FileTables`; more than there is of a file that is packed, so it is cut."""
+        return min(1.0, self._offset / max(1, self._file.size))
+
+    def close(self) -> None:
+        """See `FileTables`."""
+        self._opened.close()
+
+    def _fill(self, step: int) -> bool:
+        """Parse the block that begins so far behind the last one; False if there is none."""
+        self._offset, self._line = self._offset + step, self._line + self._lines
+        self._length = self._lines = self._row = 0
+        block = block_at(self._opened, self._offset, multiline=self._parser.multiline)
+        if not block:
+            return False
+        self._length, self._lines = len(block), block.count(b"\n")
+        try:
+            self._pieces = [self._piece(block)]
+        except ARROW_ERRORS:
+            self._pieces = list(self._without_bad(block))
+        self._pieces = [piece for piece in self._pieces if len(piece)]
+        return True
+
+    def _skip(self, rows: int) -> None:
+        """Pass over rows that were taken before."""
+        while rows > self._row and self.take(rows - self._row) is not None:
+            pass
+
+    def _piece(self, lines: bytes) -> Piece:
+        return self._fit.piece(self._parser.parse(lines))
+
+    def _without_bad(self, block: bytes) -> Iterator[Piece]:
+        lines = _lines(block, multiline=self._parser.multiline)
+        numbers = _numbers(lines, self._line)
+
+        def on_bad(at: int, error: Exception) -> None:
+            text = lines[at].rstrip(b"\r\n").decode("utf-8", "backslashreplace")
+            self._bad.take(f"line {numbers[at]}", _first_line(error), text)
+
+        def make(some: Sequence[bytes]) -> Piece:
+            return self._piece(b"".join(some))
+
+        yield from fitting_parts(lines, make, on_bad)
+
+
+def block_at(
+    file: BinaryIO, offset: int, *, multiline: bool = False, size: int = BLOCK_BYTES
+) -> bytes:
+    """Return whole lines from a place on, about ``size`` bytes; the last line may lack its end.
+
+    Raises:
+        ValueError: a line is too long to be one.
+    """
+    file.seek(offset)
+    data = b""
+    while True:
+        wanted = max(size, len(data)) if data else size
+        more = _read(file, wanted)
+        data += more
+        if len(more) < wanted:
+            return data  # The end of the file.
+        if end := cut_at_line(data, multiline=multiline):
+            return data[:end]
+        if len(data) > _LINE_BYTES_MAX:
+            raise ValueError(
+                f"the line at byte {offset} is longer than {_LINE_BYTES_MAX} bytes: is this a file "
+                "of text lines?"
+            )
+
+
+def cut_at_line(data: bytes, *, multiline: bool) -> int:
+    """Return where the last whole line ends; 0 if there is none."""
+    end = data.rfind(b"\n") + 1
+    if not multiline:
+        return end
+    quotes = data.count(_QUOTE, 0, end)
+    while end and quotes % 2:  # That line ending stands between quotes.
+        earlier = data.rfind(_QUOTE, 0, end)
+        before = data.rfind(b"\n", 0, earlier) + 1
+        quotes -= data.count(_QUOTE, before, end)
+        end = before
+    return end
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    while data and len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
+
+
+def _lines(block: bytes, *, multiline: bool) -> list[bytes]:
+    lines = block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
+    if not multiline:
+        return lines
+    whole: list[bytes] = []
+    is_open = False
+    for line in lines:
+        if is_open:
+            whole[-1] += line
+        else:
+            whole.append(line)
+        is_open ^= bool(line.count(_QUOTE) % 2)
+    return whole
+
+
+def _by_newline(block: bytes) -> list[bytes]:
+    parts = block.split(b"\n")
+    last = parts.pop()
+    return [part + b"\n" for part in parts] + ([last] if last else [])
+
+
+def _numbers(lines: Sequence[bytes], first: int) -> list[int]:
+    numbers, number = [], first
+    for line in lines:
+        numbers.append(number)
+        number += line.count(b"\n")
+    return numbers
+
+
+def _first_line(error: Exception) -> str:
+    """Return what Arrow says, without what it says of its own row numbers, which are of a block."""
+    text = str(error).split("\n", 1)[0]
+    for begin in ("CSV parse error: ", "JSON parse error: "):
+        text = text.removeprefix(begin)
+    return text.split(": ", 1)[1] if text.startswith("Row #") else text.replace(" in row 0", "")

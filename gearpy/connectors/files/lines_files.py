@@ -1,0 +1,323 @@
+"""Lines of text files, and files of text or JSON lines."""
+
+import glob
+import logging
+import os
+import stat
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TypedDict
+
+from gearpy.connectors.files.bytes import GrowingFile, ReadableFile, RegularFile
+from gearpy.connectors.files.lines import Decoder, LineBlocks
+from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.task.api.interfaces import Batch, Sink, Source, SourceReader
+
+__all__ = ["FilePlace", "FileReader", "FileSource", "files", "jsonl_file", "text_file"]
+
+_LOG: Final = logging.getLogger(__name__)
+_NS_PER_MS: Final = 1_000_000
+
+
+def files(
+    *patterns: str | Path,
+    timestamp: Callable[[str], int | datetime] | None = None,
+    out_of_order: Duration = "0s",
+    follow: bool = False,
+    encoding: str = "utf-8",
+    errors: str = "strict",
+) -> Source[str]:
+    r"""Read the lines of text files; each file is a partition.
+
+    A record is a line without its ending (``\n`` or ``\r\n``). The files are looked up once,
+    when the application is built: one that appears later is not read. Relative paths start at
+    the working directory; ``**`` matches folders of any depth.
+
+    Event time: without ``timestamp`` a line has the time at which its file was last changed,
+    and files are read in that order; with ``follow`` it has the time at which it was read.
+
+    Args:
+        patterns: paths, or patterns with ``*``, ``?``, ``[...]``.
+        timestamp: gives the event time of a line, ms since the epoch or an aware datetime.
+        out_of_order: how far back in time a later line of the same file may be.
+        follow: wait for lines to be added, without end. A last line is kept back until its
+            line ending is there. A file that has become shorter or was replaced is read
+            from its beginning; this is logged.
+        encoding: of the files; one that writes ASCII as ASCII.
+        errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
+
+    Raises:
+        ConfigError: a pattern matches no file; raised when the application is built.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> _ = Path("example.txt").write_text("to be\nor not\n")
+        >>> app, results = gp.StreamApp("lines"), []
+        >>> app.read(gp.files("example.txt")).map(str.upper).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> results
+        ['TO BE', 'OR NOT']
+    """
+    return FileSource(
+        patterns,
+        timestamp=timestamp,
+        bound_ms=duration_ms(out_of_order),
+        follow=follow,
+        decoder=Decoder(encoding, errors),
+    )
+
+
+def text_file(path: str | Path, *, append: bool = False) -> Sink:
+    r"""Write ``str(value)`` and ``\n`` for each record into a UTF-8 file.
+
+    The file is emptied at the start, unless ``append``. With ``n`` > 1 tasks there are ``n``
+    files, ``name-00000-of-00002.txt`` and so on. Lines are on disk when an epoch is complete, and
+    when the application has ended. After a failure the file is cut back to the newest complete
+    epoch, so that it has each line once; whoever follows it must follow its name.
+
+    Args:
+        path: where to write; the folder must exist.
+        append: go on at the end of what is there. A failure before the first complete epoch then
+            writes records twice.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> app = gp.StreamApp("numbers")
+        >>> app.read(gp.collection([1, 2])).write(gp.text_file("numbers.txt"))
+        >>> _ = gp.run(app)
+        >>> Path("numbers.txt").read_text()
+        '1\n2\n'
+    """
+    return FileSink("text_file", path, text_lines, append=append)
+
+
+def jsonl_file(path: str | Path) -> Sink:
+    r"""Write each record as JSON on a line of its own.
+
+    Dataclasses and NamedTuples become objects, dates and times ISO 8601 texts. Bytes, NaN and
+    whatever else JSON has no form for is refused, with the record. Files are made as by
+    `text_file`.
+
+    Args:
+        path: where to write; the folder must exist.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> app = gp.StreamApp("objects")
+        >>> app.read(gp.collection([{"n": 1}])).write(gp.jsonl_file("objects.jsonl"))
+        >>> _ = gp.run(app)
+        >>> Path("objects.jsonl").read_text()
+        '{"n":1}\n'
+    """
+    return FileSink("jsonl_file", path, json_lines, append=False)
+
+
+class FilePlace(TypedDict):
+    """Snapshot of a reader: the next line's byte offset, and the watermark so far."""
+
+    offset: int
+    watermark_ms: int
+
+
+class FileSource(Source):
+    """Files as partitions; see `files`.
+
+    Args:
+        patterns: at least one.
+        timestamp: reads the event time from a line.
+        bound_ms: how far out of order these times are.
+        follow: whether more lines will come.
+        decoder: makes text of bytes.
+        now_ms: the wall clock.
+    """
+
+    replayable = True
+
+    def __init__(
+        self,
+        patterns: Sequence[str | Path],
+        *,
+        timestamp: Callable[[str], int | datetime] | None,
+        bound_ms: int,
+        follow: bool,
+        decoder: Decoder,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        _check_patterns(patterns)
+        self.bounded = not follow
+        self._patterns = [os.path.expanduser(pattern) for pattern in patterns]  # noqa: PTH111
+        self._timestamp = timestamp
+        self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
+        self._decoder = decoder
+        self._now_ms = now_ms
+        self._found: list[str] = []
+
+    @property
+    def description(self) -> str:
+        """The function and what it was given."""
+        return f"files({', '.join(self._patterns)})"
+
+    def partitions(self) -> Sequence[str]:
+        """Return the absolute paths. All tasks must see the same files, so it looks only once."""
+        if not self._found:
+            self._found = _look_up(self._patterns)
+        return self._found
+
+    def open(self, partition: str, resume: FilePlace | None) -> "FileReader":
+        """Return a reader; the file itself is opened when it is read."""
+        try:
+            info = os.stat(partition)  # noqa: PTH116 - there are many, and Path is slow
+        except FileNotFoundError:
+            raise ConfigError(
+                f"file {partition} is not there: "
+                "each machine that reads must have the files at the same paths"
+            ) from None
+        place = resume or {"offset": 0, "watermark_ms": 0}
+        if self.bounded and place["offset"] > info.st_size:
+            raise GearpyError(
+                f"{partition} has {info.st_size} bytes, cannot resume at {place['offset']}: "
+                "it was changed since it was read"
+            )
+        return FileReader(
+            partition,
+            RegularFile(partition, info) if self.bounded else GrowingFile(partition),
+            self._stamps(info, resume),
+            self._decoder,
+            offset=place["offset"],
+            size=info.st_size,
+        )
+
+    def _stamps(self, info: os.stat_result, resume: FilePlace | None) -> Stamps:
+        told = {"watermark_ms": resume["watermark_ms"]} if resume else {}
+        if self._timestamp is not None:
+            name = "files(timestamp)"
+            return FromRecords(name, self._timestamp, bound_ms=self._bound_ms, **told)
+        if self.bounded:
+            return Fixed(told.get("watermark_ms", info.st_mtime_ns // _NS_PER_MS))
+        return FromClock(self._now_ms, **told)
+
+
+class FileReader(SourceReader):
+    """Reads the lines of one file.
+
+    Args:
+        path: for messages.
+        file: gives the bytes.
+        stamps: gives the event times.
+        decoder: makes text of bytes.
+        offset: where to begin.
+        size: of the file, as far as known.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        file: ReadableFile,
+        stamps: Stamps,
+        decoder: Decoder,
+        *,
+        offset: int,
+        size: int,
+    ) -> None:
+        self.restarts = 0  #: How often the file was begun anew because it changed.
+        self._path = path
+        self._file = file
+        self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
+        self._size = size
+        self._blocks = LineBlocks(
+            file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows
+        )
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return the next lines."""
+        lines = self._blocks.take(max_records)
+        self.finished = not self._file.grows and self._blocks.exhausted
+        self.idle = not lines and not self.finished
+        if lines:
+            return Batch(lines, self._stamps.of(lines))
+        if self.idle and self._file.has_changed(self._blocks.read_to):
+            self._start_over()
+        return None
+
+    def snapshot(self) -> FilePlace:
+        """Return the place of the next line."""
+        return {"offset": self._blocks.offset, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the lines' times allow; a file's own time is known from the beginning."""
+        return self._stamps.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Bytes read of the file's bytes."""
+        return self._blocks.position, max(self._size, self._blocks.read_to)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _start_over(self) -> None:
+        self.restarts += 1
+        unfinished = self._blocks.read_to - self._blocks.offset
+        _LOG.warning(
+            "%s was cut or replaced, reading it from the start; %d bytes without a newline dropped",
+            self._path,
+            unfinished,
+        )
+        self._size = 0
+        self._blocks.restart()
+
+
+def _check_patterns(patterns: Sequence[str | Path]) -> None:
+    if not patterns:
+        raise ConfigError("files() needs at least one path or pattern")
+    for pattern in patterns:
+        if not isinstance(pattern, str | os.PathLike):
+            raise ConfigError(
+                f"files() got {pattern!r}, which is no path: write files(*paths) for a list"
+            )
+
+
+def _look_up(patterns: Sequence[str]) -> list[str]:
+    found: set[str] = set()
+    mistakes = []
+    for pattern in patterns:
+        paths = _matches(pattern)
+        if not paths:
+            mistakes.append(_nothing_found(pattern))
+        found.update(map(os.path.abspath, paths))
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return sorted(found)
+
+
+def _matches(pattern: str) -> list[str]:
+    # A name with brackets may be meant as it is.
+    paths = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)  # noqa: PTH207
+    return [path for path in paths if _is_file(path)]
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - there are many
+    except OSError:
+        return False
+
+
+def _nothing_found(pattern: str) -> str:
+    if Path(pattern).is_dir():
+        return f"files: {pattern!r} is a folder: write {str(Path(pattern) / '*')!r}"
+    if os.path.lexists(pattern):
+        return f"files: {pattern!r} is not a regular file that can be read"
+    return f"files: {pattern!r} matches no file in {Path.cwd()}"

@@ -1,0 +1,406 @@
+"""Files of rows as a source: the partitions, and what reads one of them."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
+from gearpy.connectors.files.queue import FileQueue, part_of
+from gearpy.connectors.files.stamps import wall_clock_ms
+from gearpy.connectors.files.tables import (
+    BadRows,
+    FileFormat,
+    FileTables,
+    Fit,
+    OnBad,
+    Piece,
+    check_on_bad,
+)
+from gearpy.connectors.locations import FoundFile, Locations, content_version, file_at
+from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.columns.row_schema import RowSchema, row_schema_of
+
+__all__ = ["FilesPlace", "FilesReader", "ReadOptions", "RowFiles"]
+
+_FOLLOWED_PARTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What is read of files, and how; see `gearpy.connectors.files.datasets`."""
+
+    schema: Any = None
+    rows: bool = False
+    columns: Sequence[str] | None = None
+    time: str | Callable[[Any], EventTime] | None = None
+    time_unit: TimeUnit = "ms"
+    out_of_order: Duration = "0s"
+    on_bad: OnBad = "error"
+    partitions: int | None = None
+    follow: bool = False
+    poll: Duration = "1s"
+    settle: Duration = "1s"
+
+
+class FilesPlace(TypedDict):
+    """Snapshot of a reader: the files that are done, the one that is read, and where in it."""
+
+    seen: bytes
+    file: str
+    size: int
+    version: str
+    place: Any
+    watermark_ms: int
+
+
+class RowFiles(Source):
+    """Files of one format; see `gearpy.connectors.files.datasets`.
+
+    Args:
+        form: how the files are written.
+        patterns: where they are.
+        options: what is read.
+        now_ms: the wall clock, by which a folder is looked at.
+
+    Raises:
+        ConfigError: an option is not understood.
+    """
+
+    replayable = True
+
+    def __init__(
+        self,
+        form: FileFormat,
+        patterns: Sequence[str | Path],
+        options: ReadOptions,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._form = form
+        self._locations = Locations(form.name, patterns)
+        _check(form.name, options)
+        self._options = options
+        self._now_ms = now_ms
+        self._bound_ms = duration_ms(options.out_of_order)
+        self.is_by_arrival = options.time is None
+        self._poll_ms, self._settle_ms = duration_ms(options.poll), duration_ms(options.settle)
+        self.bounded = not options.follow
+        self._found: list[FoundFile] = []
+        self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
+
+    @property
+    def description(self) -> str:
+        """The function and what it was given."""
+        return f"{self._form.name}({self._locations})"
+
+    @property
+    def schema(self) -> RowSchema | None:
+        """The columns: as given, or as the first file has them; None for rows of any kind."""
+        return None if self._options.rows else self._both_schemas()[0]
+
+    def renewed(self) -> "RowFiles":
+        """Return one that looks for files anew; the columns stay as they were."""
+        other = copy(self)
+        other._found = []  # noqa: SLF001 - of the same class
+        return other
+
+    def version(self) -> str:
+        """Return names, sizes and times of the files."""
+        return "\n".join(
+            f"{file.name} {file.size} {file.changed_ms} {file.version}" for file in self._files()
+        )
+
+    def partitions(self) -> Sequence[str]:
+        """Return the files, or the numbers of the partitions that share them."""
+        if self._parts is None:
+            return [file.name for file in self._files()]
+        if self.bounded:
+            self._files()  # Says what is not there, before anything runs.
+        return [f"{part:05d}" for part in range(self._parts)]
+
+    def open(self, partition: str, resume: FilesPlace | None) -> "FilesReader":
+        """Return a reader; files are opened when they are read."""
+        fit = self._fit()
+        queue = FileQueue(
+            self._look_of(partition),
+            seen=resume["seen"] if resume else b"",
+            follows=self._options.follow,
+            poll_ms=self._poll_ms,
+            settle_ms=self._settle_ms,
+            now_ms=self._now_ms,
+        )
+        bound_ms = None if self._options.time is None else self._bound_ms
+        begins_ms = MIN_MS
+        if self._parts is None and bound_ms is None:  # So that older files are read first.
+            begins_ms = file_at(self._form.name, partition).changed_ms
+        return FilesReader(
+            self._form,
+            queue,
+            fit,
+            on_bad=self._options.on_bad,
+            bound_ms=bound_ms,
+            begins_ms=begins_ms,
+            resume=resume,
+        )
+
+    @property
+    def _parts(self) -> int | None:
+        return self._options.partitions or (_FOLLOWED_PARTS if self._options.follow else None)
+
+    def _files(self) -> list[FoundFile]:
+        """Return the files. All tasks must see the same ones, so it looks only once."""
+        if not self._found:
+            self._found = self._locations.look_up()
+        return self._found
+
+    def _look_of(self, partition: str) -> Callable[[], Sequence[FoundFile]]:
+        parts, name = self._parts, self._form.name
+        if parts is None:
+            return lambda: [file_at(name, partition)]
+        number = int(partition)
+        look = self._locations.look_again if self._options.follow else self._locations.look_up
+        return lambda: [file for file in look() if part_of(file.name, parts) == number]
+
+    def _fit(self) -> Fit:
+        options = self._options
+        if options.rows:
+            return Fit(None, options.columns, options.time, options.time_unit)
+        given, read = self._both_schemas()
+        names = None if given.arrow.names == read.names else given.arrow.names
+        return Fit(read, names, options.time, options.time_unit)
+
+    def _both_schemas(self) -> tuple[RowSchema, pa.Schema]:
+        if self._schemas is None:
+            self._schemas = self._found_schemas()
+        return self._schemas
+
+    def _found_schemas(self) -> tuple[RowSchema, pa.Schema]:
+        options, operator = self._options, self._form.name
+        whole = RowSchema(self._schema_of_files())
+        if options.schema is not None:
+            whole = row_schema_of(options.schema)
+        self._form.check(whole.arrow)
+        if isinstance(options.time, str):
+            check_time_column(operator, options.time, whole.arrow)
+        if options.columns is None:
+            return whole, whole.arrow
+        fields = [_field(operator, whole.arrow, name) for name in options.columns]
+        given = RowSchema(pa.schema(fields))
+        if callable(options.time):  # It may look at any column.
+            return given, whole.arrow
+        if options.time is not None and options.time not in options.columns:
+            fields.append(whole.arrow.field(options.time))
+        return given, pa.schema(fields)
+
+    def _schema_of_files(self) -> pa.Schema:
+        if self._options.schema is not None:
+            return pa.schema([])
+        try:
+            files = [file for file in self._files() if file.size]
+        except ConfigError as error:
+            if not self._options.follow:
+                raise
+            raise ConfigError(f"{error}, to tell the columns: give schema=") from error
+        if not files:
+            raise ConfigError(
+                f"{self._form.name}: all files of {self._locations} are empty, so that none tells "
+                "what the columns are: give schema="
+            )
+        return self._form.schema(files[0])
+
+
+class FilesReader(SourceReader):
+    """Reads the files of one partition, one after the other.
+
+    Args:
+        form: of the files.
+        queue: says which one is next.
+        fit: what rows must be.
+        on_bad: what becomes of those that are not.
+        bound_ms: how far event times are out of order; None: rows have the time of their file.
+        begins_ms: no row is older.
+        resume: where to begin.
+    """
+
+    def __init__(
+        self,
+        form: FileFormat,
+        queue: FileQueue,
+        fit: Fit,
+        *,
+        on_bad: OnBad,
+        bound_ms: int | None,
+        begins_ms: int = MIN_MS,
+        resume: FilesPlace | None = None,
+    ) -> None:
+        self._form = form
+        self._queue = queue
+        self._fit = fit
+        self._on_bad: OnBad = on_bad
+        self.out_of_order_ms = bound_ms
+        self.is_by_arrival = bound_ms is None
+        self._order = BoundedOutOfOrder(bound_ms or 0)
+        self._resume = resume if resume and resume["file"] else None
+        self._order.watermark_ms = resume["watermark_ms"] if resume else begins_ms
+        self._file: FoundFile | None = None
+        self._version = ""  # Of its content.
+        self._tables: FileTables | None = None
+        self._bad: BadRows | None = None
+        self._skipped_before = 0
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return the next rows of one file."""
+        while (tables := self._opened()) is not None:
+            piece = tables.take(max_records)
+            self._count_skipped()
+            if piece is None:
+                self._end_file()
+            elif len(piece):
+                self.idle = False
+                return self._batch(piece)
+        self.finished = self._queue.ended
+        self.idle = not self.finished
+        return None
+
+    def snapshot(self) -> FilesPlace:
+        """Return the place of the next row."""
+        if self._resume is not None:  # Nothing was read since.
+            return self._resume
+        open_file = self._file is not None and self._tables is not None
+        return {
+            "seen": self._queue.snapshot(),
+            "file": self._file.name if open_file and self._file else "",
+            "size": self._file.size if open_file and self._file else 0,
+            "version": self._version if open_file else "",
+            "place": self._tables.place if self._tables is not None else None,
+            "watermark_ms": self.watermark_ms,
+        }
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the rows' times allow, or the files' own."""
+        return self._order.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Bytes read of the bytes of all files that are known, roughly."""
+        done = self._queue.bytes_done
+        if self._file is not None and self._tables is not None:
+            done += int(self._tables.part_read * self._file.size)
+        return done, max(done, self._queue.bytes_known)
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._tables is not None:
+            self._tables.close()
+            self._tables = None
+
+    def _opened(self) -> FileTables | None:
+        if self._tables is None:
+            self._begin()
+        return self._tables
+
+    def _begin(self) -> None:
+        """Open the file of the snapshot, or the next one that can be opened."""
+        resume, self._resume = self._resume, None
+        file = self._queue.next() if resume is None else self._known(resume)
+        place = None if resume is None else resume["place"]
+        while file is not None and self._tables is None:
+            self._file, self._bad = file, BadRows(self._form.name, file.name, self._on_bad)
+            try:
+                self._version = content_version(self._form.name, file)
+                self._tables = self._form.begin(file, self._fit, self._bad, place)
+            except ConfigError as error:
+                if self._on_bad == "error":
+                    raise
+                self._bad.take("as a whole", error, file.name)
+                self._count_skipped()
+                self._end_file()
+                file, place = self._queue.next(), None
+        if file is not None and self.out_of_order_ms is None:
+            self._order.on_records([file.changed_ms])
+
+    def _known(self, resume: FilesPlace) -> FoundFile:
+        """Return the file in which a snapshot was taken."""
+        file = file_at(self._form.name, resume["file"])
+        if file.size != resume["size"]:
+            raise GearpyError(
+                f"{file.name} has {file.size} bytes now, and had {resume['size']} when it was "
+                "read: it was changed, so nobody knows where to go on"
+            )
+        if content_version(self._form.name, file) != resume["version"]:
+            raise GearpyError(
+                f"{file.name} is another file of {file.size} bytes than the one that was read "
+                "before: nobody knows where to go on"
+            )
+        return file
+
+    def _end_file(self) -> None:
+        assert self._file is not None
+        self._skipped_before = self.skipped_records
+        self._queue.done(self._file)
+        self.close()
+        self._file = self._bad = None
+
+    def _count_skipped(self) -> None:
+        if self._bad is not None:
+            self.skipped_records = self._skipped_before + self._bad.skipped
+
+    def _batch(self, piece: Piece) -> Batch:
+        times = self._times(piece)
+        if isinstance(piece.values, list):
+            return Batch(piece.values, list(times))
+        return Batch(Table(piece.values), times)
+
+    def _times(self, piece: Piece) -> Times:
+        if piece.times is None:
+            return Times(pa.repeat(pa.scalar(self.watermark_ms, pa.int64()), len(piece)))
+        times = Times(piece.times)
+        self._order.on_records([times.bounds()[1]])
+        return times
+
+
+def _field(operator: str, schema: pa.Schema, name: str) -> pa.Field:
+    if name not in schema.names:
+        raise ConfigError(
+            f"{operator}: columns has {name!r}, which there is not: there are "
+            f"{', '.join(schema.names) or 'none'}"
+        )
+    return schema.field(name)
+
+
+def _check(operator: str, options: ReadOptions) -> None:
+    check_unit(operator, options.time_unit)
+    check_on_bad(operator, options.on_bad)
+    mistakes = []
+    if options.rows and options.schema is not None:
+        mistakes.append(f"{operator}: rows=True takes rows of any kind: leave out schema=")
+    if options.partitions is not None and options.partitions < 1:
+        mistakes.append(f"{operator}: partitions is {options.partitions}, must be 1 or more")
+    if isinstance(options.columns, str) or (options.columns is not None and not options.columns):
+        mistakes.append(
+            f"{operator}: columns is {options.columns!r}, need a list of names such as ['user']"
+        )
+    elif options.columns is not None and isinstance(options.schema, type):
+        mistakes.append(
+            f"{operator}: columns are those of {options.schema.__name__}: leave out columns=, or "
+            "give a class that has these fields only"
+        )
+    time: Any = options.time
+    if not (time is None or isinstance(time, str) or callable(time)):
+        mistakes.append(
+            f"{operator}: time is {time!r:.100}, need the name of a column or a function of the row"
+        )
+    if mistakes:
+        raise ConfigError(*mistakes)

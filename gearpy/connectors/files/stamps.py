@@ -1,0 +1,156 @@
+"""Which event time a record gets, and how far a partition's watermark has come by it."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.task.api.failure import operator_error
+
+__all__ = ["Fixed", "FromClock", "FromRecords", "Stamps", "each", "wall_clock_ms"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Stamps(Protocol):
+    """Gives event times to the records of one partition, in order."""
+
+    @property
+    def out_of_order_ms(self) -> int | None:
+        """See `SourceReader.out_of_order_ms`."""
+        ...
+
+    @property
+    def is_by_arrival(self) -> bool:
+        """See `SourceReader.is_by_arrival`."""
+        ...
+
+    @property
+    def watermark_ms(self) -> int:
+        """No later record gets an older time."""
+        ...
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        """Return the times of the next records."""
+        ...
+
+
+class FromRecords:
+    """Event times that a user's function reads from the records.
+
+    Args:
+        operator: name to blame when the function raises.
+        function: returns ms since the epoch or an aware datetime.
+        bound_ms: how far records may be out of order.
+        watermark_ms: where a snapshot had come to.
+    """
+
+    is_by_arrival = False
+
+    def __init__(
+        self,
+        operator: str,
+        function: Callable[[Any], EventTime],
+        *,
+        bound_ms: int,
+        watermark_ms: int = MIN_MS,
+    ) -> None:
+        self._operator = operator
+        self._function = function
+        self._order = BoundedOutOfOrder(bound_ms)
+        self._order.watermark_ms = watermark_ms
+        self.out_of_order_ms: int | None = bound_ms
+
+    @property
+    def watermark_ms(self) -> int:
+        """The newest time so far, less the bound."""
+        return self._order.watermark_ms
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        """Ask the function for each record."""
+        times: list[Any] = each(self._operator, self._function, values)
+        if not _are_plain(times):
+            times = each(self._operator, event_time_ms, times, records=values)
+        self._order.on_records(times)
+        return times
+
+
+class Fixed:
+    """One event time for all records; the watermark is there from the beginning."""
+
+    out_of_order_ms: int | None = None
+    is_by_arrival = True
+
+    def __init__(self, time_ms: int) -> None:
+        self.watermark_ms = time_ms
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        """Return the same time for each."""
+        return [self.watermark_ms] * len(values)
+
+
+class FromClock:
+    """The wall time at which records come in; never goes back, even when the clock does.
+
+    Args:
+        now_ms: the clock.
+        watermark_ms: where a snapshot had come to.
+    """
+
+    out_of_order_ms: int | None = None
+    is_by_arrival = True
+
+    def __init__(self, now_ms: Callable[[], int], *, watermark_ms: int = MIN_MS) -> None:
+        self._now_ms = now_ms
+        self.watermark_ms = watermark_ms
+
+    def of(self, values: Sequence[Any]) -> list[int]:
+        """Return the time of now for each."""
+        if values:
+            self.watermark_ms = max(self.watermark_ms, self._now_ms())
+        return [self.watermark_ms] * len(values)
+
+
+def each(
+    operator: str,
+    function: Callable[[T], U],
+    values: Iterable[T],
+    *,
+    records: Sequence[Any] | None = None,
+) -> list[U]:
+    """Return ``function(value)`` for each value.
+
+    Args:
+        operator: name to blame.
+        function: the user's code.
+        values: what it is called with.
+        records: what to name when it raises, if not the values themselves.
+
+    Raises:
+        OperatorError: the function raised; names the record.
+    """
+    out: list[U] = []
+    append = out.append
+    value: Any = None
+    try:
+        for value in values:
+            append(function(value))
+    except Exception as error:
+        record = value if records is None else records[len(out)]
+        raise operator_error(operator, error, record=record) from error
+    return out
+
+
+def wall_clock_ms() -> int:
+    """Return the wall time in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _are_plain(times: list[Any]) -> bool:
+    """Whether nothing needs to be converted or refused. Spends no Python code on a record."""
+    if not set(map(type, times)) <= {int}:
+        return False
+    return not times or (min(times) > MIN_MS and max(times) < MAX_MS)

@@ -1,0 +1,296 @@
+"""One file as a row of tables: what every format does alike, and what becomes of bad rows."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from reprlib import Repr
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.column_times import TimeUnit, times_of
+from gearpy.connectors.locations import FoundFile
+from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.table import rows_of
+
+__all__ = [
+    "ARROW_ERRORS",
+    "BadRows",
+    "FileFormat",
+    "FileTables",
+    "Fit",
+    "OnBad",
+    "Piece",
+    "check_on_bad",
+    "conformed",
+    "fitting_parts",
+    "plain_schema",
+]
+
+T = TypeVar("T")
+
+#: What becomes of a row that cannot be read.
+OnBad: TypeAlias = Literal["error", "skip"]
+
+#: What pyarrow raises on a value that it cannot convert, and what `Fit` does.
+ARROW_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError)
+
+_LOG: Final = logging.getLogger(__name__)
+_LOGGED_MAX: Final = 10  # Of one file.
+_repr = Repr()
+_repr.maxstring = _repr.maxother = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a file: a record batch or a list, and their event times, if rows tell them."""
+
+    values: Any
+    times: pa.Array | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def part(self, start: int, count: int) -> "Piece":
+        """Return some of them."""
+        times = None if self.times is None else self.times.slice(start, count)
+        if isinstance(self.values, list):
+            return Piece(self.values[start : start + count], times)
+        return Piece(self.values.slice(start, count), times)
+
+
+class FileTables(Protocol):
+    """A file that is being read."""
+
+    def take(self, max_rows: int) -> Piece | None:
+        """Return the next rows; None at the end.
+
+        Raises:
+            OperatorError: a row is bad, and to be refused.
+        """
+        ...
+
+    @property
+    def place(self) -> Any:
+        """Where the next row is, as plain data."""
+        ...
+
+    @property
+    def part_read(self) -> float:
+        """How much of the file was read, from 0 to 1."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+class FileFormat(Protocol):
+    """How files are written."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, in errors."""
+        ...
+
+    def schema(self, file: FoundFile) -> pa.Schema:
+        """Return the columns of a file.
+
+        Raises:
+            ConfigError: it is no such file.
+        """
+        ...
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse columns that such a file cannot have.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        ...
+
+    def begin(self, file: FoundFile, fit: "Fit", bad: "BadRows", place: Any) -> FileTables:
+        """Begin to read, or go on at a place.
+
+        Raises:
+            ConfigError: it is no such file, or has not the columns.
+        """
+        ...
+
+
+class Fit:
+    """What rows must be: which columns they have, and where their event times are.
+
+    Args:
+        schema: what is read; None for rows of any kind.
+        columns: what is given, of that; None: everything.
+        time: name of the column of event times, or a function of the row; None: rows have none.
+        unit: of whole numbers in that column.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema | None,
+        columns: Sequence[str] | None,
+        time: str | Callable[[Any], EventTime] | None,
+        unit: TimeUnit = "ms",
+    ) -> None:
+        self.schema = schema
+        self._columns = None if columns is None else list(columns)
+        self._time = time
+        self._unit: TimeUnit = unit
+
+    def piece(self, values: Any) -> Piece:
+        """Return the rows with their times.
+
+        Raises:
+            ValueError: one has none, or lacks what it must have.
+        """
+        if self.schema is not None:
+            for field in self.schema:
+                if not field.nullable and values.column(field.name).null_count:
+                    raise ValueError(f"column {field.name!r} is missing, the schema needs a value")
+        times = self._times(values)
+        if self._columns is not None:
+            values = self._selected(values, self._columns)
+        return Piece(values, times)
+
+    def _selected(self, values: Any, columns: list[str]) -> Any:
+        if self.schema is not None:
+            return values.select(columns)
+        return [{name: row[name] for name in columns} for row in values]
+
+    def _times(self, values: Any) -> pa.Array | None:
+        if self._time is None:
+            return None
+        if callable(self._time):
+            return self._asked(self._time, values)
+        if self.schema is None:
+            cells = [row[self._time] for row in values]
+            column = pa.array(cells) if cells else pa.array([], pa.int64())
+        else:
+            column = values.column(self._time)
+        if column.null_count:
+            raise ValueError(f"column {self._time!r} has no event time")
+        try:
+            return times_of(column, self._unit)
+        except ValueError as error:
+            raise ValueError(f"column {self._time!r}: {error}") from error
+
+    def _asked(self, function: Callable[[Any], EventTime], values: Any) -> pa.Array:
+        rows = values if self.schema is None else rows_of(values)
+        try:
+            return pa.array([event_time_ms(function(row)) for row in rows], pa.int64())
+        except Exception as error:
+            kind = type(error).__name__
+            raise ValueError(f"the time function raised {kind}: {error}") from error
+
+
+class BadRows:
+    """Refuses bad rows of one file, or counts them.
+
+    Args:
+        operator: name of the source, for errors.
+        file: name of the file.
+        policy: what to do.
+    """
+
+    def __init__(self, operator: str, file: str, policy: OnBad) -> None:
+        self.skipped = 0
+        self._operator = operator
+        self._file = file
+        self._policy = policy
+
+    def take(self, where: str, cause: object, record: Any) -> None:
+        """Count one and go on.
+
+        Raises:
+            OperatorError: it is to be refused.
+        """
+        if self._policy == "error":
+            raise OperatorError(
+                operator=self._operator,
+                cause=f"{self._file}, {where}: {cause}: correct the row, or leave such rows "
+                'out with on_bad="skip"',
+                record=_repr.repr(record),
+            )
+        self.skipped += 1
+        if self.skipped <= _LOGGED_MAX:
+            _LOG.warning("%s, %s, left out: %s", self._file, where, cause)
+
+
+def fitting_parts(
+    items: Sequence[T],
+    make: Callable[[Sequence[T]], Piece],
+    on_bad: Callable[[int, Exception], None],
+    first: int = 0,
+) -> Iterator[Piece]:
+    """Yield what can be made of all items but bad ones, in their order.
+
+    Args:
+        items: lines or rows.
+        make: raises one of `ARROW_ERRORS` if there is a bad one among them.
+        on_bad: told the place of each bad one, from the first on.
+        first: the place of the first item.
+    """
+    if not items:
+        return
+    try:
+        yield make(items)
+    except ARROW_ERRORS as error:
+        if len(items) == 1:
+            on_bad(first, error)
+            return
+        half = len(items) // 2
+        yield from fitting_parts(items[:half], make, on_bad, first)
+        yield from fitting_parts(items[half:], make, on_bad, first + half)
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of the schema, in its order and of its types; missing ones are null.
+
+    Raises:
+        ValueError: a value does not fit, as a fraction does not into a whole number.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    names = batch.schema.names
+    columns = []
+    for field in schema:
+        if field.name not in names:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = batch.column(field.name)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except ARROW_ERRORS as error:
+            raise ValueError(
+                f"column {field.name!r} is {column.type}, does not fit {field.type}: {error}"
+            ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema without what other programs have noted in it, and without dictionaries."""
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.field(field.name, kind, field.nullable)
+
+
+def check_on_bad(operator: str, policy: str) -> None:
+    """Refuse a policy for bad rows that is none.
+
+    Raises:
+        ConfigError: says which there are.
+    """
+    if policy not in get_args(OnBad):
+        raise ConfigError(
+            f"{operator}: on_bad is {policy!r}, must be one of {', '.join(get_args(OnBad))}"
+        )

@@ -1,0 +1,244 @@
+"""The writing half of the file sinks: records to lines, lines to a file."""
+
+import dataclasses
+import json
+import stat
+from collections.abc import Callable, Sequence
+from datetime import date, time
+from pathlib import Path
+from typing import Any, BinaryIO, Final, SupportsIndex, TypeAlias, TypedDict
+
+from gearpy.connectors.files.stamps import each
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.disk import create_file, sync_file, sync_folder
+from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
+
+__all__ = ["FileSink", "FileWriter", "LinesOf", "WrittenPlace", "json_lines", "text_lines"]
+
+#: Makes the bytes of some lines of some records; is told the name of the sink for errors.
+LinesOf: TypeAlias = Callable[[str, Sequence[Any]], bytes]
+
+_BUFFER_BYTES: Final = 1 << 17
+_COPY_BYTES: Final = 1 << 20
+_to_json: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=True
+).encode
+
+
+class FileSink(Sink):
+    """A file, or one for each task; see `text_file` and `jsonl_file`.
+
+    Args:
+        name: of the sink, for people.
+        path: where to write.
+        lines_of: makes lines of records.
+        append: whether to keep what the file holds at the first start.
+    """
+
+    def __init__(self, name: str, path: str | Path, lines_of: LinesOf, *, append: bool) -> None:
+        self._name = name
+        self._path = Path(path).expanduser()
+        self._lines_of = lines_of
+        self._append = append
+        # A failure before the first snapshot leaves what it finds.
+        self.takes_back = not append
+
+    @property
+    def description(self) -> str:
+        """The function and the path."""
+        return f"{self._name}({self._path})"
+
+    def open(self, task_index: int, parallelism: int) -> "FileWriter":
+        """Return the writer of one task's file.
+
+        Raises:
+            ConfigError: the folder is not there.
+        """
+        path = self._path
+        if parallelism > 1:
+            part = f"-{task_index:05d}-of-{parallelism:05d}"
+            path = path.with_name(f"{path.stem}{part}{path.suffix}")
+        if not path.parent.is_dir():
+            raise ConfigError(f"{self._name}: folder {path.parent} does not exist: make it first")
+        return FileWriter(self._name, path, self._lines_of, append=self._append)
+
+
+class WrittenPlace(TypedDict):
+    """Snapshot of a writer: so many bytes of the file are on disk and stay."""
+
+    size: int
+
+
+class FileWriter(SinkWriter):
+    """Writes lines into a file, which others see whenever event time has moved.
+
+    A restart goes on where the snapshot was taken: what was written later is cut off, for it will
+    come again, and so is half a line. It goes on in a new file of the same name, so that a process
+    that was only believed to be dead writes into one that nobody sees any more.
+
+    Args:
+        name: of the sink, for people.
+        path: where to write.
+        lines_of: makes lines of records.
+        append: whether to keep what the file holds at the first start.
+    """
+
+    atomic = True
+
+    def __init__(self, name: str, path: Path, lines_of: LinesOf, *, append: bool) -> None:
+        self._name = name
+        self._path = path
+        self._lines_of = lines_of
+        self._append = append
+        self._file: BinaryIO | None = None
+        self._is_regular = True
+        self._durable = -1  # Bytes on disk.
+
+    def restore(self, state: WrittenPlace | None) -> None:
+        """Open the file at its snapshot, or empty; at its end if it is to be kept.
+
+        Raises:
+            ConfigError: it cannot be opened.
+            GearpyError: it does not hold any more what had been written.
+        """
+        try:
+            self._is_regular = _is_regular(self._path)
+            if not self._is_regular:  # A pipe or a device has no place to go back to.
+                self._file = create_file(self._path, "wb", buffering=_BUFFER_BYTES)
+            elif self._append and state is None:
+                self._file = create_file(self._path, "ab", buffering=_BUFFER_BYTES)
+            else:
+                self._file = self._renewed(0 if state is None else state["size"])
+        except OSError as error:
+            raise ConfigError(
+                f"{self._name}: cannot write {self._path}: {error.strerror}"
+            ) from error
+
+    def write_batch(self, batch: Batch) -> None:
+        """Put the lines into the buffer."""
+        self._opened.write(self._lines_of(self._name, batch.values))
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Hand the buffer to the operating system."""
+        self._opened.flush()
+
+    def snapshot(self) -> WrittenPlace | None:
+        """Wait until everything is on disk."""
+        self._opened.flush()
+        if not self._is_regular:
+            return None
+        size = self._opened.tell()
+        if size != self._durable:
+            sync_file(self._opened)
+            if self._durable < 0:
+                sync_folder(self._path.resolve().parent)
+            self._durable = size
+        return {"size": size}
+
+    def close(self, *, completed: bool) -> None:
+        """Close the file; when all went well, after it is on disk."""
+        if self._file is None:
+            return
+        with self._file:
+            self._file.flush()
+            if completed and self._is_regular:
+                sync_file(self._file)
+
+    @property
+    def _opened(self) -> BinaryIO:
+        assert self._file is not None, "restore() comes first"
+        return self._file
+
+    def _renewed(self, size: int) -> BinaryIO:
+        """Put a new file in the place of the old one; it begins with some bytes of that."""
+        path = self._path.resolve()  # What a link points to, not the link.
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.unlink(missing_ok=True)
+        file = create_file(fresh, "xb", buffering=_BUFFER_BYTES)
+        try:
+            if path.exists():
+                fresh.chmod(stat.S_IMODE(path.stat().st_mode))
+            if size:
+                self._copy(path, file, size)
+                sync_file(file)
+            fresh.replace(path)
+        except BaseException:
+            file.close()
+            fresh.unlink(missing_ok=True)
+            raise
+        return file
+
+    def _copy(self, path: Path, file: BinaryIO, size: int) -> None:
+        left = size
+        if path.exists():
+            with path.open("rb") as old:
+                while part := old.read(min(left, _COPY_BYTES)):
+                    file.write(part)
+                    left -= len(part)
+        if left:
+            raise GearpyError(
+                f"{self._name}: {path} has {size - left} bytes, cannot go on at {size}: it was "
+                "changed, or the task was restarted on a machine that does not have it"
+            )
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether the path is, or can become, a file that is on a disk."""
+    try:
+        return not _is_special(path.stat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _is_special(mode: int) -> bool:
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISDIR(mode)
+
+
+def text_lines(operator: str, values: Sequence[Any]) -> bytes:
+    """Return ``str(value)`` of each, in UTF-8, with line endings."""
+    lines = each(operator, str, values)
+    try:
+        return "\n".join([*lines, ""]).encode()
+    except UnicodeEncodeError:
+        return b"\n".join([*each(operator, str.encode, lines, records=values), b""])
+
+
+def json_lines(operator: str, values: Sequence[Any]) -> bytes:
+    """Return the JSON of each, in UTF-8, with line endings."""
+    lines = each(operator, _json, values)
+    return "\n".join([*lines, ""]).encode()
+
+
+def _json(value: Any) -> str:
+    text = _to_json(_plain(value))
+    text.encode()  # Half of a surrogate pair is no text; said here, where the record is known.
+    return text
+
+
+def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind
+    """Return what the JSON encoder can take; it would write a NamedTuple as a list."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: _plain(item) for name, item in zip(value._fields, value, strict=True)}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in _fields(value)}
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return _rare(value)
+
+
+def _fields(value: Any) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(value)
+
+
+def _rare(value: Any) -> Any:
+    if isinstance(value, SupportsIndex):
+        return value.__index__()
+    kind = type(value).__name__
+    fix = "decode them" if isinstance(value, bytes | bytearray) else "map it to text or numbers"
+    raise TypeError(f"JSON has no form for {kind} {value!r:.100}: {fix} before")

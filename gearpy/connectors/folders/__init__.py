@@ -1,0 +1,15 @@
+"""Folders in which readers see each record once.
+
+- `json`: folders of JSON lines in which readers see each record once.
+- `parquet`: folders of Parquet files in which readers see each record once.
+- `tables`: folders of CSV and of Arrow files in which readers see each record once.
+- `files`: files of a folder in two places: pending ones, which readers pass over, and shown ones.
+- `writer`: writes a folder so that readers see each record once: a file for each task and epoch.
+- `parts`: the files of one task in a folder: begun, prepared, shown, and what earlier starts have
+  left.
+- `columns`: the writing half of folders of columns: records or tables to record batches of one
+  schema.
+- `arrow_columns`: from records to Arrow columns; a record that does not fit is refused, never made
+  to fit.
+- `text_columns`: from records to the aligned rows of a table, as text.
+"""

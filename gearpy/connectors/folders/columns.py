@@ -1,0 +1,151 @@
+"""The writing half of folders of columns: records or tables to record batches of one schema."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, BinaryIO, Final, Protocol
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.stamps import each
+from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
+from gearpy.connectors.folders.arrow_columns import as_row, batch_of, schema_of
+from gearpy.core.base.column_values import check_cast
+from gearpy.errors import ConfigError
+from gearpy.messages.table import Table
+from gearpy.task.columns.row_schema import row_schema_of
+
+__all__ = ["ColumnWriter", "ColumnsOf", "WaitingRows", "checked_schema"]
+
+#: Columns wait in memory until they make a group, which is what a reader reads at a time.
+_GROUP_ROWS: Final = 128 * 1024
+_GROUP_BYTES: Final = 64 * 1024 * 1024
+
+
+class ColumnsOf:
+    """Makes columns of what a sink gets, all with one schema.
+
+    Args:
+        name: of the sink, for errors.
+        schema: None to take that of the first records.
+    """
+
+    def __init__(self, name: str, schema: pa.Schema | None) -> None:
+        self._name = name
+        self.schema = schema
+
+    def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
+        """Return the columns of some records, or of a table.
+
+        Raises:
+            OperatorError: one does not fit.
+        """
+        if type(records) is Table:
+            batch = self._of_table(records)
+            if batch is not None:
+                return batch
+        records = list(records)
+        rows = each(self._name, as_row, records)
+        if self.schema is None:
+            self.schema = schema_of(self._name, rows, records=records)
+        return batch_of(self._name, rows, self.schema, records=records)
+
+    def _of_table(self, table: Table) -> pa.RecordBatch | None:
+        """Return its columns; None if a row does not fit, which is found one by one."""
+        batch = table.batch
+        if self.schema is None:
+            self.schema = plain_schema(batch.schema)
+        if not set(batch.schema.names) <= set(self.schema.names):
+            return None
+        try:
+            for column, kind in zip(batch.schema.names, batch.schema.types, strict=True):
+                check_cast(kind, self.schema.field(column).type)
+            fitting = conformed(batch, self.schema)
+        except ARROW_ERRORS:
+            return None
+        has_gaps = any(
+            column.null_count and not field.nullable
+            for field, column in zip(self.schema, fitting.columns, strict=True)
+        )
+        return None if has_gaps else fitting
+
+    def snapshot(self) -> bytes | None:
+        """Return the schema as Arrow writes it; None if there was no record yet."""
+        return None if self.schema is None else self.schema.serialize().to_pybytes()
+
+    def restore(self, state: bytes | None) -> None:
+        """Keep to the schema of what was written before, unless one was given."""
+        if self.schema is None and state is not None:
+            self.schema = pa.ipc.read_schema(pa.py_buffer(state))
+
+
+class ColumnWriter(Protocol):
+    """Writes tables into one file, as those of pyarrow do."""
+
+    def write_table(self, table: pa.Table, size: int, /) -> None:
+        """Write a table, in groups of so many rows."""
+        ...
+
+    def close(self) -> None:
+        """Write what stands at the end."""
+        ...
+
+
+class WaitingRows(ABC):
+    """The rows of one file, which wait for others until they are worth a group.
+
+    Args:
+        columns: makes columns of records.
+        file: where to write.
+    """
+
+    def __init__(self, columns: ColumnsOf, file: BinaryIO) -> None:
+        self._columns = columns
+        self._file = file
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0  # That wait.
+        self._bytes = 0
+        self._writer: ColumnWriter | None = None
+
+    def write(self, values: Sequence[Any]) -> None:
+        """Let the records wait."""
+        batch = self._columns.batch_of(values)
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._write_group()
+
+    def finish(self) -> None:
+        """Write what waits, and the end of the file."""
+        if self._waiting:
+            self._write_group()
+        if self._writer is not None:
+            self._writer.close()
+
+    @abstractmethod
+    def _begin(self, schema: pa.Schema) -> ColumnWriter:
+        """Begin to write the file."""
+
+    def _write_group(self) -> None:
+        table = pa.Table.from_batches(self._waiting)
+        self._waiting, self._rows, self._bytes = [], 0, 0
+        if self._writer is None:
+            self._writer = self._begin(table.schema)
+        self._writer.write_table(table.combine_chunks(), table.num_rows)
+
+
+def checked_schema(name: str, schema: Any) -> pa.Schema | None:
+    """Return the schema that a sink was given, as Arrow's.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    try:
+        return row_schema_of(schema).arrow
+    except ConfigError as error:
+        raise ConfigError(
+            f"{name}: schema is {schema!r:.100}, need a pyarrow.Schema: {error}"
+        ) from error

@@ -1,0 +1,82 @@
+"""Folders of JSON lines in which readers see each record once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from gearpy.connectors.files.writers import json_lines
+from gearpy.connectors.folders.writer import FolderSink
+from gearpy.task.api.interfaces import Sink
+
+__all__ = ["JsonLinesFormat", "jsonl_folder"]
+
+_NAME: Final = "jsonl_folder"
+
+
+def jsonl_folder(path: str | Path, *, prefix: str = "part", overwrite: bool = False) -> Sink:
+    r"""Write each record as a line of JSON into a folder: exactly once, whatever fails.
+
+    Each task writes a file for each epoch that brings it records. A file is shown when its epoch
+    is complete: until then it is below ``_pending``, which Spark, Hive and Arrow pass over, as does
+    ``ls *.jsonl``. So readers see every record of a complete epoch once and nothing else, and a
+    task's files in the order of their names. Only when a checkpoint turns out to be damaged, and
+    the application goes back before what it has shown, do files vanish again; this is logged.
+
+    An epoch lasts a second by default, which makes many small files: with
+    ``checkpoint.interval-ms = 60000`` there is one a minute, and readers wait that long. Whoever
+    merges or removes files must leave alone those of the last few epochs (``checkpoint.retained``
+    and one more), as a restart looks for them.
+
+    Files of earlier runs stay, so a program that is started again adds to them. With
+    ``overwrite`` they are removed when the first epoch begins, before anything new is shown; other
+    files in the folder are never touched.
+
+    Records become JSON as by `jsonl_file`.
+
+    Args:
+        path: the folder, which is made if the one above exists; on a cluster all machines must see
+            the same. A file system, not an object store.
+        prefix: of the names of files. Two sinks of one application that write into one folder need
+            different ones.
+        overwrite: whether files of earlier runs with this prefix are removed.
+
+    Raises:
+        ConfigError: the prefix cannot begin names of files.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> app = gp.StreamApp("objects")
+        >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.jsonl_folder("objects"))
+        >>> _ = gp.run(app)
+        >>> "".join(file.read_text() for file in sorted(Path("objects").glob("*.jsonl")))
+        '{"n":1}\n{"n":2}\n'
+    """
+    return FolderSink(_NAME, path, JsonLinesFormat, prefix=prefix, overwrite=overwrite)
+
+
+class JsonLinesFormat:
+    """`PartFormat` of JSON lines."""
+
+    ending = ".jsonl"
+
+    def begin(self, file: BinaryIO) -> "_JsonLines":
+        """See `PartFormat`."""
+        return _JsonLines(file)
+
+    def snapshot(self) -> None:
+        """A line is a line: nothing is to be kept to."""
+
+    def restore(self, state: bytes | None) -> None:
+        """Nothing was kept."""
+
+
+class _JsonLines:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, values: Sequence[Any]) -> None:
+        self._file.write(json_lines(_NAME, values))
+
+    def finish(self) -> None:
+        """Nothing stands at the end."""

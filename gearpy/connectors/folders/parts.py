@@ -1,0 +1,280 @@
+"""The files of one task in a folder: begun, prepared, shown, and what earlier starts have left."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, TypedDict
+
+from gearpy.connectors.folders.files import Folder, Part, PartNames, run_in_names
+from gearpy.errors import ConfigError, GearpyError
+
+__all__ = ["PREFIX", "PartFolder", "PreparedPart", "Share", "prefix_mistakes", "target_folder"]
+
+_log = logging.getLogger(__name__)
+
+#: Begins the names of files, unless a sink says otherwise.
+PREFIX: Final = "part"
+
+
+class PreparedPart(TypedDict):
+    """A pending file and how to show it."""
+
+    pending: str
+    name: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Which files of a folder belong to one task of one sink."""
+
+    task: int
+    tasks: int = 1
+    prefix: str = PREFIX
+    overwrite: bool = False  #: Whether files of earlier runs are removed.
+
+
+def prefix_mistakes(name: str, prefix: str) -> list[str]:
+    """Return why names of files cannot begin so; empty if they can.
+
+    Args:
+        name: of the sink, for people.
+        prefix: as users give it.
+    """
+    if prefix.isascii() and prefix.isidentifier() and not prefix.startswith("_"):
+        return []
+    mistake = (
+        f"{name}: prefix {prefix!r} cannot begin names of files: take letters, digits and "
+        "underscores, a letter first"
+    )
+    return [mistake]
+
+
+def target_folder(name: str, path: Path) -> Path:
+    """Return where a sink writes; the folder itself need not be there yet.
+
+    Args:
+        name: of the sink, for people.
+        path: the folder, as users give it.
+
+    Raises:
+        ConfigError: it cannot be made there.
+    """
+    path = path.resolve()
+    if not path.parent.is_dir():
+        raise ConfigError(f"{name}: folder {path.parent} does not exist: make it first")
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{name}: {path} is a file: give a folder")
+    return path
+
+
+class PartFolder:
+    """Has the files of one task.
+
+    A process that was given up and goes on does no harm: what it writes are files of its own that
+    nobody shows, what it has prepared it can only show if its successor has not removed that, and
+    it removes nothing of later incarnations.
+
+    Args:
+        name: of the sink, for people.
+        folder: where the files are.
+        ending: of their names.
+        share: which files are this task's.
+        listed: tells people of files that are removed; continues a sentence.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Folder,
+        ending: str,
+        share: Share,
+        *,
+        listed: Callable[[Sequence[Part]], str],
+    ) -> None:
+        self._name = name
+        self._folder = folder
+        self._names = PartNames(share.prefix, ending)
+        self._share = share
+        self._listed = listed
+        self._run = ""
+        self._over: frozenset[str] = frozenset()  # Runs whose files are removed.
+        self._incarnation = 0
+        self._number = 0  # Of pending files.
+
+    def recover(
+        self,
+        prepared: Iterable[Sequence[PreparedPart]],
+        *,
+        epoch: int,
+        run: str,
+        incarnation: int,
+    ) -> None:
+        """Show what was prepared, remove what earlier incarnations have left.
+
+        Args:
+            prepared: for each epoch, in their order.
+            epoch: that the task goes on from.
+            run: of the application.
+            incarnation: of the task.
+
+        Raises:
+            ConfigError: the folder cannot be written.
+            GearpyError: what was prepared is gone, or a later incarnation is at work.
+        """
+        self._run, self._incarnation = run_in_names(run), incarnation
+        try:
+            # Before all else: a run that begins from now on is not an earlier one.
+            self._over = self._earlier_runs() if epoch == 0 else frozenset()
+            self._folder.make()
+            self._check_incarnation()
+            for files in prepared:
+                self.show(files)
+            # Pending files first: one that an earlier incarnation shows meanwhile is then found.
+            self._drop_pending()
+            self._drop_shown(epoch)
+        except OSError as error:
+            raise ConfigError(
+                f"{self._name}: cannot write {self._folder.place}: {error.strerror}"
+            ) from error
+
+    # -- one file after the other ----------------------------------------------------------
+
+    def begin(self) -> tuple[str, BinaryIO]:
+        """Make a pending file; return its name, too."""
+        assert self._run, "recover() comes first"
+        self._number += 1
+        name = self._names.pending(
+            task=self._share.task,
+            run=self._run,
+            incarnation=self._incarnation,
+            number=self._number,
+        )
+        return name, self._folder.create(name)
+
+    def finish(
+        self, pending: str, file: BinaryIO, *, epoch: int, rows: int, below: str = ""
+    ) -> PreparedPart:
+        """Wait until what is in a file is on disk, and close it.
+
+        Its name is on disk after `sync_pending`.
+
+        Args:
+            pending: its name.
+            file: which was begun.
+            epoch: that it is of.
+            rows: how many it has, for people.
+            below: a folder in which it is to be shown.
+        """
+        with file:
+            self._folder.sync(file)
+            size = file.tell()
+        task, run, incarnation = self._share.task, self._run, self._incarnation
+        name = self._names.shown(task=task, epoch=epoch, run=run, incarnation=incarnation)
+        path = f"{below}/{name}" if below else name
+        return {"pending": pending, "name": path, "rows": rows, "size": size}
+
+    def sync_pending(self) -> None:
+        """Wait until the names of pending files are on disk."""
+        self._folder.sync_pending()
+
+    def drop(self, pending: str) -> None:
+        """Remove a file that is not prepared, if that is possible."""
+        with suppress(OSError):
+            self._folder.drop_pending(pending)
+
+    def show(self, files: Sequence[PreparedPart]) -> None:
+        """Show the files of an epoch, unless they are shown.
+
+        Raises:
+            GearpyError: one is gone, or is not what was prepared.
+        """
+        for each in files:
+            self._show(each)
+        if files:
+            self._folder.sync_shown()  # Also of names that another incarnation has given.
+
+    def _show(self, file: PreparedPart) -> None:
+        pending, name = file["pending"], file["name"]
+        size = self._folder.pending_size(pending)
+        if size not in {None, file["size"]}:
+            raise GearpyError(
+                f"{self._name}: {pending} in {self._folder.place} has {size} bytes, {file['size']} "
+                "were written: it was changed or is damaged"
+            )
+        if not self._folder.show(pending, name=name) and not self._folder.has_shown(name):
+            self._miss(pending, name)
+
+    def _miss(self, pending: str, name: str) -> None:
+        missing = f"{self._name}: {self._folder.place} has neither {name} nor {pending}"
+        if any(part.run != self._run for part in self._names.shown_parts([name])):
+            # It goes on from a checkpoint of another run, which may have had another folder.
+            _log.warning("%s, which an earlier run has written", missing)
+            return
+        raise GearpyError(
+            f"{missing}, which was written before: it was removed, or this is not the same folder "
+            "on all machines, or this task was given up and another has its place"
+        )
+
+    # -- what others have left -------------------------------------------------------------
+
+    def _check_incarnation(self) -> None:
+        later = [
+            each.name
+            for each in (*self._pending_parts(), *self._shown_parts())
+            if self._is_mine(each) and each.incarnation >= self._incarnation
+        ]
+        if later:
+            raise GearpyError(
+                f"{self._name}: {self._folder.place} has {later[-1]} of a later start of task "
+                f"{self._share.task}: this one was given up"
+            )
+
+    def _earlier_runs(self) -> frozenset[str]:
+        if not self._share.overwrite:
+            return frozenset()
+        found = {part.run for part in (*self._pending_parts(), *self._shown_parts())}
+        return frozenset(found - {self._run})
+
+    def _drop_pending(self) -> None:
+        for part in self._pending_parts():
+            if self._is_left_by_me(part) or self._is_over(part):
+                self._folder.drop_pending(part.name)
+        self._folder.sync_pending()
+
+    def _drop_shown(self, epoch: int) -> None:
+        shown = self._shown_parts()
+        undone = [part for part in shown if self._is_left_by_me(part) and part.epoch > epoch]
+        if undone:
+            _log.warning(
+                "%s: back to epoch %d, so %d files are removed from %s, whose records come again%s",
+                self._name,
+                epoch,
+                len(undone),
+                self._folder.place,
+                self._listed(undone),
+            )
+        over = [part for part in shown if self._is_over(part)]
+        for part in (*undone, *over):
+            self._folder.drop_shown(part.name)
+        self._folder.sync_shown()
+
+    def _is_mine(self, part: Part) -> bool:
+        return part.task == self._share.task and part.run == self._run
+
+    def _is_left_by_me(self, part: Part) -> bool:
+        """Tell whether an earlier start of this task has made it."""
+        return self._is_mine(part) and part.incarnation < self._incarnation
+
+    def _is_over(self, part: Part) -> bool:
+        """Tell whether it is of an earlier run, and for this task to remove."""
+        return part.run in self._over and part.task % self._share.tasks == self._share.task
+
+    def _pending_parts(self) -> list[Part]:
+        return self._names.pending_parts(self._folder.pending())
+
+    def _shown_parts(self) -> list[Part]:
+        return self._names.shown_parts(self._folder.shown())

@@ -1,0 +1,203 @@
+"""Folders of CSV and of Arrow files in which readers see each record once."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
+
+from gearpy.connectors.folders.columns import ColumnsOf, ColumnWriter, WaitingRows, checked_schema
+from gearpy.connectors.folders.writer import FolderSink
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import Sink
+
+__all__ = ["ArrowFormat", "CsvFormat", "arrow_folder", "csv_folder"]
+
+_ARROW: Final = "arrow_folder"
+_CSV: Final = "csv_folder"
+
+
+def arrow_folder(
+    path: str | Path, *, schema: Any = None, prefix: str = "part", overwrite: bool = False
+) -> Sink:
+    """Write records into files of Arrow's IPC in a folder: exactly once, whatever fails.
+
+    What `parquet_folder` says of records, schemas, files and epochs holds here, too. Readers map
+    such files into memory and decode nothing, and they are larger than those of Parquet.
+
+    Args:
+        path: the folder, which is made if the one above exists; on a cluster all machines must see
+            the same. A file system, not an object store.
+        schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
+            and types.
+        prefix: of the names of files. Two sinks of one application that write into one folder need
+            different ones.
+        overwrite: whether files of earlier runs with this prefix are removed.
+
+    Raises:
+        ConfigError: the schema is none, or the prefix cannot begin names.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> import pyarrow.feather
+        >>> app = gp.StreamApp("table")
+        >>> app.read(gp.collection([{"n": 1}, {"n": 2}])).write(gp.arrow_folder("columns"))
+        >>> _ = gp.run(app)
+        >>> (file,) = Path("columns").glob("*.arrow")
+        >>> pyarrow.feather.read_table(str(file)).to_pylist()
+        [{'n': 1}, {'n': 2}]
+    """
+    known = checked_schema(_ARROW, schema)
+
+    def make_format() -> ArrowFormat:
+        return ArrowFormat(known)
+
+    return FolderSink(_ARROW, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
+
+
+def csv_folder(
+    path: str | Path,
+    *,
+    schema: Any = None,
+    delimiter: str = ",",
+    header: bool = True,
+    prefix: str = "part",
+    overwrite: bool = False,
+) -> Sink:
+    r"""Write records into CSV files of a folder: exactly once, whatever fails.
+
+    What `parquet_folder` says of records, schemas, files and epochs holds here, too. Texts stand
+    between quotes, a missing value is an empty cell.
+
+    Args:
+        path: the folder, which is made if the one above exists; on a cluster all machines must see
+            the same. A file system, not an object store.
+        schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
+            and types. No cell can hold lists, structs or bytes.
+        delimiter: between cells.
+        header: whether the first line of each file has the names.
+        prefix: of the names of files. Two sinks of one application that write into one folder need
+            different ones.
+        overwrite: whether files of earlier runs with this prefix are removed.
+
+    Raises:
+        ConfigError: the schema is none or has columns that no cell can hold, the delimiter is not
+            one character, or the prefix cannot begin names.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from pathlib import Path
+        >>> app = gp.StreamApp("cells")
+        >>> fruit = [{"name": "fig", "n": 1}, {"name": "plum", "n": None}]
+        >>> app.read(gp.collection(fruit)).write(gp.csv_folder("cells"))
+        >>> _ = gp.run(app)
+        >>> [each.read_text() for each in Path("cells").glob("*.csv")]
+        ['"name","n"\n"fig",1\n"plum",\n']
+    """
+    if len(delimiter) != 1 or not delimiter.isascii():
+        raise ConfigError(f"{_CSV}: delimiter is {delimiter!r}, must be one ASCII character")
+    known = checked_schema(_CSV, schema)
+    if known is not None:
+        _check_cells(known)
+
+    def make_format() -> CsvFormat:
+        return CsvFormat(known, delimiter=delimiter, header=header)
+
+    return FolderSink(_CSV, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
+
+
+class ArrowFormat:
+    """`PartFormat` of Arrow's IPC files, all with one schema.
+
+    Args:
+        schema: None to take that of the first records.
+    """
+
+    ending = ".arrow"
+
+    def __init__(self, schema: pa.Schema | None) -> None:
+        self._columns = ColumnsOf(_ARROW, schema)
+
+    def begin(self, file: BinaryIO) -> WaitingRows:
+        """See `PartFormat`."""
+        return _ArrowRows(self._columns, file)
+
+    def snapshot(self) -> bytes | None:
+        """See `PartFormat`."""
+        return self._columns.snapshot()
+
+    def restore(self, state: bytes | None) -> None:
+        """See `PartFormat`."""
+        self._columns.restore(state)
+
+
+class _ArrowRows(WaitingRows):
+    def _begin(self, schema: pa.Schema) -> ColumnWriter:
+        writer: ColumnWriter = pa_ipc.new_file(self._file, schema)
+        return writer
+
+
+class CsvFormat:
+    """`PartFormat` of CSV files, all with one schema.
+
+    Args:
+        schema: None to take that of the first records.
+        delimiter: between cells.
+        header: whether the first line has the names.
+    """
+
+    ending = ".csv"
+
+    def __init__(
+        self, schema: pa.Schema | None, *, delimiter: str = ",", header: bool = True
+    ) -> None:
+        self._columns = ColumnsOf(_CSV, schema)
+        self._delimiter = delimiter
+        self._header = header
+
+    def begin(self, file: BinaryIO) -> "_CsvRows":
+        """See `PartFormat`."""
+        return _CsvRows(self._columns, file, self._delimiter, header=self._header)
+
+    def snapshot(self) -> bytes | None:
+        """See `PartFormat`."""
+        return self._columns.snapshot()
+
+    def restore(self, state: bytes | None) -> None:
+        """See `PartFormat`."""
+        self._columns.restore(state)
+
+
+class _CsvRows:
+    def __init__(self, columns: ColumnsOf, file: BinaryIO, delimiter: str, *, header: bool) -> None:
+        self._columns = columns
+        self._file = file
+        self._delimiter = delimiter
+        self._header = header
+
+    def write(self, values: Sequence[Any]) -> None:
+        batch = self._columns.batch_of(values)
+        _check_cells(batch.schema)
+        options = pa_csv.WriteOptions(include_header=self._header, delimiter=self._delimiter)
+        text = BytesIO()
+        pa_csv.write_csv(batch, text, options)
+        self._file.write(text.getbuffer())
+        self._header = False
+
+    def finish(self) -> None:
+        """Nothing stands at the end."""
+
+
+def _check_cells(schema: pa.Schema) -> None:
+    for field in schema:
+        kind = field.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise ConfigError(
+                f"{_CSV}: column {field.name!r} is {kind}, which no cell can hold: map it to text "
+                "or numbers, or write a parquet_folder"
+            )

@@ -1,0 +1,119 @@
+"""From records to the aligned rows of a table, as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from gearpy.connectors.files.stamps import each
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.task.aggregates.fold import WindowResult
+
+__all__ = ["Table"]
+
+_GAP: Final = "  "
+_ENDS: Final = {MIN_MS: "-inf", MAX_MS: "inf"}
+_WINDOW_TIMES: Final = ("start", "end")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MISSING: Final = object()
+_SCALARS: Final = (str, bytes, int, float, Decimal, datetime, type(None))
+
+
+class Table:
+    """Lines of text for records, below one header.
+
+    A column becomes wider when a longer text comes; numbers stand to the right.
+
+    Args:
+        operator: name to blame for a record without these columns.
+        columns: titles, or for each title the field it shows.
+    """
+
+    def __init__(self, operator: str, columns: Sequence[str] | Mapping[str, str]) -> None:
+        if isinstance(columns, str) or not columns:
+            raise ConfigError(f"columns are {columns!r}, need a sequence such as ('key', 'value')")
+        self._operator = operator
+        self._titles = list(columns)
+        self._fields = list(columns.values()) if isinstance(columns, Mapping) else self._titles
+        self._widths = [len(title) for title in self._titles]
+        self._has_header = False
+
+    def lines(self, values: Sequence[Any]) -> list[str]:
+        """Return the rows of the records, before the first of them the header."""
+        rows = each(self._operator, self._row, values)
+        texts = [[_one_line(cell) for cell in row] for row in rows]
+        for row in texts:
+            self._widths = list(map(max, self._widths, map(len, row)))
+        lines = [] if self._has_header or not rows else [self._header(rows[0])]
+        self._has_header = self._has_header or bool(rows)
+        return lines + [self._line(row, text) for row, text in zip(rows, texts, strict=True)]
+
+    def _header(self, first: Sequence[Any]) -> str:
+        return self._line(first, self._titles)
+
+    def _line(self, row: Sequence[Any], texts: Sequence[str]) -> str:
+        cells = zip(row, texts, self._widths, strict=True)
+        aligned = [text.rjust(w) if _is_number(cell) else text.ljust(w) for cell, text, w in cells]
+        return _GAP.join(aligned).rstrip()
+
+    def _row(self, record: Any) -> list[Any]:
+        if isinstance(record, tuple | list) and not set(_names(record)) & set(self._fields):
+            return self._by_place(record)
+        if len(self._fields) == 1 and isinstance(record, _SCALARS):
+            return [record]
+        return [_cell(record, field) for field in self._fields]
+
+    def _by_place(self, record: Sequence[Any]) -> list[Any]:
+        if len(record) < len(self._fields):
+            raise ConfigError(f"{len(self._fields)} columns, but {len(record)} items in the record")
+        return list(record[: len(self._fields)])
+
+
+class _Time(int):
+    """Milliseconds since the epoch, to be shown as a time."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if self in _ENDS:
+            return _ENDS[self]
+        try:
+            time = _EPOCH + timedelta(milliseconds=self)
+        except OverflowError:
+            return repr(int(self))
+        spec = "milliseconds" if self % 1000 else "seconds"
+        return time.isoformat(timespec=spec).replace("+00:00", "Z")
+
+
+def _names(record: Any) -> Iterable[Any]:
+    """Return the names of a record's fields; a plain tuple has none."""
+    if isinstance(record, Mapping):
+        return record
+    if isinstance(record, tuple | list):
+        return getattr(record, "_fields", ())
+    names: Iterable[Any] = getattr(record, "__dict__", ()) or getattr(record, "__slots__", ())
+    return names
+
+
+def _cell(record: Any, field: str) -> Any:
+    if isinstance(record, Mapping):
+        found = record.get(field, _MISSING)
+    elif isinstance(record, tuple) and field not in _names(record):
+        found = _MISSING  # A tuple has methods, too: count and index.
+    else:
+        found = getattr(record, field, _MISSING)
+    if found is _MISSING:
+        names = ", ".join(map(str, _names(record)))
+        raise ConfigError(f"no field {field!r} in the record, only: {names or 'none'}")
+    is_time = isinstance(record, WindowResult) and field in _WINDOW_TIMES
+    return _Time(found) if is_time else found
+
+
+def _one_line(cell: Any) -> str:
+    text = cell.isoformat() if isinstance(cell, datetime) else str(cell)
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool | _Time)

@@ -1,0 +1,230 @@
+"""Writes a folder so that readers see each record once: a file for each task and epoch.
+
+A file is pending until its epoch is complete, and is then shown by a rename. This works in a
+folder of a file system in which a rename is one step, local or mounted; not in an object store.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
+
+from gearpy.connectors.folders.files import PENDING_FOLDER, Folder, OsFolder, Part
+from gearpy.connectors.folders.parts import (
+    PREFIX,
+    PartFolder,
+    PreparedPart,
+    Share,
+    prefix_mistakes,
+    target_folder,
+)
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
+
+__all__ = ["FolderSink", "FolderWriter", "PartFormat", "RowWriter"]
+
+_NAMES_MAX: Final = 10  # In a line of the log.
+
+
+class RowWriter(Protocol):
+    """Writes the records of one file."""
+
+    def write(self, values: Sequence[Any]) -> None:
+        """Write records.
+
+        Raises:
+            OperatorError: one of them cannot be written; none was.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Write what stands at the end of a file."""
+        ...
+
+
+class PartFormat(Protocol):
+    """What is in the files of one task."""
+
+    @property
+    def ending(self) -> str:
+        """Of the names of files."""
+        ...
+
+    def begin(self, file: BinaryIO) -> RowWriter:
+        """Begin to write an empty file."""
+        ...
+
+    def snapshot(self) -> bytes | None:
+        """Return what files have to keep to that are written later; None if nothing."""
+        ...
+
+    def restore(self, state: bytes | None) -> None:
+        """Keep to what files did that were written before."""
+        ...
+
+
+class FolderSink(Sink):
+    """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`.
+
+    Args:
+        name: of the sink, for people.
+        path: the folder; the one above must exist.
+        make_format: makes what one task needs to write files.
+        prefix: of the names of files.
+        overwrite: whether files of earlier runs are removed.
+        columnar: whether its files are best made of tables.
+
+    Raises:
+        ConfigError: the prefix cannot be one.
+    """
+
+    transactional = True
+
+    def __init__(
+        self,
+        name: str,
+        path: str | Path,
+        make_format: Callable[[], PartFormat],
+        *,
+        prefix: str,
+        overwrite: bool,
+        columnar: bool = False,
+    ) -> None:
+        if mistakes := prefix_mistakes(name, prefix):
+            raise ConfigError(*mistakes)
+        self._name = name
+        self._path = Path(path).expanduser()
+        self._make_format = make_format
+        self._prefix = prefix
+        self._overwrite = overwrite
+        self.columnar = columnar
+
+    @property
+    def description(self) -> str:
+        """The function, and the files: where no other sink may write."""
+        files = self._path if self._prefix == PREFIX else self._path / f"{self._prefix}-*"
+        return f"{self._name}({files})"
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """The one below its folder."""
+        return [self._path.resolve() / PENDING_FOLDER]
+
+    def open(self, task_index: int, parallelism: int) -> "FolderWriter":
+        """Return the writer of one task.
+
+        Raises:
+            ConfigError: the folder cannot be made there.
+        """
+        path = target_folder(self._name, self._path)
+        share = Share(
+            task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
+        )
+        return FolderWriter(self._name, OsFolder(path), self._make_format(), share)
+
+
+class FolderWriter(TransactionalWriter):
+    """Writes the files of one task, one for each epoch; see `PartFolder` for what may go wrong.
+
+    Args:
+        name: of the sink, for people.
+        folder: where to write.
+        form: of the files.
+        share: which files are this task's.
+    """
+
+    atomic = True
+
+    def __init__(self, name: str, folder: Folder, form: PartFormat, share: Share) -> None:
+        self._format = form
+        self._files = PartFolder(name, folder, form.ending, share, listed=_listed)
+        self._part: _OpenPart | None = None
+
+    def restore(self, state: bytes | None) -> None:
+        """Write files that are like those before."""
+        self._format.restore(state)
+
+    def snapshot(self) -> bytes | None:
+        """Return what they are like."""
+        return self._format.snapshot()
+
+    def recover(
+        self,
+        prepared: Mapping[int, PreparedPart | None],
+        *,
+        epoch: int,
+        run: str,
+        incarnation: int,
+    ) -> None:
+        """Show what was prepared, remove what earlier incarnations have left.
+
+        Raises:
+            ConfigError: the folder cannot be written.
+            GearpyError: what was prepared is gone, or a later incarnation is at work.
+        """
+        waiting = [_files(prepared[number]) for number in sorted(prepared)]
+        self._files.recover(waiting, epoch=epoch, run=run, incarnation=incarnation)
+
+    def write_batch(self, batch: Batch) -> None:
+        """Write the records into the pending file; the first one begins it."""
+        if not batch.values:
+            return
+        if self._part is None:
+            name, file = self._files.begin()
+            self._part = _OpenPart(name, file, self._format.begin(file))
+        self._part.rows.write(batch.values)
+        self._part.count += len(batch.values)
+
+    def prepare(self, epoch: int) -> PreparedPart | None:
+        """Wait until the file and its name are on disk."""
+        part, self._part = self._part, None
+        if part is None:
+            return None
+        if not part.count:  # Its records were refused.
+            self._drop(part)
+            return None
+        with part.file:
+            part.rows.finish()
+            prepared = self._files.finish(part.name, part.file, epoch=epoch, rows=part.count)
+        self._files.sync_pending()
+        return prepared
+
+    def commit(self, epoch: int, prepared: PreparedPart | None) -> None:
+        """Show the file.
+
+        Raises:
+            GearpyError: it is gone, or is not what was prepared.
+        """
+        self._files.show(_files(prepared))
+
+    def close(self, *, completed: bool) -> None:
+        """Remove what is not prepared; what is prepared a successor may need."""
+        part, self._part = self._part, None
+        if part is not None:
+            self._drop(part)
+
+    def _drop(self, part: "_OpenPart") -> None:
+        with suppress(OSError), part.file:
+            part.rows.finish()
+        self._files.drop(part.name)
+
+
+@dataclass(slots=True)
+class _OpenPart:
+    """The pending file that is being written."""
+
+    name: str
+    file: BinaryIO
+    rows: RowWriter
+    count: int = 0
+
+
+def _files(prepared: PreparedPart | None) -> list[PreparedPart]:
+    return [] if prepared is None else [prepared]
+
+
+def _listed(parts: Sequence[Part]) -> str:
+    names = [part.name for part in parts]
+    more = [] if len(names) <= _NAMES_MAX else [f"and {len(names) - _NAMES_MAX} more"]
+    return ": " + ", ".join([*names[:_NAMES_MAX], *more])

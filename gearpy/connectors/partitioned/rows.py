@@ -1,0 +1,160 @@
+"""From the records of a sink to files of partitions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.stamps import each
+from gearpy.connectors.folders.columns import checked_schema
+from gearpy.connectors.folders.parts import prefix_mistakes
+from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, Piece
+from gearpy.connectors.partitioned.files import BegunFile, PartitionFiles, WrittenFile
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import Batch
+from gearpy.windowlog.columns import EVENT_TIME, LogColumns
+from gearpy.windowlog.schema import exact_schema
+
+__all__ = ["PartitionRows", "TableOptions", "table_schema"]
+
+_CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """What users say of a table.
+
+    Attributes:
+        operator: name to blame.
+        schema: None to take that of the first records.
+        key: names of the columns of keys.
+        fields: by which it is partitioned.
+        compression: of columns.
+        partitions_max: of one task in one epoch.
+        prefix: of names of files.
+
+    Raises:
+        ConfigError: one of these cannot be.
+    """
+
+    operator: str
+    schema: pa.Schema | None
+    key: tuple[str, ...]
+    fields: tuple[PartitionField, ...]
+    compression: str
+    partitions_max: int
+    prefix: str
+
+    def __post_init__(self) -> None:
+        mistakes = []
+        if self.compression not in _CODECS:
+            mistakes.append(
+                f"{self.operator}: compression is {self.compression!r}, must be one of "
+                f"{', '.join(_CODECS)}"
+            )
+        if self.partitions_max < 1:
+            mistakes.append(
+                f"{self.operator}: partitions_max is {self.partitions_max}, must be at least 1"
+            )
+        mistakes += prefix_mistakes(self.operator, self.prefix)
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether records without windows need a column with their event time."""
+        is_asked_for = self.schema is not None and EVENT_TIME in self.schema.names
+        return is_asked_for or any(field.column == EVENT_TIME for field in self.fields)
+
+
+def table_schema(operator: str, schema: Any) -> pa.Schema | None:
+    """Return the schema that a sink was given, with types that Spark has.
+
+    Raises:
+        ConfigError: it is none, or Spark has no such type.
+    """
+    known = checked_schema(operator, schema)
+    return None if known is None else exact_schema(known, name=operator)
+
+
+class PartitionRows:
+    """Writes the records of a sink into files, one for each partition.
+
+    Args:
+        options: of the table.
+        begin: makes the file of a partition, given its folder.
+    """
+
+    def __init__(self, options: TableOptions, begin: Callable[[str], BegunFile]) -> None:
+        self._options = options
+        self._begin = begin
+        self._columns = LogColumns(options.operator, schema=options.schema, key=options.key)
+        self._files: PartitionFiles | None = None
+        #: Known from the first records on.
+        self.partitioning: Partitioning | None = None
+
+    def restore(self, state: bytes | None) -> None:
+        """Keep to the schema of what was written before, unless one was given."""
+        if state is not None and self._options.schema is None:
+            self._columns.adopt(pa.ipc.read_schema(pa.py_buffer(state)))
+            self._start()
+
+    def snapshot(self) -> bytes | None:
+        """Return the schema as Arrow writes it; None if there was no record yet."""
+        schema = self._columns.schema
+        return None if schema is None else schema.serialize().to_pybytes()
+
+    def write(self, batch: Batch) -> None:
+        """Take records.
+
+        Raises:
+            OperatorError: one does not fit, or makes no folder; none was taken.
+            ConfigError: they have not the columns to partition by.
+            GearpyError: they have too many partitions; none was taken.
+        """
+        values = batch.values
+        if not len(values):
+            return
+        times = batch.timestamps if self._options.is_stamped else ()
+        rows = self._columns.batch_of(values, times)
+        if self._files is None:
+            self._start()
+        assert self._files is not None
+        self._files.write(self._cut(rows, values))
+
+    def finish(self) -> list[WrittenFile]:
+        """Complete the files of this epoch."""
+        return [] if self._files is None else self._files.finish()
+
+    def drop(self) -> list[str]:
+        """Close what was begun; return the names of those files."""
+        return [] if self._files is None else self._files.drop()
+
+    def _start(self) -> None:
+        options, schema = self._options, self._columns.schema
+        assert schema is not None, "records come first"
+        self.partitioning = Partitioning(options.operator, options.fields, schema)
+        self._files = PartitionFiles(
+            options.operator,
+            self.partitioning,
+            self._begin,
+            compression=options.compression,
+            partitions_max=options.partitions_max,
+        )
+
+    def _cut(self, rows: pa.RecordBatch, records: Sequence[Any]) -> list[Piece]:
+        assert self.partitioning is not None
+        cut = self.partitioning.cut
+        try:
+            return cut(rows)
+        except ValueError:
+            places = range(rows.num_rows)
+            each(
+                self._options.operator,
+                lambda place: cut(rows.slice(place, 1)),
+                places,
+                records=records,
+            )
+            raise

@@ -1,0 +1,333 @@
+"""Records made by a function, at a given rate."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final, TypedDict, overload
+
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.messages.table import Table, Times
+from gearpy.messages.type_variables import Row, T
+from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import Batch, Source, SourceReader
+from gearpy.task.columns.row_schema import RowSchema, SchemaLike, row_schema_of
+
+__all__ = [
+    "GeneratorPlace",
+    "GeneratorReader",
+    "GeneratorSource",
+    "Pace",
+    "check_generator",
+    "generate",
+    "share_of",
+    "takes_part",
+]
+
+_MAKE: Final = "generate(make)"
+_MS_PER_S: Final = 1000
+
+
+@overload
+def generate(
+    make: Callable[..., Iterable[T]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: None = None,
+) -> Source[T]: ...
+
+
+@overload
+def generate(
+    make: Callable[..., Iterable[T]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: SchemaLike[Row],
+) -> Source[Row]: ...
+
+
+def generate(
+    make: Callable[..., Iterable[Any]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[Any], int | datetime] | None = None,
+    limit: int | None = None,
+    partitions: int = 1,
+    out_of_order: Duration = "0s",
+    schema: object = None,
+) -> Source[Any]:
+    """Read what a function's iterator gives; ends when it ends, or at the limit.
+
+    To resume after a failure the function is called again and what was read is skipped: it has
+    to give the same records every time.
+
+    Args:
+        make: returns an iterable. If it has a parameter it is called with the number of the
+            partition, else every partition has the same records.
+        rate: records per second of all partitions together; without it as fast as they are
+            taken. Time that was lost is made up for, but no more than a second of it.
+        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+            Without it records have the time at which they were made.
+        limit: number of records of all partitions together.
+        partitions: number of iterators that can be read in parallel.
+        out_of_order: how far back in time a later record of the same partition may be.
+        schema: of the records, which then come as tables: a `pyarrow.Schema`, a dataclass,
+            NamedTuple or TypedDict class, or a dict of names and types. `generate_tables` is
+            faster.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from itertools import count
+        >>> app, results = gp.StreamApp("counting"), []
+        >>> app.read(gp.generate(lambda: count(1), limit=3)).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> results
+        [1, 2, 3]
+    """
+    return GeneratorSource(
+        make,
+        rate=rate,
+        timestamp=timestamp,
+        limit=limit,
+        parts=partitions,
+        bound_ms=duration_ms(out_of_order),
+        schema=None if schema is None else row_schema_of(schema),
+    )
+
+
+class Pace:
+    """Says how many records may go now. Gives the first at once.
+
+    Args:
+        per_second: records per second.
+
+    Invariant: in any ``t`` ms no more than ``per_second * (t / 1000 + 1) + 2`` records go.
+    """
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._burst = max(1, math.floor(per_second))
+        self._since_ms: int | None = None
+        self._last_ms = 0
+        self._given = 0  # Since `_since_ms`.
+
+    def take(self, now_ms: int, at_most: int) -> int:
+        """Return how many records go now; they count as gone."""
+        if self._since_ms is None:
+            self._since_ms, self._given = now_ms, 0
+        elif now_ms < self._last_ms:  # The clock was set back.
+            self._since_ms, self._given = now_ms, 1
+        self._last_ms = now_ms
+        due = math.floor((now_ms - self._since_ms) * self._per_second / _MS_PER_S) + 1 - self._given
+        if due > self._burst:
+            self._since_ms, self._given, due = now_ms, 1 - self._burst, self._burst
+        going = max(0, min(due, at_most))
+        self._given += going
+        return going
+
+
+class GeneratorPlace(TypedDict):
+    """Snapshot of a reader: how many records it has read, and the watermark so far."""
+
+    position: int
+    watermark_ms: int
+
+
+class GeneratorSource(Source):
+    """Iterators made by a function; see `generate`."""
+
+    replayable = True
+
+    def __init__(
+        self,
+        make: Callable[..., Iterable[Any]],
+        *,
+        rate: float | None,
+        timestamp: Callable[[Any], int | datetime] | None,
+        limit: int | None,
+        parts: int,
+        bound_ms: int,
+        schema: RowSchema | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        check_generator("generate", make, rate=rate, limit=limit, parts=parts)
+        self.bounded = limit is not None
+        self._make = make
+        self._takes_part = takes_part(make)
+        self._rate = rate
+        self._timestamp = timestamp
+        self._limit = limit
+        self._parts = parts
+        self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
+        self._schema = schema
+        self._now_ms = now_ms
+
+    @property
+    def schema(self) -> RowSchema | None:
+        """As given."""
+        return self._schema
+
+    @property
+    def description(self) -> str:
+        """The function and what it calls."""
+        return f"generate({getattr(self._make, '__name__', type(self._make).__name__)})"
+
+    def partitions(self) -> Sequence[str]:
+        """Return the numbers of the iterators."""
+        return [f"{part:05d}" for part in range(self._parts)]
+
+    def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
+        """Make an iterator; what was read before is skipped when it is read."""
+        part = int(partition)
+        place = resume or {"position": 0, "watermark_ms": MIN_MS}
+        return GeneratorReader(
+            self._iterator(part),
+            self._stamps(place["watermark_ms"]),
+            position=place["position"],
+            limit=None if self._limit is None else share_of(self._limit, part, self._parts),
+            pace=None if self._rate is None else Pace(self._rate / self._parts),
+            now_ms=self._now_ms,
+            schema=self._schema,
+        )
+
+    def _iterator(self, part: int) -> Iterator[Any]:
+        try:
+            return iter(self._make(part) if self._takes_part else self._make())
+        except Exception as error:
+            raise operator_error(_MAKE, error) from error
+
+    def _stamps(self, watermark_ms: int) -> Stamps:
+        if self._timestamp is None:
+            return FromClock(self._now_ms, watermark_ms=watermark_ms)
+        return FromRecords(
+            "generate(timestamp)",
+            self._timestamp,
+            bound_ms=self._bound_ms,
+            watermark_ms=watermark_ms,
+        )
+
+
+class GeneratorReader(SourceReader):
+    """Reads one iterator.
+
+    Args:
+        iterator: at its start.
+        stamps: gives the event times.
+        position: how many records to skip.
+        limit: how many records there are at most, those skipped included.
+        pace: how fast they go.
+        now_ms: the clock for it.
+        schema: of the tables that are given; None for records as they are.
+    """
+
+    def __init__(
+        self,
+        iterator: Iterator[Any],
+        stamps: Stamps,
+        *,
+        position: int,
+        limit: int | None,
+        pace: Pace | None,
+        now_ms: Callable[[], int],
+        schema: RowSchema | None = None,
+    ) -> None:
+        self._schema = schema
+        self._iterator = islice(iterator, position, None)
+        self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
+        self._position = position
+        self._limit = limit
+        self._pace = pace
+        self._now_ms = now_ms
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return what the pace allows."""
+        wanted = self._allowed(max_records)
+        try:
+            values = list(islice(self._iterator, wanted))
+        except Exception as error:
+            raise operator_error(_MAKE, error) from error
+        self._position += len(values)
+        self.finished = len(values) < wanted or self._left(1) == 0
+        return self._batch(values) if values else None
+
+    def snapshot(self) -> GeneratorPlace:
+        """Return how many records were read."""
+        return {"position": self._position, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the records' times allow."""
+        return self._stamps.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Records read of the limit."""
+        return self._position, self._limit or 0
+
+    def close(self) -> None:
+        """Forget the iterator, which ends a generator."""
+        self._iterator = islice((), 0)
+
+    def _batch(self, values: list[Any]) -> Batch:
+        times = self._stamps.of(values)
+        if self._schema is None:
+            return Batch(values, times)
+        return Batch(Table(self._schema.table(values)), Times.of(times))
+
+    def _allowed(self, max_records: int) -> int:
+        wanted = self._left(max_records)
+        return wanted if self._pace is None else self._pace.take(self._now_ms(), wanted)
+
+    def _left(self, wanted: int) -> int:
+        return wanted if self._limit is None else max(0, min(wanted, self._limit - self._position))
+
+
+def share_of(limit: int, part: int, parts: int) -> int:
+    """Return how many of so many records one partition gives."""
+    return limit // parts + (part < limit % parts)
+
+
+def takes_part(make: Callable[..., Any]) -> bool:
+    """Whether there is a parameter without a default, which is for the partition."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):  # Some builtins do not tell.
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def check_generator(
+    name: str, make: Any, *, rate: float | None, limit: int | None, parts: int
+) -> None:
+    """Refuse what nothing can be made by.
+
+    Raises:
+        ConfigError: all mistakes at once.
+    """
+    mistakes = []
+    if not callable(make):
+        mistakes.append(f"{name}: {make!r:.100} is no function: use collection() for values")
+    if rate is not None and not 0 < rate < math.inf:
+        mistakes.append(f"{name}: rate is {rate}, must be more than 0 records per second")
+    if limit is not None and limit < 0:
+        mistakes.append(f"{name}: limit is {limit}, must not be negative")
+    if parts < 1:
+        mistakes.append(f"{name}: partitions is {parts}, must be 1 or more")
+    if mistakes:
+        raise ConfigError(*mistakes)

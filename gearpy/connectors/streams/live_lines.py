@@ -1,0 +1,121 @@
+"""Lines that come once, in pieces: nobody can go back to them.
+
+What a connection or a pipe gives ends anywhere, also in the middle of a character.
+"""
+
+import codecs
+from abc import abstractmethod
+from typing import Final
+
+from gearpy.connectors.files.stamps import Stamps
+from gearpy.errors import GearpyError
+from gearpy.task.api.interfaces import Batch, SourceReader
+
+__all__ = ["LineBuffer", "LiveLineReader"]
+
+_LINE_CHARS_MAX: Final = 1 << 26
+
+
+class LineBuffer:
+    """Makes lines of bytes that come in pieces.
+
+    Args:
+        encoding: of the text.
+        errors: what to do with bytes that are no text.
+        line_chars_max: longer ones are refused, as what has no line endings is no text of lines.
+    """
+
+    def __init__(
+        self, encoding: str, errors: str, *, line_chars_max: int = _LINE_CHARS_MAX
+    ) -> None:
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._line_chars_max = line_chars_max
+        self._tail: list[str] = []
+        self._tail_chars = 0
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that end in the data.
+
+        Raises:
+            GearpyError: a line does not end.
+        """
+        *ended, tail = self._decoder.decode(data).split("\n")
+        if not ended:
+            self._tail.append(tail)
+            self._tail_chars += len(tail)
+            if self._tail_chars > self._line_chars_max:
+                raise GearpyError(
+                    f"a line has more than {self._line_chars_max} characters, and no end: are "
+                    "these lines of text?"
+                )
+            return []
+        ended[0] = "".join([*self._tail, ended[0]])
+        self._tail, self._tail_chars = [tail], len(tail)
+        return [line.removesuffix("\r") for line in ended]
+
+    def end(self) -> list[str]:
+        """Return the last line, if it has no end, and forget it."""
+        line = "".join([*self._tail, self._decoder.decode(b"", final=True)])
+        self.clear()
+        return [line.removesuffix("\r")] if line else []
+
+    def clear(self) -> None:
+        """Forget what has no end."""
+        self._tail, self._tail_chars = [], 0
+        self._decoder.reset()
+
+
+class LiveLineReader(SourceReader):
+    """Gives lines as they come; a subclass knows where from.
+
+    Args:
+        stamps: gives the event times.
+        buffer: makes lines.
+    """
+
+    def __init__(self, stamps: Stamps, buffer: LineBuffer) -> None:
+        self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
+        self._stamps = stamps
+        self._buffer = buffer
+        self._lines: list[str] = []
+        self._at_end = False
+        self._count = 0
+
+    @abstractmethod
+    def _fill(self) -> None:
+        """Call `_feed` with what has come, or `_end`; do not wait.
+
+        Called when all lines were given, and not after the end.
+        """
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return lines that have come."""
+        if not self._lines and not self._at_end:
+            self._fill()
+        lines, self._lines = self._lines[:max_records], self._lines[max_records:]
+        self._count += len(lines)
+        self.finished = self._at_end and not self._lines
+        self.idle = not lines and not self.finished
+        return Batch(lines, self._stamps.of(lines)) if lines else None
+
+    def snapshot(self) -> None:
+        """Nobody can go back."""
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the lines' times allow."""
+        return self._stamps.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Lines read of nobody knows how many."""
+        return self._count, 0
+
+    def _feed(self, data: bytes) -> None:
+        """Take what has come."""
+        self._lines = self._buffer.feed(data)
+
+    def _end(self) -> None:
+        """Learn that no more comes; the last line needs no end."""
+        self._at_end, self._lines = True, self._buffer.end()

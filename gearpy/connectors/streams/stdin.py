@@ -1,0 +1,116 @@
+"""Lines of standard input."""
+
+import os
+import select
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from gearpy.connectors.files.lines import Decoder
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
+from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.task.api.interfaces import Source
+
+__all__ = ["StdinReader", "StdinSource", "stdin"]
+
+_READ_BYTES: Final = 1 << 16
+_PARTITION: Final = "stdin"
+
+
+def stdin(
+    *,
+    timestamp: Callable[[str], EventTime] | None = None,
+    out_of_order: Duration = "0s",
+    encoding: str = "utf-8",
+    errors: str = "replace",
+) -> Source[str]:
+    r"""Read the lines of standard input, to its end.
+
+    It cannot be read again: after a failure what was read since the newest epoch is lost, so the
+    guarantee is at most once. It is that of the process in which the task runs, so this is for
+    applications that run embedded.
+
+    Args:
+        timestamp: gives the event time of a line; without it a line has the time at which it came.
+        out_of_order: how far back in time a later line may be.
+        encoding: of the text; one that writes ASCII as ASCII.
+        errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
+
+    Example:
+        >>> import gearpy as gp
+        >>> gp.stdin().replayable
+        False
+    """
+    Decoder(encoding, errors)  # Refuses what has no lines.
+    return StdinSource(
+        timestamp=timestamp,
+        bound_ms=duration_ms(out_of_order),
+        encoding=encoding,
+        errors=errors,
+    )
+
+
+class StdinSource(Source):
+    """Standard input; see `stdin`."""
+
+    bounded = True
+
+    def __init__(
+        self,
+        *,
+        timestamp: Callable[[str], EventTime] | None,
+        bound_ms: int,
+        encoding: str,
+        errors: str,
+        file: int | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._timestamp = timestamp
+        self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
+        self._text = (encoding, errors)
+        self._file = file
+        self._now_ms = now_ms
+
+    @property
+    def description(self) -> str:
+        """The name of the function."""
+        return "stdin"
+
+    def partitions(self) -> Sequence[str]:
+        """There is one."""
+        return [_PARTITION]
+
+    def open(self, partition: str, resume: Any | None) -> "StdinReader":
+        """Return a reader of what has not been read."""
+        stamps: Stamps = FromClock(self._now_ms)
+        if self._timestamp is not None:
+            stamps = FromRecords("stdin(timestamp)", self._timestamp, bound_ms=self._bound_ms)
+        file = sys.stdin.fileno() if self._file is None else self._file
+        return StdinReader(file, stamps, LineBuffer(*self._text))
+
+
+class StdinReader(LiveLineReader):
+    """Reads lines from a pipe, a terminal or a file, as far as they are there.
+
+    Args:
+        file: number of the open file.
+        stamps: gives the event times.
+        buffer: makes lines.
+    """
+
+    def __init__(self, file: int, stamps: Stamps, buffer: LineBuffer) -> None:
+        super().__init__(stamps, buffer)
+        self._file = file
+
+    def _fill(self) -> None:
+        poll = select.poll()
+        poll.register(self._file, select.POLLIN)
+        if not poll.poll(0):
+            return
+        data = os.read(self._file, _READ_BYTES)
+        if data:
+            self._feed(data)
+        else:
+            self._end()

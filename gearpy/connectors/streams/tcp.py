@@ -1,0 +1,323 @@
+"""Lines that a server sends over TCP."""
+
+import errno
+import logging
+import os
+import random
+import select
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from gearpy.connectors.files.lines import Decoder
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
+from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import Source
+
+__all__ = ["Pauses", "TcpConnection", "TcpReader", "TcpSource", "tcp_lines"]
+
+_LOG: Final = logging.getLogger(__name__)
+_READ_BYTES: Final = 1 << 16
+_PORT_MAX: Final = 65_535
+_CONNECTING: Final = frozenset({errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK})
+
+
+def tcp_lines(
+    host: str,
+    port: int,
+    *,
+    timestamp: Callable[[str], EventTime] | None = None,
+    out_of_order: Duration = "0s",
+    until_closed: bool = False,
+    retry_first: Duration = "100ms",
+    retry_most: Duration = "30s",
+    connect_timeout: Duration = "10s",
+    encoding: str = "utf-8",
+    errors: str = "replace",
+) -> Source[str]:
+    """Connect to a server and read the lines that it sends.
+
+    A server does not send again what it has sent: after a failure, and after the connection was
+    lost, lines are missing, so the guarantee is at most once. The end of a line that was cut off is
+    not made up: what came of it is dropped; but with ``until_closed``, when the server closes, an
+    unfinished last line is given as it is. When the connection ends or cannot be made, it tries
+    again, each time after a longer pause, with chance in it. Progress, `gear why` and the log tell
+    what it waits for.
+
+    Args:
+        host: name or address.
+        port: from 1 to 65535.
+        timestamp: gives the event time of a line; without it a line has the time at which it came.
+        out_of_order: how far back in time a later line may be.
+        until_closed: the stream ends when the server closes the connection; by default it is made
+            again, without end.
+        retry_first: the first pause.
+        retry_most: the longest one.
+        connect_timeout: after so long without an answer it begins anew.
+        encoding: of the text; one that writes ASCII as ASCII.
+        errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
+
+    Raises:
+        ConfigError: the port or a pause is none.
+
+    Example:
+        >>> import gearpy as gp
+        >>> gp.tcp_lines("localhost", 9999).replayable
+        False
+    """
+    if not 0 < port <= _PORT_MAX:
+        raise ConfigError(f"tcp_lines: port is {port!r}, must be from 1 to {_PORT_MAX}")
+    if not host:
+        raise ConfigError("tcp_lines: host is empty, need a name or an address")
+    first_ms, most_ms = duration_ms(retry_first), duration_ms(retry_most)
+    if not 0 < first_ms <= most_ms:
+        raise ConfigError(
+            f"tcp_lines: retry_first is {retry_first!r}, must be more than 0 and at most "
+            f"retry_most, which is {retry_most!r}"
+        )
+    Decoder(encoding, errors)  # Refuses what has no lines.
+    return TcpSource(
+        (host, port),
+        timestamp=timestamp,
+        bound_ms=duration_ms(out_of_order),
+        until_closed=until_closed,
+        pauses_ms=(first_ms, most_ms),
+        connect_timeout_ms=duration_ms(connect_timeout),
+        text=(encoding, errors),
+    )
+
+
+class Pauses:
+    """How long to wait before each attempt: twice as long each time, up to a bound.
+
+    Args:
+        first_ms: the first pause.
+        most_ms: the longest one.
+        random: gives a number from 0 to 1, so that many clients do not come back all at once.
+
+    Invariant: a pause is at least half, and at most the whole, of what it would be without chance.
+    """
+
+    def __init__(
+        self, first_ms: int, most_ms: int, random: Callable[[], float] = random.random
+    ) -> None:
+        self._first_ms = first_ms
+        self._most_ms = most_ms
+        self._random = random
+        self._next_ms = first_ms
+
+    def next(self) -> int:
+        """Return the next pause."""
+        whole = self._next_ms
+        self._next_ms = min(self._most_ms, whole * 2)
+        return round(whole * (1 + self._random()) / 2)
+
+    def reset(self) -> None:
+        """Begin anew: it has worked."""
+        self._next_ms = self._first_ms
+
+
+class TcpConnection(Protocol):
+    """A connection that is being made, or is made. No call waits."""
+
+    def is_made(self) -> bool:
+        """Whether it is made.
+
+        Raises:
+            OSError: it cannot be.
+        """
+        ...
+
+    def read(self) -> bytes | None:
+        """Return what has come; None if nothing has; nothing at the end.
+
+        Raises:
+            OSError: it is lost.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class TcpSource(Source):
+    """Lines of a server; see `tcp_lines`."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        timestamp: Callable[[str], EventTime] | None,
+        bound_ms: int,
+        until_closed: bool,
+        pauses_ms: tuple[int, int],
+        connect_timeout_ms: int,
+        text: tuple[str, str],
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self.bounded = until_closed
+        self._address = address
+        self._timestamp = timestamp
+        self._bound_ms = bound_ms
+        self.is_by_arrival = timestamp is None
+        self._pauses_ms = pauses_ms
+        self._connect_timeout_ms = connect_timeout_ms
+        self._text = text
+        self._now_ms = now_ms
+
+    @property
+    def description(self) -> str:
+        """The function and the address."""
+        return f"tcp_lines({self._place})"
+
+    def partitions(self) -> Sequence[str]:
+        """There is one, as there is one connection."""
+        return [self._place]
+
+    def open(self, partition: str, resume: Any | None) -> "TcpReader":
+        """Return a reader; it connects when it is read."""
+        stamps: Stamps = FromClock(self._now_ms)
+        if self._timestamp is not None:
+            stamps = FromRecords("tcp_lines(timestamp)", self._timestamp, bound_ms=self._bound_ms)
+        return TcpReader(
+            self._place,
+            lambda: _Socket(self._address),
+            stamps,
+            LineBuffer(*self._text),
+            Pauses(*self._pauses_ms),
+            until_closed=self.bounded,
+            connect_timeout_ms=self._connect_timeout_ms,
+            now_ms=self._now_ms,
+        )
+
+    @property
+    def _place(self) -> str:
+        return f"{self._address[0]}:{self._address[1]}"
+
+
+class TcpReader(LiveLineReader):
+    """Reads lines, and connects again when the connection is lost.
+
+    Args:
+        place: host and port, for people.
+        connect: begins a connection.
+        stamps: gives the event times.
+        buffer: makes lines.
+        pauses: before each attempt but the first.
+        until_closed: whether the stream ends with the connection.
+        connect_timeout_ms: how long a connection may take.
+        now_ms: the clock.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        connect: Callable[[], TcpConnection],
+        stamps: Stamps,
+        buffer: LineBuffer,
+        pauses: Pauses,
+        *,
+        until_closed: bool,
+        connect_timeout_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        super().__init__(stamps, buffer)
+        self.attempts = 0  #: Connections begun.
+        self._attempts_in_vain = 0  # Since something has come.
+        self._place = place
+        self._connect = connect
+        self._pauses = pauses
+        self._until_closed = until_closed
+        self._connect_timeout_ms = connect_timeout_ms
+        self._now_ms = now_ms
+        self._connection: TcpConnection | None = None
+        self._is_made = False
+        self._began_ms = 0
+        self._next_ms: int | None = None  # When to try again.
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _fill(self) -> None:
+        try:
+            if self._has_connection():
+                self._take()
+        except OSError as error:
+            self._lose(error.strerror or str(error) or type(error).__name__)
+
+    def _has_connection(self) -> bool:
+        now_ms = self._now_ms()
+        if self._connection is None:
+            if self._next_ms is not None and now_ms < self._next_ms:
+                return False
+            self.attempts += 1
+            self._began_ms, self._is_made = now_ms, False
+            self._connection = self._connect()
+        if not self._is_made:
+            self._is_made = self._connection.is_made()
+            if self._is_made:
+                self.waits_for = ""
+            if not self._is_made and now_ms - self._began_ms >= self._connect_timeout_ms:
+                raise TimeoutError(f"no answer within {self._connect_timeout_ms} ms")
+        return self._is_made
+
+    def _take(self) -> None:
+        assert self._connection is not None
+        data = self._connection.read()
+        if data is None:
+            return
+        if data:
+            self._pauses.reset()
+            self._attempts_in_vain = 0
+            self._feed(data)
+        elif self._until_closed:
+            self._end()
+        else:
+            self._lose("the server has closed it")
+
+    def _lose(self, cause: str) -> None:
+        self.close()
+        self._buffer.clear()
+        pause_ms = self._pauses.next()
+        self._next_ms = self._now_ms() + pause_ms
+        self._attempts_in_vain += 1
+        self.waits_for = f"tcp_lines: {self._place}: {cause} (try {self._attempts_in_vain})"
+        _LOG.warning("no connection to %s, next try in %d ms: %s", self._place, pause_ms, cause)
+
+
+class _Socket:
+    """`TcpConnection` of the operating system. Only the look-up of a name may wait."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        family, kind, protocol, _, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setblocking(False)
+        code = self._socket.connect_ex(place)
+        if code and code not in _CONNECTING:
+            self._socket.close()
+            raise OSError(code, os.strerror(code))
+
+    def is_made(self) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLOUT)
+        if not poll.poll(0):
+            return False
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        return True
+
+    def read(self) -> bytes | None:
+        try:
+            return self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+
+    def close(self) -> None:
+        self._socket.close()

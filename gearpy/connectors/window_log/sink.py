@@ -1,0 +1,471 @@
+"""The sink for finished windows: a log that Spark and others read, each window exactly once."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+from uuid import uuid4
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.folders.columns import checked_schema
+from gearpy.connectors.folders.files import run_in_names
+from gearpy.connectors.folders.parts import target_folder
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
+from gearpy.windowlog.bodies import ARROW, PARQUET, Body
+from gearpy.windowlog.columns import LogColumns
+from gearpy.windowlog.compaction import compact_newest
+from gearpy.windowlog.consumers import LogConsumers
+from gearpy.windowlog.gathered import GATHERED_ROWS_MAX
+from gearpy.windowlog.lane import LaneWriter, PreparedBatch
+from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.recalls import recalled
+from gearpy.windowlog.replays import Replays
+from gearpy.windowlog.retention import expire
+from gearpy.windowlog.schema import (
+    SCHEMA_FILE,
+    LogSchema,
+    exact_schema,
+    schema_difference,
+    schema_text,
+    spark_schema,
+)
+from gearpy.windowlog.store import LocalStore, store_at
+
+__all__ = ["WindowLogSink", "WindowLogWriter", "window_log_folder"]
+
+_log = logging.getLogger(__name__)
+
+BodyChoice: TypeAlias = Literal["parquet", "arrow", "auto"]
+
+_NAME: Final = "window_log_folder"
+_WRITER: Final = "windows"
+_CODECS: Final = ("lz4", "snappy", "zstd", "gzip", "brotli", "none")
+_COMPACT_FILES_MIN: Final = 2
+_EXPIRE_EVERY_S: Final = 10.0
+_NS_PER_MS: Final = 1_000_000
+
+
+def window_log_folder(
+    path: str | Path,
+    *,
+    schema: Any = None,
+    key: str | Sequence[str] | None = None,
+    body: BodyChoice = "parquet",
+    writer: str = _WRITER,
+    retain: Duration | None = None,
+    compact_files: int | None = None,
+    compression: str = "lz4",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Sink:
+    """Write results of windows into a log for Spark and others: exactly once, whatever fails.
+
+    All windows that have closed in an epoch become one batch, a file that is seen when the epoch is
+    complete. Batches of a task are numbered without a gap, so a reader knows that it has missed
+    none. What was seen stays: after a return to an older checkpoint, rows that come again are
+    recognised by their window and key and left out.
+
+    A result has the columns ``window_start``, ``window_end``, the key, the fields of its value,
+    ``firing``, ``timing`` and ``retracts``. Results of joins have the window, the key, and the
+    fields of both sides behind ``left_`` and ``right_``. Other records have their fields and
+    ``event_time``. All types are such that Spark takes them as they are; one that it has nothing
+    like is refused.
+
+    Args:
+        path: the folder, which is made if the one above exists, or a URL that fsspec knows; on a
+            cluster all machines must see the same.
+        schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
+            and types, for key and value; None for that of the first records. The columns that the
+            log adds need not be in it.
+        key: names of the columns for the parts of the key; without, ``key``, or ``key_1``,
+            ``key_2`` ... for a tuple.
+        body: what files are: "parquet", "arrow", or "auto" for Arrow where many tiny ones come
+            fast, and Parquet else.
+        writer: of the names of files. Two sinks that write into one folder need different ones.
+        retain: remove files that are older, such as "7d"; None to keep all.
+        compact_files: make one file of so many small ones, again and again; None to leave that to
+            ``gear window-log compact``. Not for programs that read the files themselves.
+        compression: of Parquet: "lz4", "snappy", "zstd", "gzip", "brotli" or "none".
+        storage_options: for the file system of the URL.
+
+    Raises:
+        ConfigError: an argument cannot be meant so.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app = gp.StreamApp("counts")
+        >>> words = app.read(gp.collection(["to", "be", "or", "not", "to", "be"]))
+        >>> counts = words.key_by(str).window(gp.global_window()).count()
+        >>> counts.write(gp.window_log_folder("counts", key="word"))
+        >>> _ = gp.run(app)
+        >>> from gearpy.windowlog.log import WindowLog
+        >>> log = WindowLog("counts")
+        >>> table = log.read_between({}, log.view().ends())
+        >>> sorted(zip(table["word"].to_pylist(), table["value"].to_pylist()))
+        [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
+    """
+    names = (key,) if isinstance(key, str) else tuple(key or ())
+    known = checked_schema(_NAME, schema)
+    options = LogOptions(
+        place=str(path),
+        schema=None if known is None else exact_schema(known, name=_NAME),
+        key=names,
+        body=body,
+        writer=writer,
+        retain_ms=None if retain is None else duration_ms(retain),
+        compact_files=compact_files,
+        compression=compression,
+        storage_options=dict(storage_options or {}),
+    )
+    mistakes = list(options.mistakes())
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return WindowLogSink(options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """What `window_log_folder` was given."""
+
+    place: str
+    schema: pa.Schema | None = None
+    key: tuple[str, ...] = ()
+    body: BodyChoice = "parquet"
+    writer: str = _WRITER
+    retain_ms: int | None = None
+    compact_files: int | None = None
+    compression: str = "lz4"
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def mistakes(self) -> Sequence[str]:
+        """Return what cannot be meant so."""
+        found = []
+        if self.body not in get_args(BodyChoice):
+            found.append(f"body is {self.body!r}, must be one of {_listed(get_args(BodyChoice))}")
+        if self.compression not in _CODECS:
+            found.append(f"compression is {self.compression!r}, must be one of {_listed(_CODECS)}")
+        if not is_writer_name(self.writer):
+            found.append(
+                f"writer {self.writer!r} cannot begin names of files: take letters, digits and "
+                f"underscores, a letter first, {WRITER_CHARS_MAX} at most"
+            )
+        if self.compact_files is not None and self.compact_files < _COMPACT_FILES_MIN:
+            found.append(
+                f"compact_files is {self.compact_files}, must be {_COMPACT_FILES_MIN} or more"
+            )
+        if self.retain_ms is not None and self.retain_ms <= 0:
+            found.append(f"retain is {self.retain_ms} ms: nothing would be kept")
+        if len(set(self.key)) < len(self.key) or not all(self.key):
+            found.append(f"key is {_listed(self.key)!r}: give each part another name")
+        return [f"{_NAME}: {each}" for each in found]
+
+
+class WindowLogSink(Sink):
+    """A window log with a lane for each task; see `window_log_folder`."""
+
+    transactional = True
+    columnar = True
+
+    def __init__(self, options: LogOptions) -> None:
+        self.options = options
+
+    @property
+    def description(self) -> str:
+        """The function, and the files: where no other sink may write."""
+        place, writer = self.options.place, self.options.writer
+        return f"{_NAME}({place if writer == _WRITER else f'{place}/{writer}-*'})"
+
+    def open(self, task_index: int, parallelism: int) -> "WindowLogWriter":
+        """Return the writer of one task.
+
+        Raises:
+            ConfigError: the folder cannot be made there.
+        """
+        store = store_at(self.options.place, self.options.storage_options)
+        if isinstance(store, LocalStore):
+            target_folder(_NAME, Path(store.place))
+        return WindowLogWriter(self.options, WindowLog(store), task=task_index)
+
+
+class WindowLogWriter(TransactionalWriter):
+    """Writes the lane of one task.
+
+    Args:
+        options: of the sink.
+        log: where to write.
+        task: number of the lane.
+        clock_s: seconds that only grow.
+    """
+
+    atomic = True
+
+    def __init__(
+        self,
+        options: LogOptions,
+        log: WindowLog,
+        *,
+        task: int,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock_s = clock_s
+        self._options = options
+        self._log = log
+        self._lane = LaneWriter(
+            log, writer=options.writer, task=task, compression=options.compression
+        )
+        self._columns = LogColumns(_NAME, schema=options.schema, key=options.key)
+        self._is_begun = False  # The log; it has a schema then.
+        self._is_checked = False  # Whether records have its columns.
+        self._replays = Replays()
+        self._about: dict[str, Any] = {}
+        self._state: Mapping[str, Any] | None = None
+        self._watermark_ms = MIN_MS
+        self._prepared_s = -math.inf  # When the last file was.
+        self._shown = 0  # Files, since compaction was thought of.
+        self._expired_s = -_EXPIRE_EVERY_S
+        self._tells = task == 0  # Of readers, for all tasks.
+        self._readers = LogConsumers(log, lambda: time.time_ns() // _NS_PER_MS)
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who reads the log, and how far they are."""
+        return self._readers.reports() if self._tells else ()
+
+    # -- begin -----------------------------------------------------------------------------
+
+    def begin(self, context: SinkContext) -> None:
+        """Note for whom it writes."""
+        self._about = {"app": context.app_name, "app_id": str(context.app_id)}
+
+    def restore(self, state: Mapping[str, Any] | None) -> None:
+        """Go on from there."""
+        self._state = state
+
+    def recover(
+        self,
+        prepared: Mapping[int, PreparedBatch | None],
+        *,
+        epoch: int,
+        run: str,
+        incarnation: int,
+    ) -> None:
+        """Take the lane, show what was prepared, and find what was shown since.
+
+        Raises:
+            ConfigError: the folder cannot be written, or has a log with other columns.
+            GearpyError: what was prepared is gone, or a later start or run has the lane.
+        """
+        try:
+            self._lane.begin(run=run_in_names(run), incarnation=incarnation)
+            self._adopt()
+            for _, each in sorted(prepared.items()):
+                if each is not None:
+                    self._lane.show(each)
+            self._lane.clean()
+            state = self._state_of_this_lane()
+            view = self._lane.number_on(behind=state["next"] - 1 if state else 0)
+            self._expect_again(view, state)
+        except OSError as error:
+            raise ConfigError(
+                f"{_NAME}: cannot write {self._log.place}: {error.strerror or error}"
+            ) from error
+
+    def _adopt(self) -> None:
+        """Keep to the columns of the log, if it has any.
+
+        Raises:
+            ConfigError: others were given.
+        """
+        if not self._log.exists:
+            return
+        kept = self._log.schema
+        given = self._options.schema
+        for each in given or ():
+            difference = schema_difference(kept.arrow, pa.schema([each]), partly=True)
+            if difference:
+                raise ConfigError(f"{_NAME}: {self._log.place} has other columns: {difference}")
+        self._columns.adopt(kept.arrow, kept.identity)
+        self._replays = Replays(kept.identity)
+        self._is_begun = True
+
+    def _state_of_this_lane(self) -> Mapping[str, Any] | None:
+        state = self._state
+        return state if state is not None and state["lane"] == self._lane.lane_id else None
+
+    def _expect_again(self, view: LogView, state: Mapping[str, Any] | None) -> None:
+        """Remember the rows that were shown behind the checkpoint: they come again."""
+        since = self._lane.since if state is None else state["next"]
+        if state is not None and state["again"]:
+            self._replays.restore(state["again"])
+        lane, end = self._lane.lane, view.ends().get(self._lane.lane, 0)
+        if since <= end:
+            identity = self._log.schema.identity
+            for rows in recalled(self._log, view, lane, since=since, identity=identity):
+                self._replays.restore(rows)
+            _log.warning(
+                "%s: back to before batch %d of lane %s, so %d rows that were shown in batches up "
+                "to %d are left out when they come again",
+                _NAME,
+                since,
+                lane,
+                len(self._replays),
+                end,
+            )
+
+    # -- write -----------------------------------------------------------------------------
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Note it for readers."""
+        self._watermark_ms = watermark_ms
+
+    def write_batch(self, batch: Batch) -> None:
+        """Add the records to the next batch of the log.
+
+        Raises:
+            OperatorError: one does not fit; none was added.
+            ConfigError: the log has other columns.
+        """
+        if not batch.values:
+            return
+        if self._is_checked and self._columns.gather(batch.values, batch.timestamps):
+            if self._columns.gathered_rows >= GATHERED_ROWS_MAX:
+                self._add_gathered()
+            return
+        rows = self._rows_of(batch)
+        self._add_gathered()  # They came before.
+        self._add(rows)
+
+    def _add_gathered(self) -> None:
+        if self._columns.gathered_rows:
+            self._add(self._columns.gathered())
+
+    def _add(self, rows: pa.RecordBatch) -> None:
+        rows = self._replays.without(rows)
+        if rows.num_rows:
+            self._lane.add(rows)
+
+    def _rows_of(self, batch: Batch) -> pa.RecordBatch:
+        convert = partial(self._columns.batch_of, batch.values, batch.timestamps)
+        if not self._is_begun:
+            rows = convert()
+            if self._begin_log():
+                return rows
+        try:
+            rows = convert()
+        except OperatorError as error:
+            self._check_columns(batch, error)
+            raise
+        self._is_checked = True
+        return rows
+
+    def _check_columns(self, batch: Batch, error: OperatorError) -> None:
+        """Refuse to write what is nothing like what is in the log; a bad record may be among them.
+
+        Raises:
+            ConfigError: no record fits; says what differs.
+        """
+        if not self._is_checked and not self._any_fits(batch):
+            record = error.record or "these records"
+            raise ConfigError(
+                f"{_NAME}: {self._log.place} has other columns than {record}: {error.cause}"
+            ) from error
+        self._is_checked = True
+
+    def _any_fits(self, batch: Batch) -> bool:
+        values, times = batch.values, batch.timestamps
+        for place in range(len(values)):
+            with suppress(OperatorError):
+                self._columns.batch_of(values[place : place + 1], times[place : place + 1])
+                return True
+        return False
+
+    def _begin_log(self) -> bool:
+        """Write the schema; False if another task was first."""
+        arrow = self._columns.schema
+        assert arrow is not None
+        made = LogSchema(
+            arrow,
+            spark_schema(arrow),
+            uuid4().hex,
+            time.time_ns() // _NS_PER_MS,
+            self._columns.identity,
+        )
+        is_first = self._log.store.put_new(SCHEMA_FILE, schema_text(made))
+        self._adopt()
+        self._is_checked = is_first and self._log.schema.log == made.log
+        return self._is_checked
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def prepare(self, epoch: int) -> PreparedBatch | None:
+        """Wait until the batch is on disk."""
+        self._add_gathered()
+        rest = self._replays.settle()
+        if rest is not None:
+            self._lane.add(rest)
+        watermark = self._watermark_ms if MIN_MS < self._watermark_ms < MAX_MS else None
+        return self._lane.prepare(epoch, body=self._body(), about=self._about, watermark=watermark)
+
+    def snapshot(self) -> Mapping[str, Any]:
+        """Return where the lane is, and what is still to come again."""
+        again = self._replays.snapshot() if len(self._replays) else None
+        return {
+            "lane": self._lane.lane_id,
+            "next": self._lane.next_seq,
+            "again": again,
+        }
+
+    def commit(self, epoch: int, prepared: PreparedBatch | None) -> None:
+        """Show the batch; now and then, remove and compact what is old.
+
+        Raises:
+            GearpyError: it is gone or damaged, or this task was given up.
+        """
+        if prepared is None:
+            return
+        self._lane.show(prepared)
+        self._shown += 1
+        files = self._options.compact_files
+        if files is not None and self._shown >= files:
+            self._shown = 0
+            compact_newest(
+                self._log,
+                self._log.view(),
+                self._lane.lane,
+                files_min=files,
+                compression=self._options.compression,
+            )
+        self._expire()
+
+    def close(self, *, completed: bool) -> None:
+        """Remove what is not prepared; what is prepared a successor may need."""
+        self._lane.close()
+
+    def _expire(self) -> None:
+        retain_ms, now_s = self._options.retain_ms, self._clock_s()
+        if retain_ms is None or now_s < self._expired_s + _EXPIRE_EVERY_S:
+            return
+        self._expired_s = now_s
+        before_ms = time.time_ns() // _NS_PER_MS - retain_ms
+        expire(self._log, self._lane.lane, before_ms=before_ms)
+
+    def _body(self) -> Body:
+        if self._options.body != "auto":
+            return self._options.body
+        before_s, self._prepared_s = self._prepared_s, self._clock_s()
+        since_ms = (self._prepared_s - before_s) * 1000
+        return ARROW if is_tiny(self._lane.rows, since_ms=since_ms) else PARQUET
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,56 @@
+"""Why an application ends, where its program is not the reason: for people, with what to do."""
+
+from collections.abc import Iterable, Sequence
+
+from gearpy.core.app.clock import ClockHolder
+from gearpy.core.dag.difference import graph_difference
+from gearpy.core.dag.graph import Dag
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
+from gearpy.messages.cluster import ErrorCard
+
+__all__ = ["drain_too_long", "nothing_left", "other_graph", "too_few_slots"]
+
+
+def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
+    """Say that the cluster has no room."""
+    return ErrorCard(
+        cause=f"got {wanted - missing} of {wanted} slots within {timeout_ms // 1000} s: "
+        "add workers, raise worker.slots, lower the parallelism, or stop other applications"
+    )
+
+
+def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCard:
+    """Say what has kept an application from its end; ``chain`` leads to what holds its clock."""
+    cause = f"the drain did not end within {timeout_ms // 1000} s"
+    if chain:
+        holder = chain[-1]
+        cause += f": it waits for {holder.name} (task {holder.task_id}), {holder.waits_for}"
+    return ErrorCard(
+        cause=f"{cause}; what was read since the newest epoch is not shown: raise "
+        "application.drain-timeout-seconds if that is only slow"
+    )
+
+
+def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
+    """Say that an executor has made something else of the same program."""
+    difference = graph_difference(dag.description, message.graph)
+    return ErrorCard(
+        cause=f"executor {message.executor_id} built another graph than the app master "
+        f"({difference}): the program must build the same graph in every process; look for "
+        "what differs, such as arguments, environment, files that are read, random numbers, "
+        "or another version of a library"
+    )
+
+
+def nothing_left(
+    region: int, damaged: SnapshotsDamaged, manifests: Iterable[Manifest]
+) -> ErrorCard:
+    """Say that no stored epoch can be gone on from; to begin anew is for people to decide."""
+    epochs = ", ".join(str(each.epoch) for each in manifests)
+    return ErrorCard(
+        cause=f"region {region} can go on from none of its stored epochs ({epochs}), as "
+        f"{damaged.location} is needed: {damaged.reason}; see what is damaged with "
+        "'gear checkpoint verify', bring it back if you can, and submit the application again: "
+        "to go on from a checkpoint that is whole, or from the beginning"
+    )

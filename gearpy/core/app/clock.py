@@ -1,0 +1,351 @@
+"""The application clock: how far all tasks are, what stalls it and what holds it.
+
+Gearpump: `ClockService`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from gearpy.core.base.lazy_min import LazyMin
+from gearpy.core.dag.graph import Dag
+from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
+
+__all__ = ["ClockHolder", "ClockService", "Stall", "WaitsFor"]
+
+#: Between two points of how far sources have read.
+_READ_POINT_MS: Final = 50
+
+WaitsFor: TypeAlias = Literal[
+    "idle",
+    "unacknowledged output",
+    "source has not advanced",
+    "open windows or state",
+    "unprocessed input",
+    "upstream",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockHolder:
+    """One link of the chain from a source to the task that holds the clock."""
+
+    task_id: TaskId
+    name: str
+    clock_ms: int
+    watermark_ms: int
+    waits_for: WaitsFor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """The clock has stood still for too long. ``tasks`` are those that hold it."""
+
+    clock_ms: int
+    stalled_for_ms: int
+    tasks: tuple[TaskId, ...]
+
+
+@dataclass(slots=True)
+class _Task:
+    """What is known of one task."""
+
+    session: SessionId
+    clock_ms: int
+    watermark_ms: int
+    hold_ms: int = MAX_MS
+    idle: bool = False
+
+
+class _ReadTimes:
+    """When the sources had read how far, for as long as the clock is not there.
+
+    Args:
+        size: so many points are kept at most; then every second one is forgotten.
+    """
+
+    def __init__(self, size: int = 512) -> None:
+        self._size = size
+        self._points: list[tuple[int, int]] = []  # Time, and event time; both grow.
+        self._looked_ms = -_READ_POINT_MS
+
+    def is_due(self, now_ms: int) -> bool:
+        """Tell whether it is time to look at the sources again, which takes a while if many."""
+        return now_ms - self._looked_ms >= _READ_POINT_MS
+
+    def add(self, now_ms: int, read_ms: int, clock_ms: int) -> None:
+        """Note how far the sources have read, and the clock has come."""
+        self._looked_ms = now_ms
+        self.lag_ms(now_ms, clock_ms)  # What the clock has passed is forgotten.
+        newest_ms = self._points[-1][1] if self._points else clock_ms
+        if read_ms > newest_ms:
+            self._points.append((now_ms, read_ms))
+        if len(self._points) > self._size:
+            del self._points[1::2]
+
+    def lag_ms(self, now_ms: int, clock_ms: int) -> int:
+        """Return how long ago the sources went beyond the clock; 0 if they are not."""
+        while self._points and self._points[0][1] <= clock_ms:
+            self._points.pop(0)
+        return now_ms - self._points[0][0] if self._points else 0
+
+
+class ClockService:
+    """Makes processor clocks and one global clock of the clocks that tasks report.
+
+    A task that is idle or has finished (its clock has reached the end of its processor's
+    life, usually the end of time) holds no clock back. While no other task is left, the
+    clocks stay where they are, until all have finished.
+
+    Invariant: processor clocks and the global clock never move backwards, not over a
+    restart or a new dag either; whenever the global clock moves, it is at most the clock
+    of every task that is neither idle nor finished.
+    """
+
+    def __init__(
+        self,
+        dag: Dag,
+        sessions: Mapping[TaskId, SessionId],
+        *,
+        stall_after_ms: int,
+        now_ms: int,
+        start_ms: int = MIN_MS,
+    ) -> None:
+        self._stall_after_ms = stall_after_ms
+        self._global_ms = start_ms
+        self._processor_ms: dict[ProcessorId, int] = {}
+        self._tasks: dict[TaskId, _Task] = {}
+        self._stale_reports = 0
+        self._read = _ReadTimes()
+        self.on_new_dag(dag, sessions, now_ms)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def global_min_ms(self) -> int:
+        """The application clock. Gearpump: `GetLatestMinClock`."""
+        return self._global_ms
+
+    def processor_min_ms(self, pid: ProcessorId) -> int:
+        """Return the clock of one processor."""
+        return self._processor_ms[pid]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every task has finished. Gearpump: `EndingClock`."""
+        return not any(self._unfinished.values())
+
+    @property
+    def stale_reports(self) -> int:
+        """How many reports came from sessions that are over, or from unknown tasks."""
+        return self._stale_reports
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def on_report(
+        self,
+        task_id: TaskId,
+        session: SessionId,
+        *,
+        clock_ms: int,
+        watermark_ms: int,
+        idle: bool,
+        now_ms: int,
+        hold_ms: int = MAX_MS,
+    ) -> bool:
+        """Take a task's clock; return whether the global clock has moved."""
+        task = self._tasks.get(task_id)
+        if task is None or task.session != session:
+            self._stale_reports += 1
+            return False
+        was_finished = self._is_finished(task_id, task)
+        task.clock_ms = max(task.clock_ms, clock_ms)
+        task.watermark_ms = max(task.watermark_ms, watermark_ms)
+        task.hold_ms, task.idle = hold_ms, idle
+        if not was_finished and self._is_finished(task_id, task):
+            self._unfinished[ProcessorId(task_id.processor)] -= 1
+        self._file(task_id, task)
+        has_moved = self._advance(now_ms)
+        if self._read.is_due(now_ms) and not self._dag.upstream(ProcessorId(task_id.processor)):
+            self._note_read(now_ms)
+        return has_moved
+
+    def on_restart(
+        self, sessions: Mapping[TaskId, SessionId], *, start_ms: int, now_ms: int
+    ) -> None:
+        """Take the new sessions of tasks that begin again at ``start_ms``.
+
+        The clocks wait for them to catch up.
+        """
+        for task_id, session in sessions.items():
+            self._tasks[task_id] = _Task(session, start_ms, start_ms)
+        self._file_all(now_ms)
+
+    def on_new_dag(self, dag: Dag, sessions: Mapping[TaskId, SessionId], now_ms: int) -> None:
+        """Go on with another dag: tasks whose session goes on keep their clocks.
+
+        All others begin at the global clock, those without upstream not before their birth.
+        """
+        self._dag = dag
+        before, self._tasks = self._tasks, {}
+        for task_id in dag.tasks():
+            session, kept = sessions[task_id], before.get(task_id)
+            start_ms = self._start_ms(ProcessorId(task_id.processor))
+            if kept is None or kept.session != session:
+                kept = _Task(session, start_ms, start_ms)
+            self._tasks[task_id] = kept
+        self._processor_ms = {
+            pid: self._processor_ms.get(pid, self._start_ms(pid)) for pid in dag.processors
+        }
+        self._file_all(now_ms)
+
+    # -- stalls ----------------------------------------------------------------------------
+
+    def check_stall(self, now_ms: int) -> Stall | None:
+        """Return what holds the clock, if it has not moved for too long though work is left.
+
+        Gearpump: `ClockService.selfCheck`, "stalling tasks".
+        """
+        stalled_for_ms = now_ms - self._moved_at_ms
+        if stalled_for_ms < self._stall_after_ms or (pid := self._holding_processor()) is None:
+            return None
+        return Stall(
+            clock_ms=self._global_ms,
+            stalled_for_ms=stalled_for_ms,
+            tasks=tuple(self._holding_tasks(pid)),
+        )
+
+    def lag_ms(self, now_ms: int) -> int:
+        """Return how long ago the sources had read what the clock shows, in ms of ``now_ms``."""
+        return self._read.lag_ms(now_ms, self._global_ms)
+
+    def why(self) -> tuple[ClockHolder, ...]:
+        """Return the chain of tasks that the clock waits for, from a source to the holder.
+
+        Empty when all tasks have finished.
+        """
+        holder = self._holder()
+        chain: list[ClockHolder] = []
+        while holder is not None:
+            chain.append(self._link(holder))
+            upstream = self._unfinished_of(self._dag.upstream_tasks(holder))
+            holder = min(upstream, key=self._slowness, default=None)
+        return tuple(reversed(chain))
+
+    def _holder(self) -> TaskId | None:
+        if (pid := self._holding_processor()) is not None:
+            return self._holding_tasks(pid)[0]
+        ordered = self._dag.tasks_of(*self._dag.order)
+        return next(iter(self._unfinished_of(ordered)), None)
+
+    def _holding_processor(self) -> ProcessorId | None:
+        """Return the most upstream of the processors that have the least clock."""
+        if (least := self._live.least()) is None:
+            return None
+        return next(pid for pid in self._dag.order if self._least_of(pid) == least[0])
+
+    def _holding_tasks(self, pid: ProcessorId) -> list[TaskId]:
+        least_ms = self._least_of(pid)
+        return [
+            task_id
+            for task_id in self._unfinished_of(self._dag.tasks_of(pid))
+            if not self._tasks[task_id].idle and self._tasks[task_id].clock_ms == least_ms
+        ]
+
+    def _least_of(self, pid: ProcessorId) -> int | None:
+        least = self._clocks[pid].least()
+        return None if least is None else least[0]
+
+    def _slowness(self, task_id: TaskId) -> tuple[bool, int, TaskId]:
+        task = self._tasks[task_id]
+        return task.idle, task.watermark_ms, task_id
+
+    def _link(self, task_id: TaskId) -> ClockHolder:
+        task = self._tasks[task_id]
+        return ClockHolder(
+            task_id=task_id,
+            name=self._dag.processors[ProcessorId(task_id.processor)].name,
+            clock_ms=task.clock_ms,
+            watermark_ms=task.watermark_ms,
+            waits_for=self._waits_for(task_id, task),
+        )
+
+    def _waits_for(self, task_id: TaskId, task: _Task) -> WaitsFor:
+        upstream = self._dag.upstream_tasks(task_id)
+        promises = [
+            self._tasks[other].watermark_ms
+            for other in self._unfinished_of(upstream)
+            if not self._tasks[other].idle
+        ]
+        if task.idle:
+            return "idle"
+        if task.hold_ms <= task.clock_ms:
+            return "open windows or state"
+        if task.clock_ms < task.watermark_ms:
+            return "unacknowledged output"
+        if not upstream:
+            return "source has not advanced"
+        if task.watermark_ms < min(promises, default=MAX_MS):
+            return "unprocessed input"
+        return "upstream"
+
+    # -- bookkeeping -----------------------------------------------------------------------
+
+    def _start_ms(self, pid: ProcessorId) -> int:
+        if self._dag.upstream(pid):
+            return self._global_ms
+        return max(self._global_ms, self._dag.processors[pid].life.birth_ms)
+
+    def _is_finished(self, task_id: TaskId, task: _Task) -> bool:
+        life = self._dag.processors[ProcessorId(task_id.processor)].life
+        return task.clock_ms >= life.death_ms
+
+    def _unfinished_of(self, task_ids: Iterable[TaskId]) -> list[TaskId]:
+        return [each for each in task_ids if not self._is_finished(each, self._tasks[each])]
+
+    def _note_read(self, now_ms: int) -> None:
+        sources = [pid for pid in self._dag.order if not self._dag.upstream(pid)]
+        tasks = [self._tasks[task_id] for task_id in self._dag.tasks_of(*sources)]
+        read_ms = min((task.watermark_ms for task in tasks if not task.idle), default=MIN_MS)
+        self._read.add(now_ms, read_ms, self._global_ms)
+
+    def _file_all(self, now_ms: int) -> None:
+        """Build the minima anew; the clock has a whole threshold of time to move again."""
+        self._clocks: dict[ProcessorId, LazyMin[int]] = {
+            pid: LazyMin() for pid in self._dag.processors
+        }
+        self._live: LazyMin[ProcessorId] = LazyMin()
+        self._unfinished: dict[ProcessorId, int] = {
+            pid: len(self._unfinished_of(self._dag.tasks_of(pid))) for pid in self._dag.processors
+        }
+        for task_id, task in self._tasks.items():
+            self._file(task_id, task)
+        self._moved_at_ms = now_ms
+        self._advance(now_ms)
+
+    def _file(self, task_id: TaskId, task: _Task) -> None:
+        pid = ProcessorId(task_id.processor)
+        clocks = self._clocks[pid]
+        if task.idle or self._is_finished(task_id, task):
+            clocks.remove(task_id.task_index)
+        else:
+            clocks.set(task_id.task_index, task.clock_ms)
+        if (least := clocks.least()) is not None:
+            self._live.set(pid, least[0])
+            self._processor_ms[pid] = max(self._processor_ms[pid], least[0])
+            return
+        self._live.remove(pid)
+        if not self._unfinished[pid]:
+            self._processor_ms[pid] = MAX_MS
+
+    def _advance(self, now_ms: int) -> bool:
+        if (least := self._live.least()) is not None:
+            reached_ms = least[0]
+        elif self.finished:
+            reached_ms = MAX_MS
+        else:
+            return False
+        if reached_ms <= self._global_ms:
+            return False
+        self._global_ms, self._moved_at_ms = reached_ms, now_ms
+        return True

@@ -1,0 +1,44 @@
+"""Who takes what sinks have shown, outside of the application, and whether they are stuck."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gearpy.core.dag.graph import Dag
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.consumers import ConsumerSummary
+
+__all__ = ["STALLED_MS", "consumers_of", "stalled"]
+
+#: A consumer that has taken nothing for so long, though it could, is worth a word.
+STALLED_MS: Final = 10_000
+
+
+def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[ConsumerSummary]:
+    """Return all that tasks have reported, in the order of the tasks."""
+    return [
+        ConsumerSummary(
+            sink=dag.processors[ProcessorId(task.processor)].name, task=str(task), report=report
+        )
+        for task in sorted(reports)
+        if ProcessorId(task.processor) in dag.processors
+        for report in reports[task].consumers
+    ]
+
+
+def stalled(
+    consumers: Iterable[ConsumerSummary], now_ms: int, *, after_ms: int = STALLED_MS
+) -> list[ConsumerSummary]:
+    """Return those that are stuck, the longest first.
+
+    Args:
+        consumers: of an application.
+        now_ms: wall time.
+        after_ms: what counts as stuck.
+    """
+    found = [
+        each
+        for each in consumers
+        if each.report.waiting_since_ms and now_ms - each.report.waiting_since_ms >= after_ms
+    ]
+    return sorted(found, key=lambda each: each.report.waiting_since_ms)

@@ -1,0 +1,150 @@
+"""What a `TaskManager` decides, for an app master to do; and within which limits."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import ExecutorCommand
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.pace import PacePolicy
+from gearpy.messages.app import SnapshotFile
+from gearpy.messages.cluster import ApplicationStatus, ErrorCard
+
+__all__ = [
+    "Activated",
+    "Command",
+    "DropSnapshots",
+    "Ended",
+    "EpochAborted",
+    "EpochsRetired",
+    "FellBack",
+    "HeldUp",
+    "RecoveryLimits",
+    "StoreManifest",
+    "Survived",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryLimits:
+    """How often, and how patiently. All of it is in the configuration."""
+
+    restarts: RestartPolicy
+    poison_attempts: int
+    step_timeout_ms: int
+    start_timeout_ms: int
+    allocation_timeout_ms: int
+    epoch_cut: EpochCut
+    epoch_pace: PacePolicy
+    epoch_interval_ms: int
+    max_overhead_percent: int
+    max_replay_ms: int
+    epoch_timeout_ms: int
+    epochs_retained: int
+    stall_after_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activated:
+    """All tasks run; for the first time, or again after `HeldUp`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldUp:
+    """An application that was active waits for slots that it has lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreManifest:
+    """Store a complete epoch durably, then call `TaskManager.on_manifest_stored`.
+
+    Comes again until that is called. Until then no attempt of the region begins, and no sink is
+    told that the epoch is complete.
+    """
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsRetired:
+    """Enough newer epochs are stored: forget these, before their files are deleted."""
+
+    region: int
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochAborted:
+    """An epoch was given up; the next one follows. For the log."""
+
+    region: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FellBack:
+    """These epochs are never gone back to: a file that they need is damaged.
+
+    Must be durable before what is decided after it is done: sinks will drop what they wrote since
+    epoch ``to``, so that no app master may go on from a later one.
+    """
+
+    region: int
+    epochs: tuple[int, ...]
+    to: int
+    location: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """What has happened, for people."""
+        names = ", ".join(map(str, self.epochs))
+        return (
+            f"region {self.region} falls back to epoch {self.to}, as epoch {names} cannot be "
+            f"read: {self.location}: {self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSnapshots:
+    """Nobody needs these any more."""
+
+    files: tuple[SnapshotFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survived:
+    """Something failed, and what it stopped will be started again, ``delay_ms`` from now.
+
+    There may be several of one failure.
+    """
+
+    what: str
+    error: ErrorCard
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The application is over; as ``terminated`` it was drained."""
+
+    status: ApplicationStatus
+    cause: ErrorCard | None
+
+
+Command: TypeAlias = (
+    ExecutorCommand
+    | Send
+    | Activated
+    | HeldUp
+    | StoreManifest
+    | EpochsRetired
+    | EpochAborted
+    | FellBack
+    | DropSnapshots
+    | Survived
+    | Ended
+)

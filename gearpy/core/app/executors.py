@@ -1,0 +1,305 @@
+"""The executors of one application: those it wants, those it has, those it waits for.
+
+Gearpump: `ExecutorManager`, which counts every lost executor against a budget of its own.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gearpy.core.master.slots import equal_parts
+from gearpy.ids import ActorPath, ExecutorId, WorkerId
+from gearpy.messages.app import LinkBroken, RegisterExecutor
+from gearpy.messages.cluster import Allocation, ExecutorSummary
+
+__all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSlots", "Stop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSlots:
+    """Ask the master for slots; takes the place of what was asked before.
+
+    ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
+    are divided as there is room; `ExecutorManager.divide` takes what comes of it.
+    """
+
+    slots: int
+    executors: int
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Give slots back that no executor is in."""
+
+    worker_id: WorkerId
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Have a worker start an executor."""
+
+    executor_id: ExecutorId
+    launch: int
+    allocation: Allocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Have a worker stop an executor."""
+
+    executor_id: ExecutorId
+    launch: int
+    worker: ActorPath
+    kill: bool
+    reason: str
+
+
+ExecutorCommand: TypeAlias = RequestSlots | Release | Launch | Stop
+_Status: TypeAlias = Literal["waiting", "launching", "running"]
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One executor of the application; its process may change."""
+
+    slots: int
+    status: _Status = "waiting"
+    is_asked: bool = False  #: Slots for it were requested.
+    since_ms: int = 0  #: Of the request, or of the launch.
+    pause_until_ms: int = 0
+    launch: int = 0
+    allocation: Allocation | None = None
+    registered: RegisterExecutor | None = None
+
+
+class ExecutorManager:
+    """Has a process for each executor of an application, again when one is lost.
+
+    An executor keeps its id; its ``launch`` number tells one process from the one before.
+
+    Invariant: at most one launch of an executor counts; slots that were granted are either in
+    use by a launch or given back. Nothing is launched that was not asked for.
+
+    Args:
+        slots: all of them together.
+        executors: how many share them; 0 until `divide` says it.
+        first_launch: launches count from here on.
+    """
+
+    def __init__(self, *, slots: int, executors: int, first_launch: int = 1) -> None:
+        assert slots >= executors >= 0, (slots, executors)
+        sizes = equal_parts(slots, executors or 1)
+        self._seats = {ExecutorId(at): _Seat(size) for at, size in enumerate(sizes)}
+        self.is_divided = executors > 0  #: Whether it is known how many share the slots.
+        self._next_launch = first_launch
+        self.stale = 0
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def slots(self) -> Mapping[ExecutorId, int]:
+        """How many slots each executor has, or will have."""
+        return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
+
+    @property
+    def running(self) -> Mapping[ExecutorId, RegisterExecutor]:
+        """The executors that are up."""
+        return {
+            executor_id: seat.registered
+            for executor_id, seat in self._seats.items()
+            if seat.registered is not None
+        }
+
+    @property
+    def waiting_slots(self) -> int:
+        """Slots that were asked for and not granted."""
+        return sum(seat.slots for seat in self._asked())
+
+    def is_current(self, executor_id: ExecutorId, launch: int) -> bool:
+        """Tell whether a process is the one that counts."""
+        seat = self._seats.get(executor_id)
+        return seat is not None and seat.status != "waiting" and seat.launch == launch
+
+    def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
+        """Return which executors that are up are at the ends of a link, with their launches."""
+        return tuple(
+            (executor_id, each.launch)
+            for executor_id, each in self.running.items()
+            if executor_id == message.executor_id or each.data_address == message.address
+        )
+
+    def waiting_since_ms(self) -> int | None:
+        """Return since when the oldest request for slots waits."""
+        return min((seat.since_ms for seat in self._asked()), default=None)
+
+    def late(self, now_ms: int, timeout_ms: int) -> list[ExecutorId]:
+        """Return the executors that have not registered in time."""
+        return [
+            executor_id
+            for executor_id, seat in self._seats.items()
+            if seat.status == "launching" and now_ms - seat.since_ms >= timeout_ms
+        ]
+
+    def worker_of(self, executor_id: ExecutorId) -> ActorPath | None:
+        """Return the worker that an executor has its place on."""
+        allocation = self._seats[executor_id].allocation
+        return None if allocation is None else allocation.worker
+
+    def on_worker(self, worker: ActorPath) -> list[tuple[ExecutorId, int]]:
+        """Return executors and launches that a worker has started."""
+        return [
+            (executor_id, seat.launch)
+            for executor_id, seat in self._seats.items()
+            if seat.allocation is not None and seat.allocation.worker == worker
+        ]
+
+    def summaries(self, tasks: Mapping[ExecutorId, Iterable[object]]) -> list[ExecutorSummary]:
+        """Describe the executors that have a place on a worker."""
+        return [
+            ExecutorSummary(
+                executor_id=executor_id,
+                launch=seat.launch,
+                worker_id=seat.allocation.worker_id,
+                slots=seat.slots,
+                status="running" if seat.registered else "launching",
+                pid=seat.registered.pid if seat.registered else 0,
+                data_address=seat.registered.data_address if seat.registered else "",
+                tasks=tuple(map(str, tasks.get(executor_id, ()))),
+            )
+            for executor_id, seat in self._seats.items()
+            if seat.allocation is not None
+        ]
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
+        """Ask for what is wanted, not there, and not asked for yet."""
+        new = [
+            seat
+            for executor_id, seat in self._seats.items()
+            if seat.status == "waiting" and not seat.is_asked and executor_id in wanted
+            if now_ms >= seat.pause_until_ms
+        ]
+        for seat in new:
+            seat.is_asked, seat.since_ms = True, now_ms
+        return self._requests() if new else []
+
+    def request_again(self, now_ms: int) -> list[ExecutorCommand]:
+        """Ask once more, with the whole time to wait, as the master was away."""
+        for seat in self._asked():
+            seat.since_ms = now_ms
+        return self._requests()
+
+    def divide(self, sizes: Iterable[int], now_ms: int) -> None:
+        """Have executors of these sizes, which have been asked for, share the slots."""
+        assert not self.is_divided, "that is decided once"
+        self.is_divided = True
+        self._seats = {
+            ExecutorId(at): _Seat(size, is_asked=True, since_ms=now_ms)
+            for at, size in enumerate(sizes)
+        }
+
+    def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
+        """Ask for an executor that is gone no earlier than this."""
+        self._seats[executor_id].pause_until_ms = until_ms
+
+    def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[ExecutorCommand]:
+        """Launch an executor in each allocation; give back what nobody waits for."""
+        commands: list[ExecutorCommand] = []
+        for allocation in allocations:
+            executor_id = self._waiting_for(allocation.slots)
+            if executor_id is None:
+                commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
+            else:
+                commands.append(self._launch(executor_id, allocation, now_ms))
+        return commands
+
+    def on_useless(self, allocations: Iterable[Allocation], until_ms: int) -> list[ExecutorCommand]:
+        """Give back slots that cannot be used; ask for others no earlier than this."""
+        commands: list[ExecutorCommand] = []
+        for allocation in allocations:
+            executor_id = self._waiting_for(allocation.slots)
+            if executor_id is not None:
+                seat = self._seats[executor_id]
+                seat.is_asked, seat.pause_until_ms = False, until_ms
+            commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
+        return commands
+
+    def release(self, executor_id: ExecutorId) -> list[ExecutorCommand]:
+        """Give back the slots of an executor that was launched on a worker that is lost.
+
+        To a worker that runs it all the same this means nothing.
+        """
+        allocation = self._seats[executor_id].allocation
+        if allocation is None:
+            return []
+        return [Release(worker_id=allocation.worker_id, slots=allocation.slots)]
+
+    def on_registered(self, message: RegisterExecutor) -> bool:
+        """Note that an executor is up; False for a process that does not count any more."""
+        if not self.is_current(message.executor_id, message.launch):
+            self.stale += 1
+            return False
+        seat = self._seats[message.executor_id]
+        seat.status, seat.registered = "running", message
+        return True
+
+    def on_gone(self, executor_id: ExecutorId, launch: int) -> bool:
+        """Note that a process is gone; False if it did not count any more."""
+        if not self.is_current(executor_id, launch):
+            self.stale += 1
+            return False
+        self._seats[executor_id] = _Seat(self._seats[executor_id].slots, launch=launch)
+        return True
+
+    def stop(self, executor_id: ExecutorId, *, kill: bool, reason: str) -> list[Stop]:
+        """Have the process of an executor stopped; it counts until it is gone."""
+        seat = self._seats[executor_id]
+        if seat.allocation is None:
+            return []
+        return [
+            Stop(
+                executor_id=executor_id,
+                launch=seat.launch,
+                worker=seat.allocation.worker,
+                kill=kill,
+                reason=reason,
+            )
+        ]
+
+    def stop_all(self, reason: str) -> list[Stop]:
+        """Have all processes stopped, at the end."""
+        return [
+            command
+            for executor_id in self._seats
+            for command in self.stop(executor_id, kill=False, reason=reason)
+        ]
+
+    # --------------------------------------------------------------------------------------
+
+    def _asked(self) -> list[_Seat]:
+        return [seat for seat in self._seats.values() if seat.is_asked]
+
+    def _requests(self) -> list[ExecutorCommand]:
+        sizes = sorted((seat.slots for seat in self._asked()), reverse=True)
+        if not sizes:
+            return []
+        slots, executors = sum(sizes), len(sizes) if self.is_divided else 0
+        is_equal = sizes == equal_parts(slots, len(sizes))
+        named = () if is_equal else tuple(sizes)
+        return [RequestSlots(slots=slots, executors=executors, sizes=named)]
+
+    def _waiting_for(self, slots: int) -> ExecutorId | None:
+        """Return who takes an allocation: one of exactly that size if there is one."""
+        asked = [executor_id for executor_id, seat in self._seats.items() if seat.is_asked]
+        exact = (each for each in asked if self._seats[each].slots == slots)
+        return next(exact, next(iter(asked), None))
+
+    def _launch(self, executor_id: ExecutorId, allocation: Allocation, now_ms: int) -> Launch:
+        seat = self._seats[executor_id]
+        seat.status, seat.allocation, seat.since_ms = "launching", allocation, now_ms
+        seat.is_asked = False
+        seat.launch, self._next_launch = self._next_launch, self._next_launch + 1
+        return Launch(executor_id=executor_id, launch=seat.launch, allocation=allocation)

@@ -1,0 +1,162 @@
+"""What goes wrong in an application: every failure is counted once, however it shows.
+
+One lost executor is told by its worker, breaks the links of others, and makes their tasks miss
+messages. Gearpump counts each of these.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
+from gearpy.ids import ExecutorId
+from gearpy.messages.app import LinkBroken
+from gearpy.messages.cluster import ErrorCard
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["BrokenLink", "Incidents", "SilentExecutor", "Suspicion", "Suspicions"]
+
+#: A broken link, or an executor that does not answer, may have died: its worker tells why in a
+#: moment, and that is the better cause.
+_GRACE_MS: Final = 500
+#: What one failure brings about comes within this time of its first sign.
+_SAME_MS: Final = 2_000
+
+
+class Incidents:
+    """Spends a restart budget, one restart for each failure.
+
+    What is hit within a moment of the first sign of a failure belongs to it; what is hit once
+    more has failed once more.
+
+    Invariant: as many restarts were spent as there were incidents, and an incident pays for each
+    thing that it hits once.
+
+    Args:
+        restarts: the budget.
+        poison_attempts: a record may fail so often.
+        rng: spreads pauses.
+    """
+
+    def __init__(self, restarts: RestartPolicy, *, poison_attempts: int, rng: "Random") -> None:
+        self._budget = RestartBudget(restarts)
+        self._poison_attempts = poison_attempts
+        self._rng = rng
+        self._hit: set[str] = set()  # By the present incident.
+        self._began_ms = 0
+        self._poison: Counter[tuple[str, str]] = Counter()
+        #: By process: from which epochs of which regions something of it has gone on, and failed.
+        self._failed_in: dict[ExecutorId, tuple[int, set[tuple[int, int]]]] = {}
+        self.count = 0
+        self.resume_at_ms = 0  #: When the pause of the present incident is over.
+
+    def on_failure(
+        self, hit: Collection[str], now_ms: int, *, is_known: bool = False
+    ) -> RestartDecision:
+        """Tell what to do about a failure that has hit these things.
+
+        ``is_known`` says that it was counted already when it hit others.
+        """
+        is_soon = now_ms - self._began_ms < _SAME_MS and self._hit.isdisjoint(hit)
+        if self._hit and (is_known or is_soon):
+            self._hit.update(hit)
+            return RestartAfter(max(0, self.resume_at_ms - now_ms))
+        decision = self._budget.on_failure(now_ms, self._rng)
+        if isinstance(decision, RestartAfter):
+            self.count += 1
+            self._began_ms, self._hit = now_ms, set(hit)
+            self.resume_at_ms = now_ms + decision.delay_ms
+        return decision
+
+    def is_poison(self, error: ErrorCard) -> bool:
+        """Tell whether one record has made its operator raise too often; counts this time."""
+        if not error.record:
+            return False
+        # Without its event time: the same record, read again, may have been stamped again.
+        record = (error.operator, error.record)
+        self._poison[record] += 1
+        return self._poison[record] >= self._poison_attempts
+
+    def is_in_process(
+        self, executor_id: ExecutorId, launch: int, *, region: int, epoch: int
+    ) -> bool:
+        """Tell whether a failure seems to lie in the process itself; counts this time.
+
+        It does when the restart in place has not helped: the same process has failed in this
+        region before, and no epoch was completed since. It may have used up its files, its
+        memory, or its threads; a new process has not.
+        """
+        known, failed = self._failed_in.get(executor_id, (launch, set()))
+        if known != launch:
+            failed = set()
+        has_failed = (region, epoch) in failed
+        self._failed_in[executor_id] = (launch, failed | {(region, epoch)})
+        return has_failed
+
+
+@dataclass(frozen=True, slots=True)
+class SilentExecutor:
+    """A process does not answer."""
+
+    executor_id: ExecutorId
+    launch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """A link between two processes, each with its launch, that these attempts may have used.
+
+    ``is_known``: the other end has said so a moment before.
+    """
+
+    cause: str
+    ends: tuple[tuple[ExecutorId, int], ...]
+    attempts: frozenset[int]
+    is_known: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which link it is, for people."""
+        return f"link of executors {' and '.join(str(executor_id) for executor_id, _ in self.ends)}"
+
+
+Suspicion: TypeAlias = SilentExecutor | BrokenLink
+
+
+class Suspicions:
+    """Keeps what may be the first sign of an executor's end until that would have been told."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, Suspicion]] = []
+
+    def add(self, suspicion: Suspicion, now_ms: int) -> None:
+        """Keep one for a moment."""
+        self._waiting.append((now_ms + _GRACE_MS, suspicion))
+
+    def on_link_broken(
+        self,
+        message: LinkBroken,
+        ends: tuple[tuple[ExecutorId, int], ...],
+        attempts: frozenset[int],
+        now_ms: int,
+    ) -> None:
+        """Keep that a link between these processes is broken, which these attempts may use."""
+        cause = (
+            f"the link from executor {message.executor_id} to {message.address} broke: "
+            f"{message.reason}"
+        )
+        self.add(BrokenLink(cause, ends, attempts, is_known=self.is_broken(ends)), now_ms)
+
+    def is_broken(self, ends: tuple[tuple[ExecutorId, int], ...]) -> bool:
+        """Tell whether somebody has complained about this link a moment ago."""
+        links = (each for _, each in self._waiting if isinstance(each, BrokenLink))
+        return any(each.ends == ends for each in links)
+
+    def due(self, now_ms: int) -> list[Suspicion]:
+        """Take those whose moment is over, oldest first."""
+        due = [each for at_ms, each in self._waiting if at_ms <= now_ms]
+        self._waiting = [each for each in self._waiting if each[0] > now_ms]
+        return due

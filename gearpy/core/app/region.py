@@ -1,0 +1,226 @@
+"""One region at work: its attempts, one after the other, and the epochs they store."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from gearpy.core.app.decisions import RecoveryLimits
+from gearpy.core.app.deployment import Command, Deployment
+from gearpy.core.app.region_epochs import RegionEpochs
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.history import EpochHistory
+from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
+from gearpy.messages.app import (
+    RegisterExecutor,
+    SnapshotsDamaged,
+    TaskLocationsReceived,
+    TaskOffsets,
+    TasksLaunched,
+    TasksStarted,
+    TasksStopped,
+)
+
+__all__ = ["Region", "RegionState", "StepAnswer"]
+
+RegionState: TypeAlias = Literal["waiting", "deployed", "stopping", "done"]
+StepAnswer: TypeAlias = (
+    TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
+)
+
+
+class Region:
+    """A connected part of an application, from its first attempt to its end.
+
+    ``waiting`` for executors, for the end of a pause, or for an epoch to be stored; ``deployed``,
+    starting, running, or closing; ``stopping``, to start again or to end; ``done``.
+
+    Invariant: an attempt goes on from the newest complete epoch that is not damaged.
+
+    Args:
+        number: its place among the regions of the dag.
+        tasks: all of them.
+        placement: where each one runs.
+        version: of the dag.
+        manifests: the epochs that are stored, oldest first; the first attempt goes on from the
+            newest one.
+        overrides: places of its sources that count more, until another epoch is complete.
+        owns: which files, by location, may be deleted.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        tasks: Iterable[TaskId],
+        placement: Mapping[TaskId, ExecutorId],
+        version: int,
+        limits: RecoveryLimits,
+        manifests: Iterable[Manifest] = (),
+        overrides: Iterable[TaskOffsets] = (),
+        owns: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        self.number = number
+        self.placement = {task: placement[task] for task in tasks}
+        self.executors = frozenset(self.placement.values())  #: Those that have a task of it.
+        self.epochs = RegionEpochs(
+            region=number,
+            version=version,
+            placement=self.placement,
+            limits=limits,
+            manifests=manifests,
+            owns=owns,
+        )
+        self.state: RegionState = "waiting"
+        self.resume_at_ms = 0
+        self.is_completed = False  #: The stop that is under way is the good end.
+        self.is_drained = False  #: It is the end of a drain, before the end of the streams.
+        self._is_hurt = False  # It was stopped by a failure, and has not begun again.
+        self._version = version
+        self._step_timeout_ms = limits.step_timeout_ms
+        self._overrides = tuple(each for each in overrides if each.task_id in self.placement)
+        self._overridden = self.history.newest  # What they count more than.
+        self._deployment: Deployment | None = None
+        self._launches: Mapping[ExecutorId, int] = {}
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def history(self) -> EpochHistory:
+        """Its complete epochs."""
+        return self.epochs.history
+
+    @property
+    def sessions(self) -> Mapping[TaskId, SessionId]:
+        """The sessions of the present attempt; empty before the first one."""
+        return self._deployment.sessions if self._deployment else {}
+
+    @property
+    def attempt(self) -> int | None:
+        """The number of the present attempt."""
+        return self._deployment.attempt if self._deployment else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all tasks of the present attempt were started."""
+        return self._deployment is not None and self._deployment.state == "running"
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the tasks of the present attempt exist and use links."""
+        return (
+            self._deployment is not None
+            and self.state == "deployed"
+            and self._deployment.state in {"locating", "starting", "running"}
+        )
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a failure would stop, or spoil, what is going on."""
+        return self.state == "deployed" or (self.state == "stopping" and self.is_completed)
+
+    def is_due(self, running: Collection[ExecutorId], now_ms: int) -> bool:
+        """Tell whether the next attempt may begin, with these executors."""
+        return (
+            self.state == "waiting"
+            and now_ms >= self.resume_at_ms
+            and self.executors.issubset(running)
+            and self.history.unstored is None
+        )
+
+    def needs(self, executor_id: ExecutorId) -> bool:
+        """Tell whether the region cannot come to its end without an executor."""
+        if self.is_completed and self.state == "stopping" and self._deployment is not None:
+            return self._deployment.awaits(executor_id)
+        return self.state != "done" and executor_id in self.executors
+
+    def was_hurt_with(self, executor_id: ExecutorId, launch: int) -> bool:
+        """Tell whether a process was part of the attempt that a failure has just stopped."""
+        return self._is_hurt and self._launches.get(executor_id) == launch
+
+    # -- attempts --------------------------------------------------------------------------
+
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have its tasks run elsewhere, before the first attempt."""
+        assert self._deployment is None, self.state
+        self.placement = {task: placement[task] for task in self.placement}
+        self.executors = frozenset(self.placement.values())
+        self.epochs.place(self.placement)
+
+    def deploy(
+        self,
+        *,
+        attempt: int,
+        first_session: int,
+        executors: Mapping[ExecutorId, RegisterExecutor],
+        now_ms: int,
+    ) -> list[Command]:
+        """Begin an attempt from the newest complete epoch."""
+        assert self.state == "waiting", self.state
+        epoch = self.epochs.next_epoch
+        base = self.epochs.on_deploy(attempt)
+        self._deployment = Deployment(
+            version=self._version,
+            region=self.number,
+            attempt=attempt,
+            placement=self.placement,
+            addresses={each: executors[each].data_address for each in self.executors},
+            first_session=first_session,
+            step_timeout_ms=self._step_timeout_ms,
+            epoch=epoch,
+            snapshots=base.snapshots if base else (),
+            overrides=self._overrides_of(base),
+            start_time_ms=base.clock_ms if base else MIN_MS,
+        )
+        self._launches = {each: executors[each].launch for each in self.executors}
+        self.state, self.is_completed, self._is_hurt = "deployed", False, False
+        return self._deployment.on_start(now_ms)
+
+    def stop(self, *, completed: bool, now_ms: int) -> list[Command]:
+        """End the present attempt; nothing happens unless it is deployed."""
+        if self._deployment is None or self.state != "deployed":
+            return []
+        self.state, self.is_completed = "stopping", completed
+        self.is_drained = completed and self.epochs.is_drained
+        self.epochs.on_over()
+        return self._deployment.stop(completed=completed, now_ms=now_ms)
+
+    def drain(self) -> None:
+        """End where the sources are, with one last epoch; at once if nothing was ever begun."""
+        self.epochs.drain()
+        if self._deployment is None and self.history.newest is None:
+            self.state, self.is_drained = "done", True
+
+    def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
+        """Let a failure end the present attempt, or spoil its good end; begin again later."""
+        self.resume_at_ms, self._is_hurt = resume_at_ms, True
+        self.is_completed = False
+        return self.stop(completed=False, now_ms=now_ms)
+
+    def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
+        """Tell the present attempt that one of its executors is gone."""
+        if self._deployment is None:
+            return []
+        return self._deployment.on_executor_lost(executor_id, now_ms)
+
+    def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
+        """Take the answer of an executor to a step."""
+        assert self._deployment is not None
+        match answer:
+            case TasksLaunched():
+                return self._deployment.on_tasks_launched(answer, now_ms)
+            case SnapshotsDamaged():
+                return self._deployment.on_snapshots_damaged(answer, now_ms)
+            case TaskLocationsReceived():
+                return self._deployment.on_task_locations_received(answer, now_ms)
+            case TasksStarted():
+                return self._deployment.on_tasks_started(answer, now_ms)
+            case TasksStopped():
+                return self._deployment.on_tasks_stopped(answer, now_ms)
+
+    def on_tick(self, now_ms: int) -> list[Command]:
+        """Let steps that take too long be repeated, or fail."""
+        return self._deployment.on_tick(now_ms) if self._deployment else []
+
+    def _overrides_of(self, base: Manifest | None) -> tuple[TaskOffsets, ...]:
+        """Return what counts more than an epoch: nothing, if it is newer than the overrides."""
+        overridden = self._overridden.epoch if self._overridden else 0
+        return self._overrides if base is None or base.epoch <= overridden else ()

@@ -1,0 +1,374 @@
+"""The epochs of one region, attempt after attempt: begun, stored, committed, gone back to."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from gearpy.core.app.decisions import (
+    Command,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
+    RecoveryLimits,
+    StoreManifest,
+)
+from gearpy.core.app.deployment import Send
+from gearpy.core.epoch.cut import CutTimes
+from gearpy.core.epoch.epochs import REPEAT_MS, CommitRound, EpochCoordinator, Manifest
+from gearpy.core.epoch.history import AttemptFiles, EpochHistory
+from gearpy.core.epoch.pace import EpochPace
+from gearpy.ids import MAX_MS, ExecutorId, TaskId
+from gearpy.messages.app import (
+    AbortEpoch,
+    BeginEpoch,
+    CommitEpoch,
+    EpochCommitted,
+    EpochStored,
+    ExecutorMessage,
+    SnapshotFile,
+    SnapshotsDamaged,
+    TaskClock,
+)
+
+__all__ = ["RegionEpochs"]
+
+#: So long what is in flight at the end of a last epoch has to land, before another one ends.
+_LAND_MS: Final = 100
+#: Files of so many attempts are known, for what executors tell late.
+_ATTEMPTS_MAX: Final = 16
+
+
+class RegionEpochs:
+    """Ends epochs while the tasks of a region run, and keeps what a restart needs.
+
+    When all tasks have come to the end of their streams, or the region is drained, one last epoch
+    is ended; the region is closed when it is stored and all sinks know. Otherwise what they have
+    written last would never be complete. If something is in flight at the end of that epoch, its
+    results belong to another one, which is the last then.
+
+    Invariant: the epoch that an attempt goes on from is stored; no sink is told of one that is not.
+    No epoch number comes twice. Each file that was stored for the region is needed by its
+    history, awaits an epoch that lists it, or is given out once to be deleted.
+
+    Args:
+        region: its number.
+        version: of the dag.
+        placement: where each of its tasks runs.
+        manifests: the epochs that are stored, oldest first.
+        owns: which files, by location, belong to this application; no other is ever deleted.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: int,
+        version: int,
+        placement: Mapping[TaskId, ExecutorId],
+        limits: RecoveryLimits,
+        manifests: Iterable[Manifest],
+        owns: Callable[[str], bool],
+    ) -> None:
+        self._region = region
+        self._version = version
+        self.place(placement)
+        self._timeout_ms = limits.epoch_timeout_ms
+        self._owns = owns
+        self.history = EpochHistory(retained=limits.epochs_retained, manifests=manifests)
+        self._next_epoch = 1 if self.history.newest is None else self.history.newest.epoch + 1
+        self._pace = EpochPace(
+            policy=limits.epoch_pace,
+            interval_ms=limits.epoch_interval_ms,
+            max_overhead_percent=limits.max_overhead_percent,
+            max_replay_ms=limits.max_replay_ms,
+        )
+        self._cut_times: CutTimes | None = None
+        if limits.epoch_cut == "event-time":
+            self._cut_times = CutTimes(newest_ms=self.history.cut_time_ms)
+        self._attempt = 0
+        self._is_begun = False
+        self._base: Manifest | None = None
+        self._coordinator: EpochCoordinator | None = None
+        self._commit: CommitRound | None = None
+        self._final_epoch: int | None = None
+        self._is_draining = False
+        self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
+        self._open_epochs: set[int] = set()  # Records were in flight at their ends.
+        self._last_at_ms = 0  # When another last epoch may begin, after one of those.
+        self._store_again_ms = 0
+        self._files: dict[int, AttemptFiles] = {}
+        self._garbage: dict[str, SnapshotFile] = {}
+        self._clocks: dict[TaskId, int] = {}
+        self._idle: set[TaskId] = set()
+        self._finished: set[TaskId] = set()
+        self.aborted = 0  #: So many epochs were given up.
+        self.last_abort = ""  #: Which one was the last, and why.
+
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have the tasks run elsewhere, from the next attempt on."""
+        self._placement = placement
+        self._executors = sorted(set(placement.values()))
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def next_epoch(self) -> int:
+        """What the first records of an attempt belong to that begins now."""
+        return self._next_epoch
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every task has come to the end of its stream."""
+        return self._coordinator is not None and len(self._finished) == len(self._placement)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether an epoch that ended after that is stored, and all sinks know."""
+        return (
+            self._commit is not None
+            and self._commit.epoch == self._final_epoch
+            and self._commit.is_done
+        )
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it is closed before its streams have come to their ends."""
+        return self.is_closed and not self.is_finished
+
+    def is_damage(self, message: SnapshotsDamaged) -> bool:
+        """Tell whether a file that the attempt has gone on from is known to be damaged.
+
+        Without its name it only could not be read this time, which is a failure like others.
+        """
+        return self._base is not None and bool(message.location)
+
+    def knows(self, attempt: int) -> bool:
+        """Tell whether an attempt was one of the latest of this region."""
+        return attempt in self._files
+
+    # -- attempts --------------------------------------------------------------------------
+
+    def on_deploy(self, attempt: int) -> Manifest | None:
+        """Let an attempt begin; return what it goes on from."""
+        assert self.history.unstored is None, "it may have to go back further"
+        self._attempt, self._base = attempt, self.history.newest
+        self._is_begun = True
+        self._files[attempt] = AttemptFiles(self._base.snapshots if self._base else ())
+        for old in sorted(self._files)[:-_ATTEMPTS_MAX]:
+            del self._files[old]
+        self._clocks, self._idle, self._finished = {}, set(), set()
+        if self._cut_times is not None:
+            self._cut_times.on_restart()
+        return self._base
+
+    def on_ready(self, now_ms: int) -> None:
+        """Begin to count epochs; all tasks of the attempt run."""
+        self._coordinator = EpochCoordinator(
+            region=self._region,
+            attempt=self._attempt,
+            epoch=self._next_epoch,
+            placement=self._placement,
+            base=self._base.snapshots if self._base else (),
+            pace=self._pace,
+            timeout_ms=self._timeout_ms,
+            now_ms=now_ms,
+        )
+
+    def on_over(self) -> None:
+        """Note that the attempt is over, or fails: none of its epochs will be complete."""
+        if self._is_begun:
+            # Also if not all tasks ran: those that did may have sent records, which may come late.
+            # A session that ends before its successor opens is known by its epoch alone.
+            last = self._next_epoch if self._coordinator is None else self._coordinator.epoch
+            self._next_epoch = last + 1
+        self._is_begun = False
+        self._coordinator = self._commit = self._final_epoch = None
+        if self._attempt in self._files:
+            self._give_out(self._files[self._attempt].on_over())
+
+    def drain(self) -> None:
+        """Let sources end, in this attempt and in all that follow, and the next epoch be the last.
+
+        Gearpump ends an application wherever it is.
+        """
+        self._is_draining = True
+
+    def fall_back(self, damaged: SnapshotsDamaged) -> FellBack | None:
+        """Never go on again from epochs that need a damaged file; None if no other is left.
+
+        Then all stay as they are: files that cannot be read now may be there again later.
+        """
+        assert self._base is not None, "it had gone on from nothing"
+        unusable = self.history.listing(damaged.location)
+        epochs = {self._base.epoch, *(each.epoch for each in unusable)}
+        left = [each for each in self.history.manifests if each.epoch not in epochs]
+        if not left:
+            return None
+        self._give_out(self.history.discard(epochs))
+        return FellBack(
+            region=self._region,
+            epochs=tuple(sorted(epochs)),
+            to=left[-1].epoch,
+            location=damaged.location,
+            reason=damaged.reason,
+        )
+
+    def on_clock(self, clock: TaskClock) -> None:
+        """Note how far a task is; its session is that of the present attempt."""
+        self._clocks[clock.task_id] = clock.clock_ms
+        if clock.idle:
+            self._idle.add(clock.task_id)
+        else:
+            self._idle.discard(clock.task_id)
+        if clock.clock_ms == MAX_MS:
+            self._finished.add(clock.task_id)
+        self.is_wanted = self.is_wanted or clock.wants_epoch
+        if self._cut_times is not None:
+            self._cut_times.on_clock(clock)
+
+    # -- from one epoch to the next --------------------------------------------------------
+
+    def advance(self, now_ms: int) -> list[Command]:
+        """Do what is to be done by now; may be asked at any time."""
+        commands = self._store_again(now_ms)
+        coordinator = self._coordinator
+        if coordinator is None:
+            return commands
+        if coordinator.is_late(now_ms):
+            commands += self._abort(coordinator, now_ms)
+        if self._may_begin(coordinator, now_ms):
+            self._begin(coordinator, now_ms)
+        if (cut := coordinator.to_announce(now_ms)) is not None:
+            commands += self._send(
+                BeginEpoch(
+                    version=self._version,
+                    attempt=self._attempt,
+                    epoch=cut.epoch,
+                    cut_time_ms=cut.cut_time_ms,
+                    is_last=self._is_draining and cut.epoch == self._final_epoch,
+                )
+            )
+        return commands + self._tell_committed(now_ms)
+
+    def on_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
+        """Take what an executor has stored, for whatever epoch and attempt."""
+        files = self._files.get(message.attempt)
+        if files is None or message.executor_id not in self._executors:
+            return []
+        self._give_out(files.on_stored(message))
+        coordinator = self._coordinator
+        if coordinator is None or not coordinator.awaits(message):
+            return []
+        had_cut_time = coordinator.cut_time_ms is not None
+        if message.has_more:
+            self._open_epochs.add(message.epoch)
+        manifest = coordinator.on_stored(message, now_ms)
+        if manifest is None:
+            return []
+        if self._cut_times is not None and had_cut_time:
+            self._cut_times.on_complete(has_missed=manifest.cut_time_ms is None)
+        self._note_flight(manifest.epoch, now_ms)
+        self.is_wanted = False  # Whoever still wants one has told it before this one had ended.
+        self.history.on_complete(manifest)
+        self._give_out(files.on_complete(manifest))
+        self._store_again_ms = now_ms
+        return self._store_again(now_ms)
+
+    def on_manifest_stored(self, epoch: int, now_ms: int) -> list[Command]:
+        """Note that a relaunched app master would go back to this epoch; tell the sinks."""
+        retired = self.history.on_stored(epoch)
+        self._give_out(self.history.discard(retired))
+        commands: list[Command] = []
+        if retired:
+            commands.append(EpochsRetired(region=self._region, epochs=retired))
+        newest = self.history.newest
+        if self._coordinator is None or newest is None or newest.attempt != self._attempt:
+            return commands
+        is_told = self._commit is not None and self._commit.epoch >= newest.epoch
+        if self.history.unstored is None and not is_told:
+            self._commit = CommitRound(newest.epoch, self._executors, now_ms)
+        return commands + self._tell_committed(now_ms)
+
+    def on_committed(self, message: EpochCommitted) -> None:
+        """Note that the sinks of an executor know of an epoch."""
+        if self._commit is not None and message.attempt == self._attempt:
+            self._commit.on_committed(message.executor_id, message.epoch)
+
+    def take_garbage(self) -> tuple[SnapshotFile, ...]:
+        """Take the files that nobody needs any more."""
+        garbage, self._garbage = tuple(self._garbage.values()), {}
+        return garbage
+
+    # --------------------------------------------------------------------------------------
+
+    def _may_begin(self, coordinator: EpochCoordinator, now_ms: int) -> bool:
+        if coordinator.is_ending or self.history.unstored is not None:
+            return False
+        if self._is_at_end:
+            return self._final_epoch is None and now_ms >= self._last_at_ms
+        return self.is_wanted or coordinator.is_due(now_ms)
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self.is_finished or self._is_draining
+
+    def _note_flight(self, epoch: int, now_ms: int) -> None:
+        """Let another epoch follow on a last one at whose end records were in flight."""
+        if epoch == self._final_epoch and epoch in self._open_epochs:
+            self._final_epoch, self._last_at_ms = None, now_ms + _LAND_MS
+        self._open_epochs.clear()
+
+    def _begin(self, coordinator: EpochCoordinator, now_ms: int) -> None:
+        self.is_wanted = False
+        cut_time_ms = None
+        if self._is_at_end:
+            self._final_epoch = coordinator.epoch
+        elif self._cut_times is not None:
+            cut_time_ms = self._cut_times.next_ms()
+        coordinator.begin(now_ms, clock_ms=self._clock_ms(), cut_time_ms=cut_time_ms)
+
+    def _abort(self, coordinator: EpochCoordinator, now_ms: int) -> list[Command]:
+        epoch = coordinator.epoch
+        names = ", ".join(map(str, coordinator.missing))
+        reason = f"not stored within {self._timeout_ms} ms by executor {names}"
+        self.aborted += 1
+        self.last_abort = f"epoch {epoch} of region {self._region}: {reason}"
+        if self._cut_times is not None and coordinator.cut_time_ms is not None:
+            self._cut_times.on_aborted()
+        self._final_epoch = None
+        coordinator.abort(now_ms)
+        abort = AbortEpoch(version=self._version, attempt=self._attempt, epoch=epoch)
+        return [EpochAborted(region=self._region, epoch=epoch, reason=reason), *self._send(abort)]
+
+    def _store_again(self, now_ms: int) -> list[Command]:
+        manifest = self.history.unstored
+        if manifest is None or now_ms < self._store_again_ms:
+            return []
+        self._store_again_ms = now_ms + REPEAT_MS
+        return [StoreManifest(manifest=manifest)]
+
+    def _tell_committed(self, now_ms: int) -> list[Command]:
+        if self._commit is None:
+            return []
+        commit = CommitEpoch(version=self._version, attempt=self._attempt, epoch=self._commit.epoch)
+        return self._send(commit, self._commit.to_tell(now_ms))
+
+    def _send(
+        self, message: ExecutorMessage, executors: Iterable[ExecutorId] | None = None
+    ) -> list[Command]:
+        to = self._executors if executors is None else executors
+        return [Send(executor_id=each, message=message) for each in to]
+
+    def _give_out(self, files: Iterable[SnapshotFile]) -> None:
+        for file in files:
+            if self._owns(file.location) and not self.history.needs(file):
+                self._garbage[file.location] = file
+
+    def _clock_ms(self) -> int:
+        """Return how far the tasks are that are neither idle nor finished, by their last reports.
+
+        Not the application clock: that one does not go back when tasks do.
+        """
+        start_ms = self.history.clock_ms
+        busy = [task for task in self._placement if task not in self._finished | self._idle]
+        return max(
+            start_ms, min((self._clocks.get(task, start_ms) for task in busy), default=start_ms)
+        )

@@ -1,0 +1,136 @@
+"""The regions of one application: which one a task or an attempt belongs to, and all together."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from gearpy.core.app.decisions import RecoveryLimits
+from gearpy.core.app.region import Region
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.regions import regions_of
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import MIN_MS, ExecutorId, TaskId
+from gearpy.messages.app import SnapshotFile, TaskOffsets
+
+__all__ = ["RegionSet"]
+
+
+class RegionSet:
+    """All regions of a dag, by number.
+
+    Args:
+        placement: where each task of the dag runs.
+        manifests: epochs of the regions that are stored.
+        overrides: places of sources that count more.
+        owns: which files, by location, may be deleted.
+    """
+
+    def __init__(
+        self,
+        dag: Dag,
+        placement: Mapping[TaskId, ExecutorId],
+        limits: RecoveryLimits,
+        *,
+        manifests: Iterable[Manifest],
+        overrides: Iterable[TaskOffsets],
+        owns: Callable[[str], bool],
+    ) -> None:
+        manifests, overrides = tuple(manifests), tuple(overrides)
+        self._regions = [
+            Region(
+                number=number,
+                tasks=dag.tasks_of(*pids),
+                placement=placement,
+                version=dag.version,
+                limits=limits,
+                manifests=[each for each in manifests if each.region == number],
+                overrides=overrides,
+                owns=owns,
+            )
+            for number, pids in enumerate(regions_of(dag))
+        ]
+        self._region_of = {task: each for each in self._regions for task in each.placement}
+
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._regions)
+
+    def __getitem__(self, number: int) -> Region:
+        return self._regions[number]
+
+    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
+        """Have all tasks run elsewhere, before anything has begun."""
+        for each in self._regions:
+            each.place(placement)
+
+    # -- one of them -----------------------------------------------------------------------
+
+    def of_task(self, task: TaskId) -> Region | None:
+        """Return the region of a task, if there is such a task."""
+        return self._region_of.get(task)
+
+    def in_attempt(self, attempt: int) -> Region | None:
+        """Return the region whose present attempt this is."""
+        return next((each for each in self._regions if each.attempt == attempt), None)
+
+    def that_knew(self, attempt: int) -> Region | None:
+        """Return the region whose attempt this is, or was lately."""
+        return next((each for each in self._regions if each.epochs.knows(attempt)), None)
+
+    # -- all of them -----------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that every region could go back to; 0 for the beginning."""
+        newest = [each.history.newest for each in self._regions]
+        return min((each.epoch if each else 0) for each in newest)
+
+    @property
+    def clock_ms(self) -> int:
+        """How far all of them were at the newest epochs."""
+        return min((each.history.clock_ms for each in self._regions), default=MIN_MS)
+
+    @property
+    def newest_manifests(self) -> list[Manifest]:
+        """The newest complete epoch of each that has one."""
+        newest = (each.history.newest for each in self._regions)
+        return [manifest for manifest in newest if manifest is not None]
+
+    @property
+    def are_active(self) -> bool:
+        """Whether each one runs, or has come to its end."""
+        return all(each.is_running or each.state == "done" for each in self._regions)
+
+    @property
+    def are_done(self) -> bool:
+        """Whether all have come to their end."""
+        return all(each.state == "done" for each in self._regions)
+
+    @property
+    def needed_executors(self) -> set[ExecutorId]:
+        """Those without which some region cannot come to its end."""
+        return {
+            executor_id
+            for each in self._regions
+            for executor_id in each.executors
+            if each.needs(executor_id)
+        }
+
+    @property
+    def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
+        """The tasks of each executor."""
+        tasks: dict[ExecutorId, list[TaskId]] = {}
+        for region in self._regions:
+            for task, executor_id in region.placement.items():
+                tasks.setdefault(executor_id, []).append(task)
+        return tasks
+
+    def linked_attempts(self, ends: Iterable[ExecutorId]) -> frozenset[int]:
+        """Return the attempts whose tasks may use links between these executors."""
+        wanted = set(ends)
+        return frozenset(
+            each.attempt
+            for each in self._regions
+            if each.attempt is not None and each.is_linked and wanted <= each.executors
+        )
+
+    def take_garbage(self) -> tuple[SnapshotFile, ...]:
+        """Take the files that none of them needs any more."""
+        return tuple(file for each in self._regions for file in each.epochs.take_garbage())

@@ -1,0 +1,695 @@
+"""What an app master decides: when tasks start, what restarts after a failure, when it ends.
+
+Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the whole
+application, and the restarts of its whole life are counted.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from gearpy.core.app import causes, deployment
+from gearpy.core.app.clock import ClockService
+from gearpy.core.app.decisions import (
+    Activated,
+    Command,
+    DropSnapshots,
+    Ended,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
+    HeldUp,
+    RecoveryLimits,
+    StoreManifest,
+    Survived,
+)
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.drain import Drain
+from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
+from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
+from gearpy.core.app.region import Region, StepAnswer
+from gearpy.core.app.region_set import RegionSet
+from gearpy.core.base.restart import GiveUp
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.placement import place
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.messages.app import (
+    EpochCommitted,
+    EpochStored,
+    ExecutorFailed,
+    LinkBroken,
+    LongTurn,
+    RegisterExecutor,
+    SnapshotsDamaged,
+    TaskClock,
+    TaskFailed,
+    TaskOffsets,
+)
+from gearpy.messages.cluster import Allocation, ApplicationStatus, ErrorCard
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "Activated",
+    "Command",
+    "DropSnapshots",
+    "Ended",
+    "EpochAborted",
+    "EpochsRetired",
+    "FellBack",
+    "HeldUp",
+    "Launch",
+    "RecoveryLimits",
+    "Release",
+    "RequestSlots",
+    "Send",
+    "Stop",
+    "StoreManifest",
+    "Survived",
+    "TaskManager",
+]
+
+#: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
+_LAUNCH_SHIFT: Final = 32
+_EXECUTOR_LAUNCHES: Final = 10_000
+#: So long the master may give out slots of a worker that is lost. What it gives out later is there:
+#: it was only this application that could not reach the worker.
+_LATE_SLOTS_MS: Final = 2_000
+#: Until other slots are asked for in their place.
+_ASK_AGAIN_MS: Final = 250
+#: An application that has run waits so long for slots before it counts as pending again.
+_HELD_UP_AFTER_MS: Final = 5_000
+
+
+class TaskManager:
+    """Starts the tasks of an application, and starts again what a failure stops.
+
+    Every event returns what to do. Of a failure only the region it is in is stopped, in place;
+    it starts again from its newest complete epoch when its executors are there and the pause
+    that the budget asks for is over. When all tasks of a region have come to their end, or
+    it is drained, it is stopped as soon as one last epoch is stored and all sinks know.
+
+    Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
+    A failure costs one restart, however it shows; that an epoch is damaged costs none. What time
+    can bring about happens at the next tick at the latest. `Ended` comes once, after it only
+    `Release`, `EpochsRetired` and `DropSnapshots`.
+
+    Args:
+        dag: the application.
+        executors: how many share its tasks; 0 for as many as it takes where there is room.
+        limits: budgets and time-outs.
+        launch: how often the app master was launched; of two, the later one's tasks count.
+        has_run: whether it was active under an app master before. It waits for slots then.
+        rng: spreads pauses.
+        manifests: the stored epochs of all regions, found by a relaunched app master.
+        overrides: places of sources that count more than the newest of those epochs.
+        owns: which files, by location, belong to this application; no other is ever deleted.
+    """
+
+    def __init__(
+        self,
+        dag: Dag,
+        *,
+        executors: int,
+        limits: RecoveryLimits,
+        launch: int,
+        rng: "Random",
+        now_ms: int,
+        has_run: bool = False,
+        manifests: Iterable[Manifest] = (),
+        overrides: Iterable[TaskOffsets] = (),
+        owns: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        self.dag = dag
+        self._limits = limits
+        self._incidents = Incidents(
+            limits.restarts, poison_attempts=limits.poison_attempts, rng=rng
+        )
+        self._suspicions = Suspicions()
+        #: They have lost executors. When such a worker is lost, too, that was its end, and what was
+        #: launched there meanwhile is no failure of its own.
+        self._failing_workers: set[ActorPath] = set()
+        #: When each was lost. The master may still have granted slots there a moment before.
+        self._lost_workers: dict[ActorPath, int] = {}
+        self._next_attempt = launch << _LAUNCH_SHIFT
+        self._next_session = (launch << _LAUNCH_SHIFT) + 1
+        self.executors = ExecutorManager(
+            slots=dag.task_count,
+            executors=min(executors, dag.task_count),
+            first_launch=(launch - 1) * _EXECUTOR_LAUNCHES + 1,
+        )
+        self.regions = RegionSet(
+            dag,
+            place(dag, self.executors.slots),
+            limits,
+            manifests=manifests,
+            overrides=overrides,
+            owns=owns,
+        )
+        self.clock = ClockService(
+            dag,
+            dict.fromkeys(dag.tasks(), SessionId(0)),
+            stall_after_ms=limits.stall_after_ms,
+            now_ms=now_ms,
+            start_ms=self.regions.clock_ms,
+        )
+        self.reports: dict[TaskId, TaskClock] = {}
+        self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
+        self._is_active = False
+        self._has_run = has_run
+        self._is_master_away = False
+        self._ending: Ended | None = None
+        self._drain: Drain | None = None
+        self.is_ended = False
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it has ended before its streams, and shows all that was read of them."""
+        return self.is_ended and any(region.is_drained for region in self.regions)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that every region could go back to; 0 for the beginning."""
+        return self.regions.epoch
+
+    @property
+    def restarts(self) -> int:
+        """How many failures were survived."""
+        return self._incidents.count
+
+    @property
+    def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
+        """The tasks of each executor."""
+        return self.regions.tasks_of_executors
+
+    def newest_manifests(self) -> list[Manifest]:
+        """Return the newest complete epoch of each region that has one."""
+        return self.regions.newest_manifests
+
+    def executor_of(self, task: TaskId) -> ExecutorId | None:
+        """Return where a task takes records at present; None if it does not."""
+        region = self.regions.of_task(task)
+        if region is None or not region.is_running or region.epochs.is_finished:
+            return None  # At the end its last epoch may have ended: what came now would be lost.
+        return region.placement[task]
+
+    # -- executors -------------------------------------------------------------------------
+
+    def on_start(self, now_ms: int) -> list[Command]:
+        """Ask for slots."""
+        return self._settled([], now_ms)
+
+    def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
+        """Note that the master is away or back; ask it again for what it has not granted."""
+        self._is_master_away = not is_there
+        if not is_there or self._ending is not None:
+            return []
+        return [*self.executors.request_again(now_ms)]
+
+    def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[Command]:
+        """Launch executors in the slots."""
+        if self._ending is not None:
+            return [Release(worker_id=each.worker_id, slots=each.slots) for each in allocations]
+        usable: list[Allocation] = []
+        useless: list[Allocation] = []
+        for each in allocations:
+            (useless if self._is_just_lost(each.worker, now_ms) else usable).append(each)
+        if not self.executors.is_divided:
+            sizes = [each.slots for each in usable]
+            if sum(sizes) == self.executors.waiting_slots > 0:
+                self.executors.divide(sizes, now_ms)
+                self.regions.place(place(self.dag, self.executors.slots))
+            else:
+                usable, useless = [], usable + useless
+        return [
+            *self.executors.on_allocated(usable, now_ms),
+            *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS),
+        ]
+
+    def _is_just_lost(self, worker: ActorPath, now_ms: int) -> bool:
+        lost_ms = self._lost_workers.get(worker)
+        return lost_ms is not None and now_ms - lost_ms < _LATE_SLOTS_MS
+
+    def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
+        """Take a process in, if it is one that was launched and has built the same graph."""
+        if self._ending is not None or not self.executors.on_registered(message):
+            return []
+        commands: list[Command] = []
+        if message.graph_hash != self.dag.structural_hash():
+            commands += self._fail(causes.other_graph(self.dag, message), now_ms)
+        return self._settled(commands, now_ms)
+
+    def on_executor_gone(
+        self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
+    ) -> list[Command]:
+        """Restart what ran there; ask for another one if it is still needed."""
+        return self._settled(self._lose(executor_id, launch, cause, now_ms), now_ms)
+
+    def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
+        """Note that an executor does not answer: unless its worker says more, it is killed."""
+        self._suspicions.add(SilentExecutor(executor_id, launch), now_ms)
+
+    def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
+        """Count everything that a worker has started as gone."""
+        commands: list[Command] = []
+        is_known = worker in self._failing_workers or self._is_just_lost(worker, now_ms)
+        for executor_id, launch in self.executors.on_worker(worker):
+            is_up = executor_id in self.executors.running
+            if not is_up:  # It may never have heard of the launch.
+                commands += self.executors.release(executor_id)
+            commands += self._lose(
+                executor_id,
+                launch,
+                "its worker is lost",
+                now_ms,
+                is_known=is_known and not is_up,
+            )
+        self._failing_workers.discard(worker)
+        self._lost_workers = {
+            each: at_ms
+            for each, at_ms in self._lost_workers.items()
+            if self._is_just_lost(each, now_ms)
+        }
+        self._lost_workers.setdefault(worker, now_ms)
+        return self._settled(commands, now_ms)
+
+    # -- tasks -----------------------------------------------------------------------------
+
+    def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
+        """Take an executor's answer to a step of a start or an end."""
+        region = self.regions.in_attempt(answer.attempt)
+        if region is None or self.is_ended:
+            return []
+        steps = region.on_answer(answer, now_ms)
+        return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
+
+    def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
+        """Take what tasks report; begin to close a region whose tasks have come to their end."""
+        for clock in clocks:
+            region = self.regions.of_task(clock.task_id)
+            if region is None or region.sessions.get(clock.task_id) != clock.session:
+                continue
+            self.reports[clock.task_id] = clock
+            region.epochs.on_clock(clock)
+            self.clock.on_report(
+                clock.task_id,
+                clock.session,
+                clock_ms=clock.clock_ms,
+                watermark_ms=clock.watermark_ms,
+                hold_ms=clock.hold_ms,
+                idle=clock.idle,
+                now_ms=now_ms,
+            )
+        is_due = any(
+            region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
+        )
+        return self._settled([], now_ms) if is_due else []
+
+    def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
+        """Restart the region of a task that raised or lost messages."""
+        region = self.regions.of_task(message.task_id)
+        if region is None or region.sessions.get(message.task_id) != message.session:
+            return []
+        if not region.may_fail or self._ending is not None:
+            return []
+        if message.kind == "final" or self._incidents.is_poison(message.error):
+            commands = self._fail(message.error, now_ms)
+        else:
+            commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
+            if message.kind != "lost":
+                commands += self._replace_if_stuck(message.executor_id, region, now_ms)
+        return self._settled(commands, now_ms)
+
+    def on_executor_failed(self, message: ExecutorFailed, now_ms: int) -> list[Command]:
+        """Replace a process that lives but cannot go on, and restart what ran there."""
+        executor_id = message.executor_id
+        if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
+            return []
+        commands = [] if message.is_replaceable else self._fail(message.error, now_ms)
+        commands += self._kill(executor_id, message.error.cause, now_ms, error=message.error)
+        return self._settled(commands, now_ms)
+
+    def on_long_turns(self, executor_id: ExecutorId, turns: tuple[LongTurn, ...]) -> None:
+        """Take what tasks of an executor are busy with for long; what it told before is over."""
+        self.long_turns[executor_id] = turns
+
+    def _replace_if_stuck(
+        self, executor_id: ExecutorId, region: Region, now_ms: int
+    ) -> list[Command]:
+        """Have a process replaced in which a restart in place did not help."""
+        process, newest = self.executors.running.get(executor_id), region.history.newest
+        if process is None or self._ending is not None:
+            return []
+        if not self._incidents.is_in_process(
+            executor_id,
+            process.launch,
+            region=region.number,
+            epoch=newest.epoch if newest else 0,
+        ):
+            return []
+        return self._kill(executor_id, "a restart in place did not help", now_ms, is_known=True)
+
+    def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
+        """Remember it, if both ends are there; one may be reported gone in a moment."""
+        ends = self.executors.ends_of(message)
+        attempts = self.regions.linked_attempts(executor_id for executor_id, _ in ends)
+        if len(ends) > 1 and attempts:
+            self._suspicions.on_link_broken(message, ends, attempts, now_ms)
+        return []
+
+    def fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
+        """End the application as failed, for a reason from outside."""
+        return self._settled(self._fail(error, now_ms), now_ms)
+
+    def replay(self, now_ms: int) -> list[Command]:
+        """Restart everything from the newest epochs, whatever the budget says."""
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "deployed":
+                commands += self._begin_again(region, now_ms)
+        return self._settled(commands, now_ms)
+
+    def drain(self, now_ms: int, *, timeout_ms: int) -> list[Command]:
+        """Stop the sources, show what they have read, then end; fail if that takes too long.
+
+        Asked again, nothing changes.
+        """
+        if self._ending is None and self._drain is None:
+            self._drain = Drain(now_ms=now_ms, timeout_ms=timeout_ms)
+            for region in self.regions:
+                region.drain()
+        return self._settled([], now_ms)
+
+    # -- epochs ----------------------------------------------------------------------------
+
+    def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
+        """Note what an executor has stored; what came too late is deleted."""
+        region = self.regions.that_knew(message.attempt)
+        if region is None:
+            return []
+        commands = region.epochs.on_stored(message, now_ms)
+        return commands + self._drops()
+
+    def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
+        """Tell the sinks; delete what a restart will not go back to any more."""
+        commands = self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
+        return self._settled(commands, now_ms)
+
+    def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
+        """Note that the sinks of an executor show what belongs to an epoch."""
+        region = self.regions.in_attempt(message.attempt)
+        if region is None or self.is_ended:
+            return []
+        region.epochs.on_committed(message)
+        return self._settled([], now_ms) if region.epochs.is_closed else []
+
+    def _drops(self) -> list[Command]:
+        files = self.regions.take_garbage()
+        return [DropSnapshots(files=files)] if files else []
+
+    # -- time ------------------------------------------------------------------------------
+
+    def on_tick(self, now_ms: int) -> list[Command]:
+        """Do what time asks for."""
+        if self.is_ended:
+            return []
+        commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
+        commands += self._check_drain(now_ms)
+        for region in self.regions:
+            commands += self._after(region, region.on_tick(now_ms), now_ms)
+        return self._settled(commands, now_ms)
+
+    def _check_executors(self, now_ms: int) -> list[Command]:
+        if self._ending is not None:
+            return []
+        commands: list[Command] = []
+        timeout_ms = self._limits.start_timeout_ms
+        for executor_id in self.executors.late(now_ms, timeout_ms):
+            commands += self._kill(
+                executor_id, f"it has not registered within {timeout_ms // 1000} s", now_ms
+            )
+        since_ms = self.executors.waiting_since_ms()
+        timeout_ms = self._limits.allocation_timeout_ms
+        if since_ms is None or self._is_master_away:
+            return commands
+        if self._has_run:  # Failures have their own budget; that others have its slots is none.
+            is_long = now_ms - since_ms >= _HELD_UP_AFTER_MS
+            return commands + (self._held_up() if is_long else [])
+        if now_ms - since_ms < timeout_ms:
+            return commands
+        cause = causes.too_few_slots(
+            wanted=self.dag.task_count,
+            missing=self.executors.waiting_slots,
+            timeout_ms=timeout_ms,
+        )
+        return commands + self._fail(cause, now_ms)
+
+    def _check_drain(self, now_ms: int) -> list[Command]:
+        """Fail a drain that takes too long; who does not stop even then is killed soon."""
+        drain = self._drain
+        if drain is None or not drain.is_late(now_ms):
+            return []
+        cause = causes.drain_too_long(self.clock.why(), timeout_ms=drain.timeout_ms)
+        commands = self._fail(cause, now_ms)
+        if drain.has_had_grace(now_ms):
+            for executor_id in list(self.executors.running):
+                commands += self._kill(executor_id, "the drain took too long", now_ms)
+        return commands
+
+    def _check_suspicions(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        for suspicion in self._suspicions.due(now_ms):
+            if isinstance(suspicion, BrokenLink):
+                commands += self._on_link_still_broken(suspicion, now_ms)
+            elif self.executors.is_current(suspicion.executor_id, suspicion.launch):
+                commands += self._kill(suspicion.executor_id, "it does not answer", now_ms)
+        return commands
+
+    def _on_link_still_broken(self, link: BrokenLink, now_ms: int) -> list[Command]:
+        affected = [
+            region
+            for region in self.regions
+            if region.state == "deployed" and region.attempt in link.attempts
+        ]
+        is_between_living = all(self.executors.is_current(*end) for end in link.ends)
+        if not affected or not is_between_living or self._ending is not None:
+            return []
+        error = ErrorCard(cause=link.cause)
+        return self._on_trouble(affected, link.name, error, now_ms, is_known=link.is_known)
+
+    # -- starts, restarts, the end ---------------------------------------------------------
+
+    def _settled(self, commands: list[Command], now_ms: int) -> list[Command]:
+        """Add what can go on now that an event is dealt with."""
+        if self._ending is None:
+            commands += self._stop_closed(now_ms)
+            commands += self._deploy_all(now_ms)
+            commands += self._activated()
+            commands += self.executors.request(self.regions.needed_executors, now_ms)
+        if not self.is_ended:
+            for region in self.regions:
+                commands += region.epochs.advance(now_ms)
+        return commands + self._drops() + self._end_if_done()
+
+    def _stop_closed(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "deployed" and region.epochs.is_closed:
+                stopping = region.stop(completed=True, now_ms=now_ms)
+                commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _deploy_all(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        running = self.executors.running
+        for region in self.regions:
+            if not region.is_due(running.keys(), now_ms):
+                continue
+            steps = region.deploy(
+                attempt=self._next_attempt,
+                first_session=self._next_session,
+                executors=running,
+                now_ms=now_ms,
+            )
+            self._next_attempt += 1
+            self._next_session += len(region.placement)
+            self.clock.on_restart(region.sessions, start_ms=region.history.clock_ms, now_ms=now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    def _activated(self) -> list[Command]:
+        if self._is_active or not self.regions.are_active:
+            return []
+        self._is_active = self._has_run = True
+        return [Activated()]
+
+    def _held_up(self) -> list[Command]:
+        if not self._is_active:
+            return []
+        self._is_active = False
+        return [HeldUp()]
+
+    def _after(
+        self, region: Region, steps: Iterable[deployment.Command], now_ms: int
+    ) -> list[Command]:
+        """Do what a deployment says."""
+        commands: list[Command] = []
+        for step in steps:
+            match step:
+                case deployment.Send():
+                    commands.append(step)
+                case deployment.Ready():
+                    region.epochs.on_ready(now_ms)
+                case deployment.Failed():
+                    commands += self._on_start_failed(region, step, now_ms)
+                case deployment.Stopped():
+                    commands += self._on_stopped(region, step, now_ms)
+        return commands
+
+    def _on_start_failed(
+        self, region: Region, failed: deployment.Failed, now_ms: int
+    ) -> list[Command]:
+        damaged = failed.damaged
+        if damaged is not None and region.epochs.is_damage(damaged):
+            return self._on_damaged(region, damaged, now_ms)
+        error = ErrorCard(cause=failed.cause)
+        commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
+        if damaged is not None:  # It cannot read, though nothing is damaged.
+            commands += self._replace_if_stuck(damaged.executor_id, region, now_ms)
+        for executor_id in failed.silent:
+            commands += self._kill(executor_id, "it does not answer", now_ms)
+        return commands
+
+    def _on_damaged(self, region: Region, damaged: SnapshotsDamaged, now_ms: int) -> list[Command]:
+        """Go back further, which is no failure of a program; never to the beginning unasked."""
+        fell_back = region.epochs.fall_back(damaged)
+        if fell_back is None:
+            manifests = region.history.manifests
+            return self._fail(causes.nothing_left(region.number, damaged, manifests), now_ms)
+        return [fell_back, *self._begin_again(region, now_ms)]
+
+    def _begin_again(self, region: Region, now_ms: int) -> list[Command]:
+        """Let a region start again at once, for nothing."""
+        region.resume_at_ms = now_ms
+        return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
+
+    def _on_stopped(
+        self, region: Region, stopped: deployment.Stopped, now_ms: int
+    ) -> list[Command]:
+        commands: list[Command] = []
+        was_completed, region.state = region.is_completed, "waiting"
+        if self._ending is not None or (was_completed and not stopped.errors):
+            region.state = "done"
+        elif was_completed:
+            commands += self._on_trouble([region], "the end", stopped.errors[0], now_ms)
+        for executor_id in stopped.silent:
+            commands += self._kill(executor_id, "it has not stopped its tasks", now_ms)
+        return commands
+
+    def _lose(
+        self,
+        executor_id: ExecutorId,
+        launch: int,
+        cause: str,
+        now_ms: int,
+        *,
+        error: ErrorCard | None = None,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Go on without a process; what it hurts is stopped, to start again.
+
+        ``error`` says more than the cause; ``is_known`` that the failure was counted already.
+        """
+        was_up = executor_id in self.executors.running
+        worker = self.executors.worker_of(executor_id)
+        self.long_turns.pop(executor_id, None)
+        if not self.executors.on_gone(executor_id, launch) or self.is_ended:
+            return []
+        if worker is not None:
+            self._failing_workers.add(worker)
+        needing = [region for region in self.regions if region.needs(executor_id)]
+        hurt = [region for region in needing if region.may_fail]
+        is_known |= any(region.was_hurt_with(executor_id, launch) for region in self.regions)
+        for region in hurt:
+            region.is_completed = False
+        commands: list[Command] = []
+        for region in self.regions:
+            steps = region.on_executor_lost(executor_id, now_ms)
+            told = [step for step in steps if not isinstance(step, deployment.Failed)]
+            commands += self._after(region, told, now_ms)
+        if self._ending is not None or not needing:
+            return commands
+        if error is None:
+            error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
+        commands += self._on_trouble(
+            hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
+        )
+        if not was_up:  # Another one would hardly fare better at once.
+            self.executors.pause(executor_id, self._incidents.resume_at_ms)
+        return commands
+
+    def _kill(
+        self,
+        executor_id: ExecutorId,
+        cause: str,
+        now_ms: int,
+        *,
+        error: ErrorCard | None = None,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Have a process killed that does not do its work, and go on without it; see `_lose`."""
+        commands: list[Command] = []
+        for stop in self.executors.stop(executor_id, kill=True, reason=cause):
+            lost = self._lose(
+                executor_id, stop.launch, cause, now_ms, error=error, is_known=is_known
+            )
+            commands += [stop, *lost]
+        return commands
+
+    def _on_trouble(
+        self,
+        regions: Iterable[Region],
+        what: str,
+        error: ErrorCard,
+        now_ms: int,
+        *,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Spend one restart on all that a failure stops, or give up."""
+        hit = [f"region {region.number}" for region in regions]
+        if not hit and not is_known:
+            hit = [what]  # It failed on its own.
+        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
+        if isinstance(decision, GiveUp):
+            return self._fail(error, now_ms)
+        commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]
+        for region in regions:
+            steps = region.restart(now_ms + decision.delay_ms, now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    def _fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
+        """End everything with this cause; the first one stays."""
+        if self._ending is not None:
+            return []
+        self._ending = Ended(status="failed", cause=error)
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "waiting":
+                region.state = "done"
+            stopping = region.stop(completed=False, now_ms=now_ms)
+            commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _end_if_done(self) -> list[Command]:
+        if self.is_ended or not self.regions.are_done:
+            return []
+        self.is_ended = True
+        is_drained = any(region.is_drained for region in self.regions)
+        good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
+        ended = self._ending or Ended(status=good_end, cause=None)
+        self._ending = ended
+        return [*self.executors.stop_all(ended.status), ended]

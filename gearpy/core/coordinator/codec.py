@@ -1,0 +1,266 @@
+"""Files of a coordinator log as bytes: messages with a checksum each, and marks of what counts.
+
+A file of messages is a header, a table with the size and checksum of each message, and the messages
+as msgpack: ``[[version, type, key], {host, username, source, timestamp, values}]``, as in Samza's
+`CoordinatorStreamMessage`. So damage of one message leaves the others readable. The checksum of
+header and table covers the name of the file, so that one file cannot stand for another.
+
+A mark says what the log has acknowledged: how many files, and which epochs count.
+"""
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from gearpy.core.coordinator.log import CoordinatorMessage, MessageDraft
+from gearpy.errors import ConfigError, LogDamaged
+
+__all__ = [
+    "ADVICE",
+    "FORMAT_VERSION",
+    "Mark",
+    "Salvaged",
+    "check_draft",
+    "decode_mark",
+    "decode_segment",
+    "encode_mark",
+    "encode_segment",
+    "salvage_segment",
+]
+
+#: What a person can do about a damaged file.
+ADVICE: Final = (
+    "bring the file back from a copy, or see with 'gear checkpoint repair' what is left without it"
+)
+
+#: Of files of messages and of marks.
+FORMAT_VERSION: Final = 2
+_MAGIC: Final = b"GEARCLOG"
+_MARK_MAGIC: Final = b"GEARMARK"
+_HEADER: Final = Struct(">8sHQI")  # Magic, version, number of messages or bytes, checksum.
+_CHECKED: Final = Struct(">8sHQ")
+_ENTRY: Final = Struct(">II")  # Size and checksum of a message.
+
+#: Limits of one message.
+_TYPE_CHARS_MAX: Final = 100
+_KEY_CHARS_MAX: Final = 10_000
+_NESTING_MAX: Final = 32
+_INT_MIN: Final = -(2**63)
+_INT_MAX: Final = 2**64 - 1
+
+_RECORD: Final = msgspec.msgpack.Decoder(tuple[tuple[int, str, str], dict[str, Any]])
+_TEXTS: Final = ("host", "username", "source")
+
+
+def check_draft(draft: MessageDraft) -> None:
+    """Refuse what could not be read again as it was.
+
+    Raises:
+        ConfigError: the type or key is empty or too long, or the values are not plain.
+    """
+    if not 0 < len(draft.type) <= _TYPE_CHARS_MAX:
+        raise ConfigError(
+            f"type {draft.type[:_TYPE_CHARS_MAX]!r} of a message has {len(draft.type)} characters, "
+            f"allowed are 1 to {_TYPE_CHARS_MAX}"
+        )
+    if not 0 < len(draft.key) <= _KEY_CHARS_MAX:
+        raise ConfigError(
+            f"the key of a message {draft.type} has {len(draft.key)} characters, allowed are 1 to "
+            f"{_KEY_CHARS_MAX}"
+        )
+    if draft.values is not None:
+        _check_plain(draft.values, f"{draft.type} {draft.key}", _NESTING_MAX)
+    try:
+        msgspec.msgpack.encode([draft.type, draft.key, draft.values])
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"message {draft.type} {draft.key!r} has text that is none: {error}"
+        ) from error
+
+
+def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> bytes:
+    """Return the file that holds these messages, under a name."""
+    records = [msgspec.msgpack.encode(_record_of(each)) for each in messages]
+    table = b"".join(_ENTRY.pack(len(each), crc32(each)) for each in records)
+    return b"".join([_header(_MAGIC, len(records), table, name), table, *records])
+
+
+def decode_segment(data: bytes, *, name: str, log: str) -> Sequence[CoordinatorMessage]:
+    """Return the messages that `encode_segment` was given for this name.
+
+    Raises:
+        LogDamaged: it is not what was stored, or of another version of gearpy.
+    """
+    found = salvage_segment(data, name=name, log=log)
+    if found.damage is not None:
+        raise found.damage
+    return found.messages
+
+
+class Salvaged(NamedTuple):
+    """What can be read of a file, and the first thing that is wrong with it.
+
+    ``lost`` is how many messages cannot be read; None if that cannot be told.
+    """
+
+    messages: Sequence[CoordinatorMessage]
+    damage: LogDamaged | None = None
+    lost: int | None = 0
+
+
+def salvage_segment(data: bytes, *, name: str, log: str) -> Salvaged:
+    """Return the messages of a file that are as they were stored, whatever became of others."""
+    file = f"{log}/{name}"
+    try:
+        count = _count_of(data, _MAGIC, file)
+        table = data[_HEADER.size : _HEADER.size + count * _ENTRY.size]
+        if len(table) < count * _ENTRY.size:
+            raise _damaged(file, len(data), f"it ends within the table of its {count} messages")
+        _check_header(data, table, name, file)
+    except LogDamaged as damage:
+        return Salvaged((), damage, None)
+    return _salvaged(data, table, file)
+
+
+def _salvaged(data: bytes, table: bytes, file: str) -> Salvaged:
+    messages, damage, at = list[CoordinatorMessage](), None, _HEADER.size + len(table)
+    count = len(table) // _ENTRY.size
+    for number, (size, checksum) in enumerate(_ENTRY.iter_unpack(table), 1):
+        record = data[at : at + size]
+        which = f"message {number} of {count}"
+        if len(record) < size:
+            damage = damage or _damaged(file, len(data), f"it ends within {which}")
+        elif crc32(record) != checksum:
+            damage = damage or _damaged(file, at, f"the checksum of {which} does not match")
+        else:
+            try:
+                messages.append(_message_of(*_RECORD.decode(record)))
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                damage = damage or _damaged(file, at, f"{which} is malformed: {error}")
+        at += size
+    if len(data) > at:
+        damage = damage or _damaged(file, at, f"{len(data) - at} bytes follow its last message")
+    return Salvaged(messages, damage, count - len(messages))
+
+
+class Mark(NamedTuple):
+    """What an opening of the log has acknowledged: all files from its ``base`` up to ``serial``.
+
+    Both are 0 before the first. ``epochs`` are the keys of the epochs that count then: what else is
+    found was deleted by a message that is lost.
+    """
+
+    serial: int = 0
+    base: int = 0
+    epochs: tuple[str, ...] = ()
+
+
+def encode_mark(mark: Mark, *, name: str) -> bytes:
+    """Return the file that holds a mark, under a name."""
+    body = msgspec.msgpack.encode(mark)
+    return _header(_MARK_MAGIC, len(body), body, name) + body
+
+
+def decode_mark(data: bytes, *, name: str, log: str) -> Mark:
+    """Return the value that `encode_mark` was given for this name.
+
+    Raises:
+        LogDamaged: it is not what was stored, or of another version of gearpy.
+    """
+    file = f"{log}/{name}"
+    size, body = _count_of(data, _MARK_MAGIC, file), data[_HEADER.size :]
+    if len(body) != size:
+        raise _damaged(file, len(data), f"it holds {len(body)} bytes of {size}")
+    _check_header(data, body, name, file)
+    try:
+        return msgspec.msgpack.decode(body, type=Mark)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise _damaged(file, _HEADER.size, f"it is no mark: {error}") from error
+
+
+def _header(magic: bytes, number: int, checked: bytes, name: str) -> bytes:
+    plain = _CHECKED.pack(magic, FORMAT_VERSION, number)
+    return _HEADER.pack(magic, FORMAT_VERSION, number, _checksum(name, plain, checked))
+
+
+def _count_of(data: bytes, magic: bytes, file: str) -> int:
+    """Return the number in a header, which `_check_header` must still check."""
+    if len(data) < _HEADER.size:
+        raise _damaged(file, len(data), f"it ends after {len(data)} bytes, within its header")
+    found, version, number, _ = _HEADER.unpack_from(data)
+    if found != magic:
+        raise _damaged(file, 0, "it does not begin as it must")
+    if version != FORMAT_VERSION:
+        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
+        raise LogDamaged(
+            file=file, offset=len(magic), reason=reason, fix="use the gearpy that wrote it"
+        )
+    return int(number)
+
+
+def _check_header(data: bytes, checked: bytes, name: str, file: str) -> None:
+    plain, checksum = data[: _CHECKED.size], _HEADER.unpack_from(data)[-1]
+    if _checksum(name, plain, checked) != checksum:
+        raise _damaged(file, _CHECKED.size, "the checksum of its header does not match")
+
+
+def _damaged(file: str, offset: int, reason: str) -> LogDamaged:
+    return LogDamaged(file=file, offset=offset, reason=reason, fix=ADVICE)
+
+
+def _checksum(name: str, plain: bytes, checked: bytes) -> int:
+    return crc32(checked, crc32(plain, crc32(name.encode())))
+
+
+def _record_of(message: CoordinatorMessage) -> tuple[tuple[int, str, str], dict[str, Any]]:
+    return (message.version, message.type, message.key), {
+        **message.extras,
+        "host": message.host,
+        "username": message.username,
+        "source": message.source,
+        "timestamp": message.timestamp_ms,
+        "values": None if message.values is None else dict(message.values),
+    }
+
+
+def _message_of(place: tuple[int, str, str], value: dict[str, Any]) -> CoordinatorMessage:
+    version, type_, key = place
+    texts = {name: value.pop(name, "") for name in _TEXTS}
+    timestamp, values = value.pop("timestamp", 0), value.pop("values", None)
+    if not all(isinstance(each, str) for each in texts.values()) or not isinstance(timestamp, int):
+        raise ValueError(f"message {type_} {key} does not say where it is from")
+    if values is not None and not isinstance(values, dict):
+        raise ValueError(f"message {type_} {key} has {type(values).__name__} for values")
+    return CoordinatorMessage(
+        type=type_,
+        key=key,
+        values=values,
+        timestamp_ms=timestamp,
+        version=version,
+        extras=value,
+        **texts,
+    )
+
+
+def _check_plain(value: Any, where: str, levels: int) -> None:
+    if not levels:
+        raise ConfigError(f"message {where}: values nest deeper than {_NESTING_MAX}")
+    match value:
+        case None | bool() | float() | str() | bytes():
+            return
+        case int() if _INT_MIN <= value <= _INT_MAX:
+            return
+        case list():
+            for each in value:
+                _check_plain(each, where, levels - 1)
+        case dict() if all(isinstance(key, str) for key in value):
+            for each in value.values():
+                _check_plain(each, where, levels - 1)
+        case _:
+            raise ConfigError(
+                f"message {where} holds {str(value)[:100]!r} ({type(value).__name__}): values are "
+                "None, bool, int of 64 bits, float, str, bytes, list, and dict with str as keys"
+            )

@@ -1,0 +1,189 @@
+"""What is left of a damaged coordinator log, and what is lost with it.
+
+Each message stands for itself, so that damage costs the messages that it hits. What a lost message
+has deleted must not come back, least of all an epoch that sinks have gone back before: the mark of
+the log says which epochs count.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gearpy.core.coordinator.codec import ADVICE, Mark, Salvaged, decode_mark, salvage_segment
+from gearpy.core.coordinator.log import (
+    EPOCH,
+    CoordinatorMessage,
+    CoordinatorState,
+    delete_message,
+)
+from gearpy.core.coordinator.segments import (
+    ListNames,
+    Load,
+    LogFile,
+    Opening,
+    Steps,
+    files_of,
+    missing_file,
+)
+from gearpy.errors import LogDamaged, SnapshotDamaged
+
+__all__ = ["SalvagedLog", "salvage_log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalvagedLog:
+    """What can be read of a log.
+
+    Attributes:
+        damage: what is wrong with each file; nothing if the log is whole.
+        state: what it says, without what is damaged.
+        lost_epochs: keys, such as ``0/17``, of epochs that count and cannot be read.
+        lost_messages: how many messages were in the damaged files; None if that cannot be told.
+        files: all that there are, to be kept aside.
+    """
+
+    damage: tuple[LogDamaged, ...]
+    state: CoordinatorState
+    lost_epochs: tuple[str, ...]
+    lost_messages: int | None
+    files: tuple[str, ...]
+
+    @property
+    def hopeless_regions(self) -> tuple[int, ...]:
+        """Regions that have lost all their epochs: they could only begin from the beginning."""
+        left = {_region(each.key) for each in self.state.messages(EPOCH)}
+        return tuple(sorted({_region(each) for each in self.lost_epochs} - left))
+
+
+def salvage_log(log: str) -> Steps[SalvagedLog]:
+    """Read what there is of a log that nobody appends to; ``log`` is the folder, for texts.
+
+    Raises:
+        LogDamaged: another version of gearpy has written it.
+    """
+    names: Sequence[str] = yield ListNames()
+    files = files_of(names)
+    marks, found = dict[Opening, Mark](), dict[LogFile, Salvaged]()
+    damage = dict[LogFile, LogDamaged]()
+    for file in files:
+        try:
+            data: bytes = yield Load(file.name)
+            if file.kind == "open":
+                marks[file.opening] = decode_mark(data, name=file.name, log=log)
+            else:
+                found[file] = salvage_segment(data, name=file.name, log=log)
+                if (wrong := found[file].damage) is not None:
+                    damage[file] = wrong
+        except LogDamaged as error:
+            damage[file] = error
+        except SnapshotDamaged as error:
+            damage[file] = LogDamaged(
+                file=error.location, offset=0, reason=error.reason, fix=ADVICE
+            )
+    _check_version(files, damage)
+    counting = _counting(found, marks)
+    missing = list(_missing(counting, marks, files, log))
+    begin = min(counting).opening if counting else None
+    state = CoordinatorState(each for file in counting.values() for each in file.messages)
+    counts = _epochs_that_count(counting, marks, state)
+    for message in state.messages(EPOCH):
+        if message.key not in counts:
+            state.on_message(_deletion(message))
+    readable = {each.key for each in state.messages(EPOCH)}
+    return SalvagedLog(
+        damage=(
+            *(error for file, error in damage.items() if begin is None or file.opening >= begin),
+            *missing,
+        ),
+        state=state,
+        lost_epochs=tuple(each for each in counts if each not in readable),
+        lost_messages=None if missing else _lost(counting.values()),
+        files=tuple(each.name for each in files),
+    )
+
+
+def _check_version(files: Sequence[LogFile], damage: Mapping[LogFile, LogDamaged]) -> None:
+    """Leave a log alone that another version of gearpy has written."""
+    foreign = [each for each in damage.values() if each.fix != ADVICE]
+    if foreign and len(foreign) == len(files):
+        raise foreign[0]
+
+
+def _counting(
+    found: Mapping[LogFile, Salvaged], marks: Mapping[Opening, Mark]
+) -> dict[LogFile, Salvaged]:
+    """Return the files to read: those from the newest base on that is whole, in order."""
+    newest = max((opening for opening, mark in marks.items() if mark.serial), default=None)
+    whole = [
+        each
+        for each in found
+        if each.kind == "base"
+        and found[each].damage is None
+        and (newest is None or each.opening == newest)
+    ]
+    begin = max(whole, default=None)
+    return {each: found[each] for each in sorted(found) if begin is None or each >= begin}
+
+
+def _missing(
+    counting: Mapping[LogFile, Salvaged],
+    marks: Mapping[Opening, Mark],
+    files: Sequence[LogFile],
+    log: str,
+) -> Iterator[LogDamaged]:
+    """Yield an error for each file that another one says was there."""
+    openings = [opening for opening, mark in marks.items() if mark.serial]
+    openings += [each.opening for each in counting]
+    if not openings:
+        return
+    opening = max(openings)
+    marker, mark = LogFile(opening, 0, "open"), marks.get(opening, Mark())
+    there = {each.serial: each for each in counting if each.opening == opening}
+    if marker not in files:
+        yield missing_file(marker, log, because=there[max(there)])
+    bases = [serial for serial, each in there.items() if each.kind == "base"]
+    first = max(bases, default=mark.base or max(min(there) - 1, 1))
+    for serial in range(first, max([*there, mark.serial]) + 1):
+        if serial not in there:
+            because = marker if serial <= mark.serial else there[max(there)]
+            file = LogFile(opening, serial, "base" if serial == first else "segment")
+            yield missing_file(file, log, because=because)
+
+
+def _epochs_that_count(
+    counting: Mapping[LogFile, Salvaged], marks: Mapping[Opening, Mark], state: CoordinatorState
+) -> tuple[str, ...]:
+    """Return the keys of the epochs that count, as the newest mark and what follows it say."""
+    last = max(counting, default=None)
+    openings = [each for each, mark in marks.items() if mark.serial]
+    newest = max(openings, default=None)
+    if newest is None or (last is not None and last.opening > newest):
+        return tuple(each.key for each in state.messages(EPOCH))
+    mark = marks[newest]
+    keys = dict.fromkeys(mark.epochs)
+    for file, salvaged in counting.items():
+        if file.opening == newest and file.serial > mark.serial:
+            _apply(keys, salvaged.messages)
+    return tuple(keys)
+
+
+def _apply(keys: dict[str, None], messages: Iterable[CoordinatorMessage]) -> None:
+    for each in messages:
+        if each.type == EPOCH and each.values is None:
+            keys.pop(each.key, None)
+        elif each.type == EPOCH:
+            keys[each.key] = None
+
+
+def _deletion(message: CoordinatorMessage) -> CoordinatorMessage:
+    draft = delete_message(message.type, message.key)
+    return CoordinatorMessage(type=draft.type, key=draft.key, values=draft.values)
+
+
+def _lost(found: Iterable[Salvaged]) -> int | None:
+    numbers = [each.lost for each in found]
+    return None if None in numbers else sum(filter(None, numbers))
+
+
+def _region(key: str) -> int:
+    region = key.partition("/")[0]
+    return int(region) if region.isdecimal() else -1

@@ -1,0 +1,328 @@
+"""The graph of one application as the cluster sees it: processors, edges, tasks.
+
+A `Dag` holds no code, only names and numbers, so that app master and executors can each
+build it from the program and compare `Dag.structural_hash`. Gearpump: `DAG`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from gearpy.core.base import graph
+from gearpy.errors import GraphError
+from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
+
+__all__ = ["IMMORTAL", "Dag", "EdgeSpec", "Life", "ProcessorSpec", "StepSpec"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """The event time ``[birth_ms, death_ms)`` that a processor works on. Gearpump: `LifeTime`."""
+
+    birth_ms: int = MIN_MS
+    death_ms: int = MAX_MS
+
+    def contains(self, time_ms: int) -> bool:
+        """Return whether a record of this time belongs to the life. Gearpump: `contains`."""
+        return self.birth_ms <= time_ms < self.death_ms
+
+    def intersect(self, other: "Life") -> "Life":
+        """Return the time that both lives share. Gearpump: `LifeTime.cross`."""
+        return Life(
+            birth_ms=max(self.birth_ms, other.birth_ms),
+            death_ms=min(self.death_ms, other.death_ms),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no time at all belongs to the life."""
+        return self.birth_ms >= self.death_ms
+
+
+#: The life of a processor that was never replaced. Gearpump: `LifeTime.Immortal`.
+IMMORTAL = Life()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSpec:
+    """A step of a processor, for people, and to find again what it keeps.
+
+    Attributes:
+        id: names it over changes of the program; unique in a graph.
+        name: for people.
+        kind: the word for it.
+        keeps: what it keeps over restarts, and in which form; empty for nothing. What was kept
+            under another text is of no use to it.
+        key: by what its records come together; empty if that does not matter.
+        takes, gives: "rows" or "columns".
+        is_whole: it is the user's own task, and all that the task keeps is its.
+        order: what it goes by where it sees the order of records, for people; empty if it does not.
+    """
+
+    id: str
+    name: str = ""
+    kind: str = ""
+    keeps: str = ""
+    key: str = ""
+    takes: str = "rows"
+    gives: str = "rows"
+    is_whole: bool = False
+    order: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorSpec:
+    """One operator. ``kind`` names what it runs; the dag only compares it.
+
+    ``partitions`` tells what a source reads: each task takes its share of them by their order, so
+    all processes must find the same. ``steps`` say what is in it; they do not count when graphs
+    are compared.
+    Gearpump: `ProcessorDescription`.
+    """
+
+    id: ProcessorId
+    name: str
+    parallelism: int = 1
+    kind: str = ""
+    life: Life = IMMORTAL
+    partitions: str = ""
+    steps: tuple[StepSpec, ...] = ()
+
+    def tasks(self) -> tuple[TaskId, ...]:
+        """Return the tasks of this processor, by index."""
+        return tuple(TaskId(self.id, index) for index in range(self.parallelism))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSpec:
+    """A stream from one processor to another, spread by the named partitioner."""
+
+    source: ProcessorId
+    target: ProcessorId
+    partitioner: str = "hash"
+
+    @property
+    def ends(self) -> tuple[ProcessorId, ProcessorId]:
+        """Source and target."""
+        return self.source, self.target
+
+
+@dataclass(frozen=True)
+class Dag:
+    """An immutable, checked graph of processors with a version.
+
+    Invariant: at least one processor, every one with at least one task; edges join known
+    processors, at most one for each pair, without a cycle. Gearpump allows cycles; here
+    they are refused, because a watermark could never pass one.
+
+    Raises:
+        GraphError: at the making, with all mistakes at once.
+    """
+
+    version: int
+    processors: Mapping[ProcessorId, ProcessorSpec]
+    edges: tuple[EdgeSpec, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "processors", MappingProxyType(dict(self.processors)))
+        object.__setattr__(self, "edges", tuple(self.edges))
+        if mistakes := [*self._processor_mistakes(), *self._edge_mistakes()]:
+            raise GraphError(*mistakes)
+
+    @classmethod
+    def build(
+        cls, processors: Iterable[ProcessorSpec], edges: Iterable[EdgeSpec], *, version: int = 0
+    ) -> "Dag":
+        """Make a dag and number its processors in topological order from 0.
+
+        The ids given are provisional: they only say which processors an edge joins, and of
+        several processors that could come next, the one given first does. `Dag.renumbering`
+        of a dag made with the provisional ids tells what became of them.
+        Gearpump: `StreamApplication`.
+        """
+        given = tuple(processors)
+        by_id = {spec.id: spec for spec in given}
+        if len(by_id) < len(given):
+            raise GraphError(*_twice(given))
+        return cls(version, by_id, tuple(edges)).renumbered()
+
+    def __hash__(self) -> int:
+        return hash((self.version, self.edges))
+
+    # -- the shape -------------------------------------------------------------------------
+
+    @cached_property
+    def order(self) -> tuple[ProcessorId, ...]:
+        """Processor ids in topological order."""
+        return tuple(graph.topological_order(list(self.processors), self._ends()))
+
+    @cached_property
+    def renumbering(self) -> Mapping[ProcessorId, ProcessorId]:
+        """For every processor id its place in topological order."""
+        return MappingProxyType({pid: ProcessorId(place) for place, pid in enumerate(self.order)})
+
+    def renumbered(self) -> "Dag":
+        """Return the same dag with processor ids that are topological places from 0."""
+        new = self.renumbering
+        processors = {new[pid]: replace(self.processors[pid], id=new[pid]) for pid in self.order}
+        edges = [
+            replace(edge, source=new[edge.source], target=new[edge.target]) for edge in self.edges
+        ]
+        return Dag(self.version, processors, tuple(sorted(edges, key=lambda edge: edge.ends)))
+
+    @cached_property
+    def _levels(self) -> Mapping[ProcessorId, int]:
+        return MappingProxyType(graph.levels(list(self.processors), self._ends()))
+
+    def levels(self) -> Mapping[ProcessorId, int]:
+        """Return for every processor the length of the longest path from a source to it."""
+        return self._levels
+
+    @cached_property
+    def _incoming(self) -> Mapping[ProcessorId, tuple[EdgeSpec, ...]]:
+        return {
+            pid: tuple(edge for edge in self.edges if edge.target == pid) for pid in self.processors
+        }
+
+    @cached_property
+    def _outgoing(self) -> Mapping[ProcessorId, tuple[EdgeSpec, ...]]:
+        return {
+            pid: tuple(edge for edge in self.edges if edge.source == pid) for pid in self.processors
+        }
+
+    def incoming(self, pid: ProcessorId) -> tuple[EdgeSpec, ...]:
+        """Return the edges that lead to a processor."""
+        return self._incoming[pid]
+
+    def outgoing(self, pid: ProcessorId) -> tuple[EdgeSpec, ...]:
+        """Return the edges that leave a processor."""
+        return self._outgoing[pid]
+
+    def upstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
+        """Return the processors that send to this one."""
+        return tuple(edge.source for edge in self._incoming[pid])
+
+    def downstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
+        """Return the processors that this one sends to."""
+        return tuple(edge.target for edge in self._outgoing[pid])
+
+    def sources(self) -> tuple[ProcessorId, ...]:
+        """Return the processors that no edge leads to, in topological order."""
+        return tuple(pid for pid in self.order if not self._incoming[pid])
+
+    def sinks(self) -> tuple[ProcessorId, ...]:
+        """Return the processors that no edge leaves, in topological order."""
+        return tuple(pid for pid in self.order if not self._outgoing[pid])
+
+    # -- the tasks -------------------------------------------------------------------------
+
+    def tasks(self) -> tuple[TaskId, ...]:
+        """Return every task, by processor id and index. Gearpump: `DAG.tasks`."""
+        return tuple(task for pid in sorted(self.processors) for task in self.tasks_of(pid))
+
+    def tasks_of(self, *pids: ProcessorId) -> tuple[TaskId, ...]:
+        """Return the tasks of these processors, in the order given."""
+        return tuple(task for pid in pids for task in self.processors[pid].tasks())
+
+    @cached_property
+    def task_count(self) -> int:
+        """How many tasks there are. Gearpump: `DAG.taskCount`."""
+        return sum(spec.parallelism for spec in self.processors.values())
+
+    def upstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:
+        """Return the tasks that may send to this one."""
+        return self.tasks_of(*self.upstream(ProcessorId(task.processor)))
+
+    def downstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:
+        """Return the tasks that this one may send to."""
+        return self.tasks_of(*self.downstream(ProcessorId(task.processor)))
+
+    # -- proof of sameness -----------------------------------------------------------------
+
+    def structural_hash(self) -> str:
+        """Return a digest of processors and edges, alike in every process that built them.
+
+        The version and the order in which things were given do not count.
+        """
+        content = {
+            "processors": [_fields(self.processors[pid]) for pid in sorted(self.processors)],
+            "edges": sorted([edge.source, edge.target, edge.partitioner] for edge in self.edges),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def description(self) -> tuple[str, ...]:
+        """All that the structural hash is made of, as one line for each processor and edge.
+
+        A line begins with the number of the processor, or the numbers that the edge joins; see
+        `core.dag.difference`.
+        """
+        processors = (_line(self.processors[pid]) for pid in sorted(self.processors))
+        edges = sorted((*edge.ends, edge.partitioner) for edge in self.edges)
+        return (*processors, *(f"{source} -> {target} {name}" for source, target, name in edges))
+
+    # -- mistakes --------------------------------------------------------------------------
+
+    def _ends(self) -> list[tuple[ProcessorId, ProcessorId]]:
+        return [edge.ends for edge in self.edges]
+
+    def _processor_mistakes(self) -> list[str]:
+        if not self.processors:
+            return ["the graph is empty: add at least one processor"]
+        mistakes = [
+            f"processor {spec.name!r} has id {spec.id} but is filed under {pid}"
+            for pid, spec in self.processors.items()
+            if spec.id != pid
+        ]
+        return mistakes + [
+            f"processor {spec.name!r} has parallelism {spec.parallelism}: give it at least 1"
+            for spec in self.processors.values()
+            if spec.parallelism < 1
+        ]
+
+    def _edge_mistakes(self) -> list[str]:
+        ends = self._ends()
+        mistakes = [
+            f"an edge names processor {pid}, which is not in the graph: add the processor first"
+            for pid in graph.unknown_vertices(self.processors, ends)
+        ]
+        mistakes += [
+            f"there is more than one edge {self._names(pair)}: keep one"
+            for pair in graph.duplicate_edges(ends)
+        ]
+        known = [pair for pair in ends if all(end in self.processors for end in pair)]
+        if cycle := graph.find_cycle(list(self.processors), known):
+            mistakes.append(f"the graph has a cycle: {self._names(cycle)}: remove one of its edges")
+        return mistakes
+
+    def _names(self, pids: Iterable[ProcessorId]) -> str:
+        named = (self.processors[pid].name if pid in self.processors else str(pid) for pid in pids)
+        return " -> ".join(named)
+
+
+def _fields(spec: ProcessorSpec) -> list[str | int]:
+    life = spec.life
+    fields: list[str | int] = [spec.id, spec.name, spec.parallelism, spec.kind]
+    fields += [life.birth_ms, life.death_ms]
+    return [*fields, spec.partitions] if spec.partitions else fields
+
+
+def _line(spec: ProcessorSpec) -> str:
+    life = "" if spec.life == IMMORTAL else f" life {spec.life.birth_ms}..{spec.life.death_ms}"
+    kind = f" ({spec.kind})" if spec.kind else ""
+    reads = f" reads {spec.partitions}" if spec.partitions else ""
+    return f"{spec.id} {spec.name} x{spec.parallelism}{kind}{life}{reads}"
+
+
+def _twice(specs: tuple[ProcessorSpec, ...]) -> list[str]:
+    names: dict[ProcessorId, list[str]] = {}
+    for spec in specs:
+        names.setdefault(spec.id, []).append(spec.name)
+    return [
+        f"processor id {pid} is used by {' and '.join(map(repr, users))}: give each its own"
+        for pid, users in names.items()
+        if len(users) > 1
+    ]

@@ -1,0 +1,146 @@
+"""What becomes of the state of each step when a graph takes the place of another one.
+
+State is found by the id of its step, wherever in the new graph that is. What was kept in another
+form, or by a step that is no more, has no place there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from gearpy.core.dag.graph import Dag, StepSpec
+from gearpy.ids import ProcessorId
+
+__all__ = ["Fate", "Layout", "StateMove", "StepPlace", "layout_of", "lost", "state_moves"]
+
+Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
+
+
+class StepPlace(NamedTuple):
+    """Where a step is: a processor, how many tasks that has, and at which place in its chain."""
+
+    processor: ProcessorId
+    parallelism: int
+    place: int
+    step: StepSpec
+
+
+#: All steps of a graph, by id.
+Layout: TypeAlias = Mapping[str, StepPlace]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMove:
+    """What becomes of a step.
+
+    ``fate``: "kept" where it was; "moved" to another processor, with all that it keeps; "changed",
+    so that what was kept is of no use; "dropped"; or "new", which begins empty.
+    """
+
+    id: str
+    fate: Fate
+    old: StepPlace | None = None
+    new: StepPlace | None = None
+
+    @property
+    def name(self) -> str:
+        """The name for people, that of now if there is one."""
+        place = self.new or self.old
+        return "" if place is None else place.step.name
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something was kept that has no place any more."""
+        return self.fate in {"changed", "dropped"} and bool(self.old and self.old.step.keeps)
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether it keeps something over restarts."""
+        place = self.new or self.old
+        return place is not None and bool(place.step.keeps)
+
+    @property
+    def is_spread_anew(self) -> bool:
+        """Whether what is kept goes to another number of tasks."""
+        return (
+            self.fate in {"kept", "moved"}
+            and self.old is not None
+            and self.new is not None
+            and self.old.parallelism != self.new.parallelism
+            and bool(self.new.step.keeps)
+        )
+
+    def __str__(self) -> str:
+        """Return the move as people read it."""
+        return f"{self.fate} {self.name} [{self.id}]{self._where}{self._what}"
+
+    @property
+    def _where(self) -> str:
+        if self.old is None or self.new is None:
+            return ""
+        where = ""
+        if self.fate == "moved":
+            where = f": processor {self.old.processor} to {self.new.processor}"
+        if self.old.parallelism != self.new.parallelism:
+            where += f": x{self.old.parallelism} to x{self.new.parallelism}"
+        return where
+
+    @property
+    def _what(self) -> str:
+        if self.fate == "changed" and self.old is not None and self.new is not None:
+            was, now = self.old.step.keeps or "nothing", self.new.step.keeps or "nothing"
+            return f": kept {was}; now {now}"
+        place = self.old or self.new
+        keeps = "" if place is None else place.step.keeps
+        return f": {keeps}" if keeps else ""
+
+
+def layout_of(dag: Dag) -> Layout:
+    """Return where each step of a graph is."""
+    return {
+        step.id: StepPlace(pid, dag.processors[pid].parallelism, at, step)
+        for pid in dag.order
+        for at, step in enumerate(dag.processors[pid].steps)
+    }
+
+
+def state_moves(old: Layout, new: Layout) -> list[StateMove]:
+    """Return what becomes of each step, in the order of the new graph; what is dropped is last."""
+    same = _same_processors(old, new)
+    found = [
+        StateMove(id=name, fate=_fate(old.get(name), place, same), old=old.get(name), new=place)
+        for name, place in new.items()
+    ]
+    gone = [
+        StateMove(id=name, fate="dropped", old=place)
+        for name, place in old.items()
+        if name not in new
+    ]
+    return [*found, *gone]
+
+
+def lost(moves: Iterable[StateMove]) -> list[StateMove]:
+    """Return the steps of which something was kept that has no place any more."""
+    return [each for each in moves if each.is_lost]
+
+
+def _fate(old: StepPlace | None, new: StepPlace, same: Mapping[ProcessorId, ProcessorId]) -> Fate:
+    if old is None:
+        return "new"
+    if (old.step.keeps, old.step.is_whole) != (new.step.keeps, new.step.is_whole):
+        return "changed"
+    return "kept" if same.get(old.processor) == new.processor else "moved"
+
+
+def _same_processors(old: Layout, new: Layout) -> dict[ProcessorId, ProcessorId]:
+    """Return which processor is which: numbers change when others come and go.
+
+    Those are the same whose first step that both have is in both.
+    """
+    same: dict[ProcessorId, ProcessorId] = {}
+    for name, place in new.items():
+        before = old.get(name)
+        if before is None or before.processor in same or place.processor in same.values():
+            continue
+        same[before.processor] = place.processor
+    return same

@@ -1,0 +1,286 @@
+"""The epochs of one attempt: when one is complete, given up, committed; and what is kept of it.
+
+The coordinator's half of the protocol; tasks align and snapshot by themselves. Gearpump: the
+checkpoint clock of `ClockService`, for which all tasks must report the same time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gearpy.core.epoch.pace import EpochPace
+from gearpy.errors import ProtocolError
+from gearpy.ids import MIN_MS, ExecutorId, TaskId
+from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
+
+__all__ = [
+    "REPEAT_MS",
+    "CommitRound",
+    "Cut",
+    "EpochCoordinator",
+    "Manifest",
+    "decode_manifest",
+    "encode_manifest",
+    "merged",
+]
+
+#: What is not answered is said again after so long.
+REPEAT_MS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A complete epoch: all that a restart needs.
+
+    ``clock_ms`` is how far the region was when the epoch began to end. No source that was not idle
+    was behind it when it ended the epoch, so one that goes back to it misses nothing.
+    ``snapshots`` are in the order in which they are read; a file counts for those tasks that it is
+    listed with, though it may hold others. ``offsets`` are where sources were. All records of the
+    epoch are older than ``cut_time_ms``, and all later ones are not; None if it ended by position.
+    """
+
+    region: int
+    epoch: int
+    attempt: int
+    clock_ms: int
+    snapshots: tuple[SnapshotFile, ...]
+    offsets: tuple[TaskOffsets, ...] = ()
+    cut_time_ms: int | None = None
+
+    @property
+    def chain(self) -> tuple[SnapshotFile, ...]:
+        """The files that a restart reads."""
+        return tuple(file for file in self.snapshots if file.partition is None)
+
+    @property
+    def changelog(self) -> tuple[SnapshotFile, ...]:
+        """The segments of the changelog that it reads if one of those is damaged."""
+        return tuple(file for file in self.snapshots if file.partition is not None)
+
+    @property
+    def total_bytes(self) -> int:
+        """How much a restart from here reads."""
+        return sum(file.size_bytes for file in self.chain)
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(Manifest)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return a manifest as bytes to store."""
+    return msgspec.msgpack.encode(manifest)
+
+
+def decode_manifest(data: bytes) -> Manifest:
+    """Return the manifest that `encode_manifest` made.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"malformed manifest of an epoch: {error}") from error
+
+
+class Cut(NamedTuple):
+    """Where an epoch ends; without an event time wherever each source is."""
+
+    epoch: int
+    cut_time_ms: int | None
+
+
+class EpochCoordinator:
+    """Ends epochs of one attempt of a region, one after the other.
+
+    Invariant: an epoch is complete only when every executor of the attempt has stored it; complete
+    epochs come in order; an epoch that was not complete in time never will be, and no number
+    comes twice.
+
+    Args:
+        epoch: the first one.
+        placement: which executor has which task.
+        base: the files that the tasks have gone on from.
+        pace: when the next epoch may begin to end.
+        timeout_ms: an epoch that is not complete by then is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: int,
+        attempt: int,
+        epoch: int,
+        placement: Mapping[TaskId, ExecutorId],
+        base: Sequence[SnapshotFile],
+        pace: EpochPace,
+        timeout_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._region = region
+        self._attempt = attempt
+        self._epoch = epoch
+        self._placement = placement
+        self._executors = frozenset(placement.values())
+        self._base = tuple(base)
+        self._pace = pace
+        self._timeout_ms = timeout_ms
+        self._is_ending = False
+        self._due_ms = pace.first_ms(now_ms)
+        self._began_ms = self._announce_ms = now_ms
+        self._clock_ms = MIN_MS
+        self._cut_time_ms: int | None = None
+        self._stored: dict[ExecutorId, EpochStored] = {}
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is open, or is being ended."""
+        return self._epoch
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is being ended."""
+        return self._is_ending
+
+    @property
+    def cut_time_ms(self) -> int | None:
+        """The event time at which it is being ended."""
+        return self._cut_time_ms
+
+    @property
+    def missing(self) -> list[ExecutorId]:
+        """Who has not stored the epoch."""
+        return sorted(self._executors - self._stored.keys())
+
+    def is_due(self, now_ms: int) -> bool:
+        """Tell whether the next epoch may begin to end."""
+        return not self._is_ending and now_ms >= self._due_ms
+
+    def is_late(self, now_ms: int) -> bool:
+        """Tell whether the epoch that is being ended should be complete by now."""
+        return self._is_ending and now_ms - self._began_ms >= self._timeout_ms
+
+    def awaits(self, message: EpochStored) -> bool:
+        """Tell whether the epoch that is being ended lacks this."""
+        return (
+            self._is_ending
+            and (message.attempt, message.epoch) == (self._attempt, self._epoch)
+            and message.executor_id in self._executors
+            and message.executor_id not in self._stored
+        )
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def begin(self, now_ms: int, *, clock_ms: int, cut_time_ms: int | None) -> None:
+        """Begin to end the epoch; ``clock_ms`` is how far the region is."""
+        assert not self._is_ending, self._epoch
+        self._is_ending = True
+        self._began_ms = self._announce_ms = now_ms
+        self._clock_ms, self._cut_time_ms = clock_ms, cut_time_ms
+
+    def to_announce(self, now_ms: int) -> Cut | None:
+        """Return what to tell every executor now; the same again when that takes long."""
+        if not self._is_ending or now_ms < self._announce_ms:
+            return None
+        self._announce_ms = now_ms + REPEAT_MS
+        return Cut(self._epoch, self._cut_time_ms)
+
+    def on_stored(self, message: EpochStored, now_ms: int) -> Manifest | None:
+        """Note what an executor has stored; return the manifest when it was the last one."""
+        if not self.awaits(message):
+            return None
+        self._stored[message.executor_id] = message
+        if len(self._stored) < len(self._executors):
+            return None
+        manifest = self._manifest()
+        self._base = manifest.snapshots
+        self._go_on(self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms))
+        return manifest
+
+    def abort(self, now_ms: int) -> None:
+        """Give the epoch up; the next one may begin to end at once."""
+        assert self._is_ending, self._epoch
+        self._go_on(now_ms)
+
+    def _go_on(self, due_ms: int) -> None:
+        self._epoch += 1
+        self._stored = {}
+        self._is_ending, self._cut_time_ms = False, None
+        self._due_ms = due_ms
+
+    def _manifest(self) -> Manifest:
+        stored = [self._stored[each] for each in sorted(self._stored)]
+        has_missed_cut = any(each.has_missed_cut for each in stored)
+        return Manifest(
+            region=self._region,
+            epoch=self._epoch,
+            attempt=self._attempt,
+            clock_ms=self._clock_ms,
+            snapshots=merged(
+                self._base,
+                {each.executor_id: each.snapshots for each in stored},
+                self._placement,
+            ),
+            offsets=tuple(offsets for each in stored for offsets in each.offsets),
+            cut_time_ms=None if has_missed_cut else self._cut_time_ms,
+        )
+
+
+def merged(
+    base: Iterable[SnapshotFile],
+    chains: Mapping[ExecutorId, Iterable[SnapshotFile]],
+    placement: Mapping[TaskId, ExecutorId],
+) -> tuple[SnapshotFile, ...]:
+    """Return the files of several executors as one chain, each once.
+
+    An executor speaks for its own tasks only: a file that one needs and another has written anew
+    counts for the tasks of the first, or what was deleted since would be there again. Files of
+    ``base`` are in the order that they have there, which is right for every task; those that
+    were made since have tasks of one executor only.
+    """
+    tasks: dict[str, set[TaskId]] = {file.location: set() for file in base}
+    files: dict[str, SnapshotFile] = {}
+    for executor_id in sorted(chains):
+        for file in chains[executor_id]:
+            own = {task for task in file.tasks if placement.get(task) == executor_id}
+            tasks.setdefault(file.location, set()).update(own)
+            files.setdefault(file.location, file)
+    return tuple(
+        replace(files[location], tasks=tuple(sorted(counting)))
+        for location, counting in tasks.items()
+        if counting
+    )
+
+
+class CommitRound:
+    """Tells all executors that an epoch is stored for good, until all have said that they know.
+
+    Args:
+        epoch: it, and all before it.
+    """
+
+    def __init__(self, epoch: int, executors: Iterable[ExecutorId], now_ms: int) -> None:
+        self.epoch = epoch
+        self._waiting_for = set(executors)
+        self._due_ms = now_ms
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all have answered."""
+        return not self._waiting_for
+
+    def to_tell(self, now_ms: int) -> list[ExecutorId]:
+        """Return whom to tell now: all at first, later those who have not answered."""
+        if now_ms < self._due_ms:
+            return []
+        self._due_ms = now_ms + REPEAT_MS
+        return sorted(self._waiting_for)
+
+    def on_committed(self, executor_id: ExecutorId, epoch: int) -> None:
+        """Note an executor's answer."""
+        if epoch >= self.epoch:
+            self._waiting_for.discard(executor_id)

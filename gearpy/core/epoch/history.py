@@ -1,0 +1,144 @@
+"""The complete epochs of one region, and which files nobody needs any more.
+
+Epochs share files: one stores what has changed since the one before. So a file is garbage only
+when neither an epoch that is kept lists it nor tasks that run may go on from it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import MIN_MS, ExecutorId
+from gearpy.messages.app import EpochStored, SnapshotFile
+
+__all__ = ["AttemptFiles", "EpochHistory"]
+
+
+class EpochHistory:
+    """Which complete epoch is the newest, and which are kept.
+
+    Invariant: what a relaunched app master would go back to, the newest *stored* epoch, and all
+    that are newer are kept. A file is given out when the last epoch that lists it goes, once.
+
+    Args:
+        retained: so many stored epochs are kept.
+        manifests: those that are stored, oldest first.
+    """
+
+    def __init__(self, *, retained: int, manifests: Iterable[Manifest] = ()) -> None:
+        assert retained >= 1, retained
+        self._retained = retained
+        self._manifests = sorted(manifests, key=lambda each: each.epoch)
+        self._stored_epoch = self._manifests[-1].epoch if self._manifests else 0
+        self._listed = Counter(f.location for each in self._manifests for f in each.snapshots)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def newest(self) -> Manifest | None:
+        """What a restart goes back to; None: to the beginning."""
+        return self._manifests[-1] if self._manifests else None
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """All that are kept, oldest first."""
+        return tuple(self._manifests)
+
+    @property
+    def clock_ms(self) -> int:
+        """How far the region was at the newest one."""
+        return self._manifests[-1].clock_ms if self._manifests else MIN_MS
+
+    @property
+    def cut_time_ms(self) -> int:
+        """The latest event time at which one has ended."""
+        cuts = (each.cut_time_ms for each in self._manifests)
+        return max((each for each in cuts if each is not None), default=MIN_MS)
+
+    @property
+    def unstored(self) -> Manifest | None:
+        """The newest one, if it is complete but not stored."""
+        newest = self.newest
+        return newest if newest is not None and newest.epoch > self._stored_epoch else None
+
+    def needs(self, file: SnapshotFile) -> bool:
+        """Tell whether a restart may go back to what is in a file."""
+        return file.location in self._listed
+
+    def listing(self, location: str) -> list[Manifest]:
+        """Return the epochs that list a file."""
+        return [
+            each
+            for each in self._manifests
+            if any(file.location == location for file in each.snapshots)
+        ]
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def on_complete(self, manifest: Manifest) -> None:
+        """Add a complete epoch, newer than all before; those must be stored."""
+        assert self.unstored is None, self.unstored
+        assert self.newest is None or manifest.epoch > self.newest.epoch, manifest.epoch
+        self._manifests.append(manifest)
+        self._listed.update(file.location for file in manifest.snapshots)
+
+    def on_stored(self, epoch: int) -> tuple[int, ...]:
+        """Note that a manifest is stored durably; return the epochs that may be discarded."""
+        self._stored_epoch = max(self._stored_epoch, epoch)
+        stored = [each.epoch for each in self._manifests if each.epoch <= self._stored_epoch]
+        return tuple(stored[: -self._retained])
+
+    def discard(self, epochs: Collection[int]) -> list[SnapshotFile]:
+        """Never go back to these epochs; return the files that nobody needs any more."""
+        gone = [each for each in self._manifests if each.epoch in epochs]
+        self._manifests = [each for each in self._manifests if each.epoch not in epochs]
+        files = {file.location: file for each in gone for file in each.snapshots}
+        self._listed.subtract(file.location for each in gone for file in each.snapshots)
+        self._listed = +self._listed  # Without those that are at 0.
+        return [file for file in files.values() if not self.needs(file)]
+
+
+class AttemptFiles:
+    """The files that executors have told of in one attempt, until an epoch lists them.
+
+    A file that was stored for an epoch that was given up may be one that its tasks go on from, and
+    then the next epochs list it. So it is garbage only when an epoch that is complete does not, or
+    when the attempt is over.
+
+    Invariant: each file that was told of is listed by an epoch, awaits one, or is given out once.
+
+    Args:
+        base: the files that the tasks have gone on from.
+    """
+
+    def __init__(self, base: Iterable[SnapshotFile]) -> None:
+        self._known = {file.location for file in base}
+        self._waiting: dict[str, SnapshotFile] = {}
+        self._told: dict[ExecutorId, int] = {}  # The newest epoch of each.
+        self._is_over = False
+
+    def on_stored(self, message: EpochStored) -> list[SnapshotFile]:
+        """Take what an executor tells; return what is too late."""
+        if message.epoch <= self._told.get(message.executor_id, 0):
+            return []  # Told again: the same files, or some that it has given up since.
+        self._told[message.executor_id] = message.epoch
+        new = {
+            file.location: file for file in message.snapshots if file.location not in self._known
+        }
+        self._known |= new.keys()
+        if self._is_over:
+            return list(new.values())
+        self._waiting |= new
+        return []
+
+    def on_complete(self, manifest: Manifest) -> list[SnapshotFile]:
+        """Note which files a complete epoch lists; return those that no later one will."""
+        self._known = {file.location for file in manifest.snapshots}
+        waiting, self._waiting = self._waiting, {}
+        return [file for file in waiting.values() if file.location not in self._known]
+
+    def on_over(self) -> list[SnapshotFile]:
+        """Note that the attempt is over; return what no epoch lists."""
+        self._is_over = True
+        waiting, self._waiting = self._waiting, {}
+        return list(waiting.values())

@@ -1,0 +1,139 @@
+"""Several lanes of a window log read as one stream: whose turn it is, and what can be promised.
+
+Within a lane the times of batches only grow, but lanes are written by different tasks, and what
+one has shown another may be about to show. So a lane that has nothing more holds the others back
+until it has been silent for a while.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from gearpy.core.handover.window_log import Position
+from gearpy.ids import MIN_MS
+
+__all__ = ["LanePlace", "Lanes"]
+
+
+class LanePlace(NamedTuple):
+    """Where a reader is in a lane.
+
+    Attributes:
+        seq: last batch that was read to its end.
+        row: how many rows of the one behind it were read.
+        watermark_ms: no later row of the lane is older.
+    """
+
+    seq: int = 0
+    row: int = 0
+    watermark_ms: int = MIN_MS
+
+
+_BEGIN: Final = LanePlace()
+
+
+class Lanes:
+    """What was read of some lanes, and which is read next: the one that is furthest behind.
+
+    Invariant: `watermark_ms` never falls, and is above that of no lane that has something to give,
+    but for one that was silent before.
+
+    Args:
+        places: where each lane was left; of others all is read.
+        watermark_ms: what was promised before.
+        until: nothing behind this is read; None: there is no end.
+        idle_ms: a lane that has had nothing for so long holds no other back.
+    """
+
+    def __init__(
+        self,
+        places: Mapping[str, LanePlace],
+        *,
+        watermark_ms: int = MIN_MS,
+        until: Position | None = None,
+        idle_ms: int = 0,
+    ) -> None:
+        self.places = dict(places)
+        self.watermark_ms = watermark_ms
+        self._until = until
+        self._idle_ms = idle_ms
+        self._ends: dict[str, int] = {}
+        self._silent_since_ms: dict[str, int] = {}
+
+    @property
+    def names(self) -> Iterable[str]:
+        """All lanes that were seen."""
+        return self.places.keys() | self._ends.keys()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is an end, and all lanes were read up to it."""
+        until = self._until
+        return until is not None and all(self.of(name).seq >= until[name] for name in until)
+
+    def of(self, lane: str) -> LanePlace:
+        """Return where the reader is in a lane."""
+        return self.places.get(lane, _BEGIN)
+
+    def on_look(self, starts: Position, ends: Position, *, now_ms: int) -> None:
+        """Learn which batches there are.
+
+        Args:
+            starts: before the first batch of each lane that is kept.
+            ends: the last batch of each lane.
+            now_ms: the wall clock.
+        """
+        for lane, end in ends.items():
+            if self._until is not None and lane not in self._until:
+                continue  # It has begun behind the end.
+            if lane not in self.places:
+                self.places[lane] = LanePlace(seq=starts.get(lane, 0))
+            until = end if self._until is None else min(end, self._until[lane])
+            self._ends[lane] = max(until, self._ends.get(lane, 0))
+            self._note_silence(lane, now_ms)
+        self._promise(now_ms)
+
+    def next(self) -> str | None:
+        """Return the lane whose turn it is; a batch that was begun is read to its end first."""
+        waiting = [(self.of(lane), lane) for lane in self._ends if self._has_more(lane)]
+        if not waiting:
+            return None
+        return min(waiting, key=lambda each: (not each[0].row, each[0].watermark_ms, each[1]))[1]
+
+    def on_rows(self, lane: str, count: int) -> None:
+        """Learn that rows of the batch behind the place were read, and not all of them."""
+        place = self.of(lane)
+        self.places[lane] = place._replace(row=place.row + count)
+
+    def on_batch(self, lane: str, watermark_ms: int, *, now_ms: int) -> None:
+        """Learn that a batch was read to its end, and what the lane promises then."""
+        place = self.of(lane)
+        self.places[lane] = LanePlace(place.seq + 1, 0, max(place.watermark_ms, watermark_ms))
+        self._note_silence(lane, now_ms)
+        self._promise(now_ms)
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Tell whether no lane holds back what others of the application promise."""
+        return not any(self._holds(lane, now_ms) for lane in self._ends)
+
+    def _has_more(self, lane: str) -> bool:
+        return self._ends.get(lane, 0) > self.of(lane).seq
+
+    def _note_silence(self, lane: str, now_ms: int) -> None:
+        if self._has_more(lane):
+            self._silent_since_ms.pop(lane, None)
+        else:
+            self._silent_since_ms.setdefault(lane, now_ms)
+
+    def _holds(self, lane: str, now_ms: int) -> bool:
+        if self._has_more(lane):
+            return True
+        if self._until is not None:  # It has ended.
+            return False
+        return now_ms - self._silent_since_ms.get(lane, now_ms) < self._idle_ms
+
+    def _promise(self, now_ms: int) -> None:
+        """Promise what all lanes do that count; if none does, as if the furthest were the last."""
+        holding = [self.of(lane).watermark_ms for lane in self._ends if self._holds(lane, now_ms)]
+        everything = [place.watermark_ms for place in self.places.values()]
+        promised_ms = min(holding) if holding else max(everything, default=MIN_MS)
+        self.watermark_ms = max(self.watermark_ms, promised_ms)

@@ -1,0 +1,306 @@
+"""Joins of each record with the nearest one of another stream: as-of joins.
+
+Records wait until the watermark has passed them, and are then gone through in the order of their
+times. So the results do not depend on how the two streams came.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from gearpy.core.join.changes import CellChange, Fresh, Kept, KeyCells, RecordLog
+from gearpy.core.join.sides import LEFT, RIGHT, Row, Rows
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["AsOfJoin", "Direction"]
+
+#: Where the right record is: not newer than the left one, not older, or either.
+Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+
+_SPAN_MS: Final = 1000  # Records that were gone through are forgotten together.
+_FIELDS: Final = 5  # Of a left record that was told.
+
+
+class _Right(msgspec.Struct, frozen=True):
+    """A right record that a left one may be joined with."""
+
+    time_ms: int
+    value: Any
+
+
+class _Left(msgspec.Struct):
+    """A left record that waits for newer right ones, and what it has found so far."""
+
+    seq: int
+    time_ms: int
+    value: Any
+    found: _Right | None
+    is_waiting: bool = True
+
+
+class AsOfJoin:
+    """Yields each left record with the right one of its key that is nearest in time.
+
+    Equal times match in all directions. Of right records of the same time the one that came last
+    counts before and at the left record's time; the one that came first counts after it, and in
+    "forward" also at it. In "nearest" of two at the same distance the older one counts. A left
+    record comes out when the watermark has passed what could still be nearer, and holds the clock
+    until then. Records older than the watermark are late, and left out.
+
+    Without a tolerance the newest right record of each key is kept without end; and left records
+    wait without end for right ones that are not older, where these count.
+
+    Invariant: what was yielded depends on the records that were not late, on the watermark, and on
+    the order in which right ones of the same key and time came; on nothing else.
+
+    Args:
+        direction: where the right record is.
+        tolerance_ms: how far away; None for any distance.
+        how: whether left records come out that have found nothing.
+        limit: of rows yielded at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        direction: Direction,
+        tolerance_ms: int | None,
+        how: Literal["inner", "left"],
+        limit: int,
+    ) -> None:
+        self.late_records = 0
+        self._looks_back = direction != "forward"
+        self._looks_ahead = direction != "backward"
+        self._tolerance_ms = tolerance_ms
+        self._keeps_left = how == "left"
+        self._limit = limit
+        # Which side goes first of equal times. Where it looks ahead only, a left record must be
+        # there when the right one comes; else the right one must.
+        self._first = RIGHT if self._looks_back else LEFT
+        self._log = RecordLog()
+        self._turn = count().__next__  # As numbers of restored records may be of several tasks.
+        self._ahead: list[tuple[int, bool, int, int, Any, Kept]] = []  # A heap: what is to come.
+        self._ahead_lefts: list[int] = []  # A heap: when the left ones of them are.
+        self._spans: list[int] = []  # A heap of those in the log.
+        self._newest: dict[Any, _Right] = {}
+        self._newest_times: list[tuple[int, int, Any]] = []  # A heap: of keys, when.
+        self._newest_count = 0
+        self._waiting: dict[Any, list[_Left]] = {}
+        self._ends: list[tuple[int, int, int, Any, _Left]] = []  # A heap: until when each waits.
+        self._waiting_times: list[tuple[int, int, _Left]] = []  # A heap of the same ones by time.
+        self._newest_cells = KeyCells("newest", self._newest_cell)
+        self._waiting_cells = KeyCells("waiting", self._waiting_cell)
+        self._watermark_ms = MIN_MS
+
+    def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
+        """Keep the records; nothing comes of them before the watermark."""
+        watermark_ms, log = self._watermark_ms, self._log
+        for (side, key, value), time in zip(values, timestamps, strict=True):
+            if time < watermark_ms:
+                self.late_records += 1
+                continue
+            log.seq += 1
+            kept = Kept(log.seq, side, time, value)
+            span = time // _SPAN_MS
+            fresh = log.fresh.get(span)
+            if fresh is None:
+                fresh = self._open_span(span)
+            fresh[key].append(kept)
+            self._await(key, kept)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
+        """Go through the records that the watermark has passed."""
+        self._watermark_ms = watermark_ms
+        rows: list[Row] = []
+        times: list[int] = []
+        for key, left, right in self._decided(watermark_ms):
+            if right is not None:
+                start, newest = sorted((left.time_ms, right.time_ms))
+                rows.append((key, left.value, right.value, start, newest + 1))
+                times.append(newest)
+            elif self._keeps_left:
+                rows.append((key, left.value, None, left.time_ms, left.time_ms + 1))
+                times.append(left.time_ms)
+            if len(rows) >= self._limit:
+                yield rows, times
+                rows, times = [], []
+        self._forget(watermark_ms)
+        if rows:
+            yield rows, times
+
+    def changes(self) -> Iterator[CellChange]:
+        """Tell which records came, and what of those gone through is still needed."""
+        yield from self._log.changes()
+        yield from self._newest_cells.changes()
+        yield from self._waiting_cells.changes()
+
+    def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
+        """Take back what was told."""
+        for part in (self._log, self._newest_cells, self._waiting_cells):
+            if part.load(namespace, pairs):
+                return
+
+    def resume(self, watermark_ms: int) -> None:
+        """Go on with what was loaded."""
+        self._watermark_ms = watermark_ms
+        self._resume_ahead(watermark_ms)
+        for key, (time, value) in self._newest_cells.resume().items():
+            self._set_newest(key, _Right(time, value))
+        for key, flat in self._waiting_cells.resume().items():
+            for at in range(0, len(flat), _FIELDS):
+                seq, time, value, found_time, found_value = flat[at : at + _FIELDS]
+                found = None if found_time is None else _Right(found_time, found_value)
+                self._wait(key, _Left(seq, time, value, found))
+                self._log.seq = max(self._log.seq, seq)
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest left record that has not come out."""
+        return min(self._oldest_ahead(), self._oldest_waiting())
+
+    # -- what the watermark has not passed ---------------------------------------------------
+
+    def _await(self, key: Any, kept: Kept) -> None:
+        time = kept.time_ms
+        turn = self._turn()
+        heappush(self._ahead, (time, kept.side != self._first, kept.seq, turn, key, kept))
+        if kept.side == LEFT:
+            heappush(self._ahead_lefts, time)
+
+    def _open_span(self, span: int) -> Fresh:
+        heappush(self._spans, span)
+        return self._log.open(span)
+
+    def _resume_ahead(self, watermark_ms: int) -> None:
+        spans = set()
+        for span, key, kept in self._log.resume():
+            spans.add(span)
+            if kept.time_ms >= watermark_ms:  # Else it was gone through.
+                self._await(key, kept)
+        self._spans = sorted(spans)
+
+    def _oldest_ahead(self) -> int:
+        # Both heaps are emptied in the order of times.
+        lefts, is_passed = self._ahead_lefts, self._watermark_ms
+        while lefts and (lefts[0] < is_passed or is_passed == MAX_MS):
+            heappop(lefts)
+        return lefts[0] if lefts else MAX_MS
+
+    # -- in the order of time ----------------------------------------------------------------
+
+    def _decided(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
+        """Yield keys, left records and what they are joined with."""
+        ahead = self._ahead
+        while ahead and ahead[0][0] < watermark_ms:
+            _, _, _, _, key, kept = heappop(ahead)
+            if kept.side == RIGHT:
+                yield from self._on_right(key, _Right(kept.time_ms, kept.value))
+            else:
+                left = _Left(kept.seq, kept.time_ms, kept.value, self._found_before(key, kept))
+                if self._looks_ahead and self._end_of(left) >= kept.time_ms:
+                    self._wait(key, left)
+                    self._waiting_cells.touch(key)
+                else:
+                    yield key, left, left.found
+        yield from self._over(watermark_ms)
+
+    def _found_before(self, key: Any, kept: Kept) -> _Right | None:
+        newest = self._newest.get(key) if self._looks_back else None
+        return newest if newest is not None and self._is_near(newest, kept.time_ms) else None
+
+    def _on_right(self, key: Any, right: _Right) -> Iterator[tuple[Any, _Left, _Right | None]]:
+        """Give a right record to the left ones before it: none that comes later is nearer."""
+        waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            self._waiting_cells.remove(key)
+            for left in waiting:
+                left.is_waiting = False
+                yield key, left, right if right.time_ms <= self._end_of(left) else left.found
+        if self._looks_back:
+            self._set_newest(key, right)
+            self._newest_cells.touch(key)
+
+    def _wait(self, key: Any, left: _Left) -> None:
+        self._waiting.setdefault(key, []).append(left)
+        turn = self._turn()
+        heappush(self._ends, (self._end_of(left), left.seq, turn, key, left))
+        heappush(self._waiting_times, (left.time_ms, turn, left))
+
+    def _end_of(self, left: _Left) -> int:
+        """Return the latest time of a right record that would be nearer than what was found."""
+        if left.found is not None:
+            return 2 * left.time_ms - left.found.time_ms - 1
+        return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms
+
+    def _over(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
+        """Yield the left records for which nothing nearer can come."""
+        is_over = watermark_ms == MAX_MS
+        keys: dict[Any, None] = {}
+        while self._ends and (self._ends[0][0] < watermark_ms or is_over):
+            _, _, _, key, left = heappop(self._ends)
+            if left.is_waiting:
+                left.is_waiting = False
+                keys[key] = None
+                yield key, left, left.found
+        for key in keys:
+            self._drop_decided(key)
+
+    def _drop_decided(self, key: Any) -> None:
+        waiting = [left for left in self._waiting[key] if left.is_waiting]
+        if waiting:
+            self._waiting[key] = waiting
+            self._waiting_cells.touch(key)
+        else:
+            del self._waiting[key]
+            self._waiting_cells.remove(key)
+
+    def _oldest_waiting(self) -> int:
+        times = self._waiting_times
+        while times and not times[0][2].is_waiting:
+            heappop(times)
+        return times[0][0] if times else MAX_MS
+
+    # -- the newest right record of each key -------------------------------------------------
+
+    def _set_newest(self, key: Any, right: _Right) -> None:
+        self._newest[key] = right
+        if self._tolerance_ms is not None:
+            self._newest_count += 1
+            heappush(self._newest_times, (right.time_ms, self._newest_count, key))
+
+    def _is_near(self, right: _Right, time_ms: int) -> bool:
+        return self._tolerance_ms is None or time_ms - right.time_ms <= self._tolerance_ms
+
+    def _forget(self, watermark_ms: int) -> None:
+        """Forget what no left record can need that is still to come."""
+        while self._spans and (self._spans[0] + 1) * _SPAN_MS <= watermark_ms:
+            self._log.drop(heappop(self._spans))
+        if self._tolerance_ms is None:
+            return
+        times, before_ms = self._newest_times, watermark_ms - self._tolerance_ms
+        while times and times[0][0] < before_ms:
+            time, _, key = heappop(times)
+            newest = self._newest.get(key)
+            if newest is not None and newest.time_ms == time:
+                del self._newest[key]
+                self._newest_cells.remove(key)
+
+    # -- as plain data -----------------------------------------------------------------------
+
+    def _newest_cell(self, key: Any) -> list[Any] | None:
+        newest = self._newest.get(key)
+        return None if newest is None else [newest.time_ms, newest.value]
+
+    def _waiting_cell(self, key: Any) -> list[Any] | None:
+        flat: list[Any] = []
+        for left in self._waiting.get(key, ()):
+            found = left.found
+            found_time, found_value = (
+                (None, None) if found is None else (found.time_ms, found.value)
+            )
+            flat += (left.seq, left.time_ms, left.value, found_time, found_value)
+        return flat or None

@@ -1,0 +1,235 @@
+"""Joins of records whose event times are near each other, for every record anew."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+from gearpy.core.join.changes import CellChange, Fresh, Kept, RecordLog
+from gearpy.core.join.sides import LEFT, RIGHT, SIDES, How, Row, Rows
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["IntervalJoin"]
+
+#: Records that become useless at about the same time are forgotten together: an eighth of the time
+#: that they are kept, and not less than a second.
+_SPANS: Final = 8
+_SPAN_LEAST_MS: Final = 1000
+
+
+class _Sides:
+    """Records of a key, those of each side in the order of their times, and these times."""
+
+    __slots__ = ("records", "times")
+
+    def __init__(self) -> None:
+        self.times: tuple[list[int], list[int]] = ([], [])
+        self.records: tuple[list[Kept], list[Kept]] = ([], [])
+
+    def add(self, kept: Kept) -> None:
+        """Add a record behind those that are not newer."""
+        times, records = self.times[kept.side], self.records[kept.side]
+        if not times or times[-1] <= kept.time_ms:
+            times.append(kept.time_ms)
+            records.append(kept)
+        else:
+            at = bisect_right(times, kept.time_ms)
+            times.insert(at, kept.time_ms)
+            records.insert(at, kept)
+
+    def forget(self, side: int, before_ms: int) -> None:
+        """Forget old records."""
+        over = bisect_left(self.times[side], before_ms)
+        del self.times[side][:over], self.records[side][:over]
+
+    def __bool__(self) -> bool:
+        return bool(self.times[LEFT] or self.times[RIGHT])
+
+
+class IntervalJoin:
+    """Yields pairs with ``left - before <= right <= left + after`` as soon as both are there.
+
+    A pair has the time of the newer one; so what is kept for partners to come holds no clock.
+    A record that may come out alone does when the watermark has passed all possible partners, with
+    its own time; until then it holds the clock. Records older than the watermark are late, and left
+    out. Pairs come out as their second records do, and then by time of the first one.
+
+    Invariant: what was yielded are the pairs of all records so far that were not late, once each.
+
+    Args:
+        before_ms: how much older a right record may be than a left one.
+        after_ms: how much newer.
+        how: which records come out alone.
+        limit: of rows yielded at once; twice as many are possible.
+    """
+
+    def __init__(self, *, before_ms: int, after_ms: int, how: How, limit: int) -> None:
+        self.late_records = 0
+        # Of a record of the left side, and of the right one: how much older and newer partners are.
+        self._older_ms = (before_ms, after_ms)
+        self._newer_ms = (after_ms, before_ms)
+        self._span_ms = tuple(max(_SPAN_LEAST_MS, ms // _SPANS) for ms in self._newer_ms)
+        self._comes_alone = (how in ("left", "outer"), how in ("right", "outer"))
+        self._limit = limit
+        self._log = RecordLog()
+        self._sides: dict[Any, _Sides] = {}
+        self._spans: list[tuple[int, int]] = []  # A heap: until when each is needed.
+        self._waiting: tuple[list[Any], list[Any]] = ([], [])  # Heaps by time, number, and turn.
+        self._turn = count().__next__  # As numbers of restored records may be of several tasks.
+        self._watermark_ms = MIN_MS
+
+    def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
+        """Yield the pairs of which the second record is among these."""
+        watermark_ms, sides_of, limit = self._watermark_ms, self._sides, self._limit
+        older_ms, newer_ms = self._older_ms, self._newer_ms
+        rows: list[Row] = []
+        times: list[int] = []
+        for (side, key, value), time in zip(values, timestamps, strict=True):
+            if time < watermark_ms:
+                self.late_records += 1
+                continue
+            sides = sides_of.get(key)
+            if sides is None:
+                sides = sides_of[key] = _Sides()
+            found = sides.times[1 - side]
+            at = bisect_left(found, time - older_ms[side]) if found else 0
+            has_partner = at < len(found) and found[at] <= time + newer_ms[side]
+            kept = self._keep(side, key, value, time, sides, has_partner=has_partner)
+            if has_partner:
+                until = bisect_right(found, time + newer_ms[side], at)
+                for low in range(at, until, limit):
+                    some = sides.records[1 - side][low : min(low + limit, until)]
+                    self._pair(kept, key, some, rows, times)
+                    if len(rows) >= limit:
+                        yield rows, times
+                        rows, times = [], []
+        if rows:
+            yield rows, times
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
+        """Yield records for which no partner can come any more; forget what is not needed."""
+        self._watermark_ms = watermark_ms
+        for side in SIDES:
+            rows: list[Row] = []
+            times: list[int] = []
+            for key, kept in self._alone(side):
+                time = kept.time_ms
+                left, right = (kept.value, None) if side == LEFT else (None, kept.value)
+                rows.append((key, left, right, time, time + 1))
+                times.append(time)
+                if len(rows) >= self._limit:
+                    yield rows, times
+                    rows, times = [], []
+            if rows:
+                yield rows, times
+        while self._spans and self._spans[0][0] < watermark_ms:
+            self._forget(heappop(self._spans)[1])
+
+    def changes(self) -> Iterator[CellChange]:
+        """Tell which records came, found partners, and were forgotten."""
+        return self._log.changes()
+
+    def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
+        """Take records back."""
+        self._log.load(namespace, pairs)
+
+    def resume(self, watermark_ms: int) -> None:
+        """Go on with the records that were loaded."""
+        self._watermark_ms = watermark_ms
+        spans: set[int] = set()
+        for span, key, kept in self._log.resume():
+            if span not in spans:
+                spans.add(span)
+                self._note_span(span)
+            if key not in self._sides:
+                self._sides[key] = _Sides()
+            self._sides[key].add(kept)
+            # One that is older has come out alone; its span is not over yet.
+            if kept.is_waiting and not self._is_alone(kept):
+                self._await(key, kept)
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record that may come out alone."""
+        firsts = (self._first_waiting(side) for side in SIDES)
+        return min((kept.time_ms for kept in firsts if kept is not None), default=MAX_MS)
+
+    def _keep(
+        self, side: int, key: Any, value: Any, time: int, sides: _Sides, *, has_partner: bool
+    ) -> Kept:
+        log = self._log
+        log.seq += 1
+        kept = Kept(log.seq, side, time, value, self._comes_alone[side] and not has_partner)
+        sides.add(kept)
+        # Even and odd: a span of time for each side.
+        span = time // self._span_ms[side] * 2 + side
+        fresh = log.fresh.get(span)
+        if fresh is None:
+            fresh = self._open_span(span)
+        fresh[key].append(kept)
+        if kept.is_waiting:
+            self._await(key, kept)
+        return kept
+
+    def _await(self, key: Any, kept: Kept) -> None:
+        turn = self._turn()
+        heappush(self._waiting[kept.side], (kept.time_ms, kept.seq, turn, key, kept))
+
+    def _pair(
+        self, kept: Kept, key: Any, others: list[Kept], rows: list[Row], times: list[int]
+    ) -> None:
+        """Add the pairs of a record that has come now."""
+        time, value, is_left = kept.time_ms, kept.value, kept.side == LEFT
+        for other in others:
+            start, newest = other.time_ms, time
+            if start > newest:
+                start, newest = newest, start
+            if is_left:
+                rows.append((key, value, other.value, start, newest + 1))
+            else:
+                rows.append((key, other.value, value, start, newest + 1))
+            times.append(newest)
+            if other.is_waiting:
+                span = other.time_ms // self._span_ms[other.side] * 2 + other.side
+                self._log.match(span, key, other)
+
+    def _alone(self, side: int) -> Iterator[tuple[Any, Kept]]:
+        """Yield keys and records of a side for which no partner can come any more."""
+        while (first := self._first_waiting(side)) is not None and self._is_alone(first):
+            _, _, _, key, kept = heappop(self._waiting[side])
+            yield key, kept
+
+    def _is_alone(self, kept: Kept) -> bool:
+        last_ms = kept.time_ms + self._newer_ms[kept.side]
+        return last_ms < self._watermark_ms or self._watermark_ms == MAX_MS
+
+    def _first_waiting(self, side: int) -> Kept | None:
+        waiting = self._waiting[side]
+        while waiting:
+            first: Kept = waiting[0][-1]
+            if first.is_waiting:
+                return first
+            heappop(waiting)  # It has found a partner.
+        return None
+
+    def _open_span(self, span: int) -> Fresh:
+        self._note_span(span)
+        return self._log.open(span)
+
+    def _note_span(self, span: int) -> None:
+        """Note until when the records of a span are needed."""
+        side = span % 2
+        last_ms = (span // 2 + 1) * self._span_ms[side] - 1
+        heappush(self._spans, (min(last_ms + self._newer_ms[side], MAX_MS - 1), span))
+
+    def _forget(self, span: int) -> None:
+        side = span % 2
+        before_ms = (span // 2 + 1) * self._span_ms[side]
+        for key in self._log.keys(span):
+            sides = self._sides.get(key)
+            if sides is not None:
+                sides.forget(side, before_ms)
+                if not sides:
+                    del self._sides[key]
+        self._log.drop(span)

@@ -1,0 +1,169 @@
+"""Joins over windows that are the same for all keys: tumbling, sliding, the one over everything.
+
+Each record is kept once, whatever the number of windows that hold it: in the piece of time, between
+two boundaries of windows, in which it is. A window is some whole pieces.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any, TypeAlias
+
+from gearpy.core.join.changes import CellChange, Kept, RecordLog
+from gearpy.core.join.sides import LEFT, RIGHT, Group, Pairing, Rows
+from gearpy.core.window.windows import AlignedWindows, SlidingWindows
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["WindowJoin"]
+
+#: Records of a key, on the left and on the right.
+_Pane: TypeAlias = tuple[list[Kept], list[Kept]]
+
+
+class WindowJoin:
+    """Yields, when the watermark closes a window, what the records of each key in it come to.
+
+    Windows come out in the order of their ends; of a window, keys in the order of their first
+    records, by pieces; of a key, pairs in the order of the left records, then of the right ones.
+    A record is late when all windows that hold its time have closed; it is left out.
+
+    Invariant: what was yielded and what is kept depend on which records came before which
+    watermarks only, up to the order of what is yielded.
+
+    Args:
+        windows: which; when they fire does not count.
+        pairing: what is made of the records of a key.
+    """
+
+    def __init__(self, windows: AlignedWindows, pairing: Pairing) -> None:
+        self.late_records = 0
+        self._windows = windows
+        self._pairing = pairing
+        self._log = RecordLog()
+        self._panes: dict[int, dict[Any, _Pane]] = {}
+        self._pieces: list[int] = []  # Those of `_panes`, sorted.
+        self._open: list[int] = []  # A heap of the windows that hold any of them.
+        self._is_open: set[int] = set()
+        self._watermark_ms = MIN_MS
+
+    def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
+        """Keep the records; nothing comes of them before the watermark."""
+        piece = self._piece_of(min(timestamps))
+        if piece == self._piece_of(max(timestamps)):
+            self._add(piece, values, timestamps)
+        else:
+            for piece, (some, times) in self._split(values, timestamps).items():
+                self._add(piece, some, times)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
+        """Close windows."""
+        self._watermark_ms = watermark_ms
+        end_of, windows = self._windows.end_of, self._open
+        while windows and end_of(windows[0]) <= watermark_ms:
+            start = windows[0]
+            yield from self._pairing.rows(self._groups(start), start, end_of(start))
+            heappop(windows)
+            self._is_open.remove(start)
+            self._drop_pieces()
+
+    def changes(self) -> Iterator[CellChange]:
+        """Tell which records came, and which windows are over."""
+        return self._log.changes()
+
+    def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
+        """Take records back."""
+        self._log.load(namespace, pairs)
+
+    def resume(self, watermark_ms: int) -> None:
+        """Go on with the records that were loaded."""
+        self._watermark_ms = watermark_ms
+        for piece, key, kept in self._log.resume():
+            if piece not in self._panes:
+                self._begin(piece)
+            _pane_of(self._panes[piece], key)[kept.side].append(kept)
+
+    @property
+    def hold_ms(self) -> int:
+        """Last ms of the first window that holds any record: the time of its results."""
+        return self._windows.end_of(self._open[0]) - 1 if self._open else MAX_MS
+
+    def _piece_of(self, time_ms: int) -> int:
+        windows = self._windows
+        if isinstance(windows, SlidingWindows):
+            return windows.piece_of(time_ms)
+        return windows.starts_of(time_ms)[0]
+
+    def _split(
+        self, values: list[Any], timestamps: list[int]
+    ) -> dict[int, tuple[list[Any], list[int]]]:
+        piece_of = self._piece_of
+        parts: dict[int, tuple[list[Any], list[int]]] = {}
+        for value, time in zip(values, timestamps, strict=True):
+            piece = piece_of(time)
+            part = parts.get(piece)
+            if part is None:
+                part = parts[piece] = ([], [])
+            part[0].append(value)
+            part[1].append(time)
+        return parts
+
+    def _add(self, piece: int, values: list[Any], timestamps: list[int]) -> None:
+        log = self._log
+        panes = self._panes.get(piece)
+        if panes is None:
+            if self._windows.end_of(self._windows.starts_of(piece)[-1]) <= self._watermark_ms:
+                self.late_records += len(values)
+                return
+            panes = self._begin(piece)
+        fresh = log.fresh.get(piece)
+        if fresh is None:
+            fresh = log.open(piece)
+        seq = log.seq
+        for (side, key, value), time in zip(values, timestamps, strict=True):
+            seq += 1
+            kept = Kept(seq, side, time, value)
+            pane = panes.get(key)
+            if pane is None:
+                pane = panes[key] = ([], [])
+            pane[side].append(kept)
+            fresh[key].append(kept)
+        log.seq = seq
+
+    def _begin(self, piece: int) -> dict[Any, _Pane]:
+        """Begin a piece of time, and the windows that are made of it."""
+        panes = self._panes[piece] = {}
+        insort(self._pieces, piece)
+        for start in self._windows.starts_of(piece):
+            if start not in self._is_open and self._windows.end_of(start) > self._watermark_ms:
+                self._is_open.add(start)
+                heappush(self._open, start)
+        return panes
+
+    def _groups(self, start: int) -> Iterator[Group]:
+        """Yield the keys of a window and their values."""
+        pieces = self._pieces
+        low, high = bisect_left(pieces, start), bisect_left(pieces, self._windows.end_of(start))
+        panes = [self._panes[piece] for piece in pieces[low:high]]
+        for key in panes[0] if len(panes) == 1 else dict.fromkeys(key for p in panes for key in p):
+            of_key = [pane for each in panes if (pane := each.get(key)) is not None]
+            yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
+
+    def _drop_pieces(self) -> None:
+        """Forget the pieces that no open window is made of: those before the first one."""
+        first = self._open[0] if self._open else MAX_MS
+        over = bisect_left(self._pieces, first)
+        for piece in self._pieces[:over]:
+            del self._panes[piece]
+            self._log.drop(piece)
+        del self._pieces[:over]
+
+
+def _pane_of(panes: dict[Any, _Pane], key: Any) -> _Pane:
+    if key not in panes:
+        panes[key] = ([], [])
+    return panes[key]
+
+
+def _values(panes: Iterable[_Pane], side: int) -> list[Any]:
+    return [kept.value for pane in panes for kept in pane[side]]

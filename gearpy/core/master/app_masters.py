@@ -1,0 +1,327 @@
+"""Which app masters run, which have to be launched again, and when one is given up.
+
+Gearpump: `AppManager`'s recovery, which has no pause, and no word with those that return.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from gearpy.core.base.restart import GiveUp, RestartBudget, RestartPolicy
+from gearpy.core.master.registry import TERMINAL
+from gearpy.core.master.state import MasterState
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
+from gearpy.messages.cluster import RunningExecutor
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "AppMasterTimes",
+    "AppMasters",
+    "EndApplication",
+    "KeeperAction",
+    "Kill",
+    "Phase",
+    "RecordLoss",
+    "RequestSlot",
+    "Times",
+]
+
+#: ``launching``: sent to a worker. ``returning``: the master was away, the app master may be there.
+#: ``leaving``: not reachable, its worker is asked. ``pausing``: before the next launch.
+Phase: TypeAlias = Literal[
+    "waiting-for-slot", "launching", "returning", "running", "leaving", "pausing"
+]
+
+#: Phases in which the newest launch may be alive.
+_LAUNCHED: Final = frozenset({"launching", "returning", "running", "leaving"})
+#: Phases in which an app master may register.
+_EXPECTED: Final = frozenset({"launching", "returning", "running"})
+
+
+class Times(NamedTuple):
+    """Now: monotonic for deadlines, wall time for what is stored."""
+
+    now_ms: int
+    wall_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppMasterTimes:
+    """How long app masters are waited for."""
+
+    start_timeout_ms: int  # For one that was launched, to register.
+    return_timeout_ms: int  # For one that may have run while the master was away.
+    word_timeout_ms: int  # For the worker of one that cannot be reached, to say what it was.
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSlot:
+    """An app master needs a slot; preferably not on the worker where it was lost."""
+
+    app_id: AppId
+    avoid: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Have a worker end an app master that may still live."""
+
+    app_id: AppId
+    worker_id: WorkerId
+    launch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLoss:
+    """An app master is given up, and launched again after a pause."""
+
+    app_id: AppId
+    launch: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndApplication:
+    """The restart budget of an app master is spent: its application fails."""
+
+    app_id: AppId
+    cause: str
+
+
+KeeperAction: TypeAlias = RequestSlot | Kill | RecordLoss | EndApplication
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One living application. ``due_ms`` is when waiting for something ends, if it does."""
+
+    phase: Phase
+    due_ms: int | None = None
+    path: ActorPath | None = None
+    avoid: WorkerId | None = None
+    cause: str = ""  # Why it is leaving; of one that runs: why it will have ended, if it does.
+
+
+class AppMasters:
+    """Keeps one app master for each living application, as far as its budget allows.
+
+    Reads what is stored from a `MasterState`; the shell applies what is returned to it, in
+    order, before the next event. A launch that was given up once stays given up, so that of
+    two app masters of an application the master hears one only.
+
+    Invariant: each living application is in exactly one phase; every phase but ``running`` and
+    ``waiting-for-slot`` ends by itself.
+    """
+
+    def __init__(
+        self,
+        state: MasterState,
+        policy_of: Callable[[AppId], RestartPolicy],
+        times: AppMasterTimes,
+        rng: "Random",
+    ) -> None:
+        self._state = state
+        self._policy_of = policy_of
+        self._times = times
+        self._rng = rng
+        self._kept: dict[AppId, _Kept] = {}
+        self.stale = 0  # What came from app masters that were given up.
+
+    # -- questions -------------------------------------------------------------------------
+
+    def phase(self, app_id: AppId) -> Phase | None:
+        """Return where an application is; None when it is over."""
+        kept = self._kept.get(app_id)
+        return None if kept is None else kept.phase
+
+    def path(self, app_id: AppId) -> ActorPath | None:
+        """Return the app master that can be talked to, if there is one."""
+        kept = self._kept.get(app_id)
+        return kept.path if kept is not None and kept.phase == "running" else None
+
+    def of_path(self, path: ActorPath) -> AppId | None:
+        """Return whose app master this is."""
+        return next((app_id for app_id, kept in self._kept.items() if kept.path == path), None)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When `on_tick` has something to do."""
+        return min(
+            (each.due_ms for each in self._kept.values() if each.due_ms is not None), default=None
+        )
+
+    def is_current(self, app_id: AppId, launch: int) -> bool:
+        """Whether this launch of an app master is the one to listen to; counted if not."""
+        is_current = not self.is_over(app_id, launch)
+        self.stale += not is_current
+        return is_current
+
+    def is_over(self, app_id: AppId, launch: int) -> bool:
+        """Whether this launch of an app master was given up, or its application has ended."""
+        newest = self._state.newest_launch(app_id)
+        is_newest = newest is not None and newest.number == launch and not newest.is_lost
+        return app_id not in self._kept or not is_newest
+
+    # -- applications ----------------------------------------------------------------------
+
+    def on_start(self, now: Times) -> list[KeeperAction]:
+        """Begin, perhaps after the master was away, with all living applications."""
+        actions: list[KeeperAction] = []
+        for summary in self._state.summaries():
+            if summary.status in TERMINAL:
+                continue
+            newest = self._state.newest_launch(summary.app_id)
+            if newest is None or newest.is_lost:
+                avoid = None if newest is None else newest.worker_id
+                actions += self._request(summary.app_id, avoid)
+            else:
+                due_ms = now.now_ms + self._times.return_timeout_ms
+                self._kept[summary.app_id] = _Kept("returning", due_ms)
+        return actions
+
+    def on_submitted(self, app_id: AppId) -> list[KeeperAction]:
+        """Begin with a new application."""
+        return self._request(app_id, None)
+
+    def on_ended(self, app_id: AppId) -> None:
+        """Forget an application."""
+        self._kept.pop(app_id, None)
+
+    def on_launched(self, app_id: AppId, now: Times) -> None:
+        """Wait for an app master whose launch was stored, and sent to a worker."""
+        assert self._kept[app_id].phase == "waiting-for-slot", self._kept[app_id]
+        due_ms = now.now_ms + self._times.start_timeout_ms
+        self._kept[app_id] = _Kept("launching", due_ms)
+
+    def on_registered(self, app_id: AppId, launch: int, path: ActorPath) -> bool:
+        """Take an app master as the one that runs, or refuse it."""
+        if not self.is_current(app_id, launch):
+            return False
+        if self._kept[app_id].phase not in _EXPECTED:
+            self.stale += 1
+            return False
+        self._kept[app_id] = _Kept("running", path=path)
+        return True
+
+    # -- losses ----------------------------------------------------------------------------
+
+    def on_gone(self, app_id: AppId, launch: int, cause: str, now: Times) -> list[KeeperAction]:
+        """Take a worker's word that an app master has ended, or was not started."""
+        newest, kept = self._state.newest_launch(app_id), self._kept.get(app_id)
+        if kept is None or newest is None or newest.number != launch:
+            return []
+        return self._lose(app_id, cause or kept.cause or "it was stopped", now)
+
+    def on_unreachable(self, app_id: AppId, cause: str, now: Times) -> list[KeeperAction]:
+        """An app master that runs is lost, or cut off: its worker shall end it and say why."""
+        kept, newest = self._kept.get(app_id), self._state.newest_launch(app_id)
+        if kept is None or newest is None or kept.phase != "running":
+            return []
+        if kept.cause:  # There is no worker to ask.
+            return self._lose(app_id, kept.cause, now)
+        due_ms = now.now_ms + self._times.word_timeout_ms
+        self._kept[app_id] = _Kept("leaving", due_ms, cause=cause)
+        return [Kill(app_id, newest.worker_id, newest.number, cause)]
+
+    def on_worker_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
+        """A worker is gone, with all that it has started.
+
+        An app master that can still be reached ends in a moment, or the worker is merely frozen:
+        another one beside it would do harm.
+        """
+        actions: list[KeeperAction] = []
+        for app_id in self._on(worker_id):
+            cause = f"worker {worker_id} is lost"
+            if self._kept[app_id].phase == "running":
+                self._kept[app_id].cause = cause
+            else:
+                actions += self._lose(app_id, cause, now)
+        return actions
+
+    def on_worker_again(
+        self, worker_id: WorkerId, running: Iterable[RunningExecutor], now: Times
+    ) -> list[KeeperAction]:
+        """A worker is back and says what runs there."""
+        there = {
+            (each.app_id, each.launch) for each in running if each.executor_id == MASTER_EXECUTOR
+        }
+        actions: list[KeeperAction] = []
+        for app_id in self._on(worker_id):
+            if self._kept[app_id].phase == "running":
+                self._kept[app_id].cause = ""
+            newest, kept = self._state.newest_launch(app_id), self._kept[app_id]
+            assert newest is not None
+            if (app_id, newest.number) not in there:
+                if kept.phase != "running":  # One that runs is watched.
+                    cause = kept.cause or f"worker {worker_id} does not have it"
+                    actions += self._lose(app_id, cause, now)
+            elif kept.phase == "returning":
+                kept.due_ms = now.now_ms + self._times.return_timeout_ms
+        return actions
+
+    def on_tick(self, now: Times) -> list[KeeperAction]:
+        """Do what is due."""
+        actions: list[KeeperAction] = []
+        for app_id, kept in list(self._kept.items()):
+            if kept.due_ms is not None and kept.due_ms <= now.now_ms:
+                actions += self._on_due(app_id, kept, now)
+        return actions
+
+    def _on_due(self, app_id: AppId, kept: _Kept, now: Times) -> list[KeeperAction]:
+        if kept.phase == "pausing":
+            return self._request(app_id, kept.avoid)
+        newest = self._state.newest_launch(app_id)
+        assert newest is not None, kept
+        cause = kept.cause or self._overdue(kept.phase)
+        kill = Kill(app_id, newest.worker_id, newest.number, cause)
+        return [kill, *self._lose(app_id, cause, now)]
+
+    def _overdue(self, phase: Phase) -> str:
+        if phase == "launching":
+            return f"it did not register within {self._times.start_timeout_ms} ms"
+        return (
+            f"it did not register within {self._times.return_timeout_ms} ms after the master "
+            "had come back"
+        )
+
+    def _lose(self, app_id: AppId, cause: str, now: Times) -> list[KeeperAction]:
+        if self._kept[app_id].phase not in _LAUNCHED:
+            return []
+        launches = self._state.launches(app_id)
+        newest, policy = launches[-1], self._policy_of(app_id)
+        budget, time_ms = RestartBudget(policy), launches[0].at_ms
+        for launch in launches[1:]:  # The first is no restart.
+            time_ms = max(time_ms, launch.at_ms)  # Wall time may have been set back.
+            budget.on_failure(time_ms, self._rng)
+        decision = budget.on_failure(max(time_ms, now.wall_ms), self._rng)
+        if isinstance(decision, GiveUp):
+            return [EndApplication(app_id, _spent(cause, policy))]
+        due_ms = now.now_ms + decision.delay_ms
+        self._kept[app_id] = _Kept("pausing", due_ms, avoid=newest.worker_id)
+        return [RecordLoss(app_id, newest.number, cause)]
+
+    def _request(self, app_id: AppId, avoid: WorkerId | None) -> list[KeeperAction]:
+        self._kept[app_id] = _Kept("waiting-for-slot")
+        return [RequestSlot(app_id, avoid)]
+
+    def _on(self, worker_id: WorkerId) -> list[AppId]:
+        """Return the applications whose app master was launched on this worker, and not lost."""
+        return [
+            app_id
+            for app_id, kept in self._kept.items()
+            if kept.phase in _LAUNCHED
+            and (newest := self._state.newest_launch(app_id)) is not None
+            and newest.worker_id == worker_id
+        ]
+
+
+def _spent(cause: str, policy: RestartPolicy) -> str:
+    if not policy.max_restarts:
+        return f"the app master is gone: {cause}"
+    return (
+        f"the app master is gone: {cause} (it was launched again {policy.max_restarts} times "
+        f"within {policy.window_ms // 1000} s, as often as appmaster.total-retries allows)"
+    )

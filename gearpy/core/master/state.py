@@ -1,0 +1,363 @@
+"""What a master must not forget, as a state machine that a log can be replayed into."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from gearpy.core.master.checkpoint_names import OPENED_KEY, RESTART, ResumePoint
+from gearpy.core.master.commands import (
+    AddQuarantined,
+    AddWorker,
+    ChangeStatus,
+    ForgetEnded,
+    LaunchAppMaster,
+    LoseAppMaster,
+    MasterCommand,
+    NameCluster,
+    RemoveQuarantined,
+    StoreValue,
+    Submit,
+)
+from gearpy.core.master.registry import TERMINAL, Registry
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import AppId, WorkerId
+from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary, SubmitApplication
+
+__all__ = ["LAUNCHES_MAX", "VALUES_MAX", "AppMasterLaunch", "MasterState"]
+
+#: Launches of one application that are remembered, for its restart budget.
+LAUNCHES_MAX: Final = 1000
+#: Keys that one application may store values under.
+VALUES_MAX: Final = 10_000
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppMasterLaunch:
+    """One launch of an app master. ``number`` counts those of an application, from 1."""
+
+    number: int
+    worker_id: WorkerId
+    at_ms: int
+    is_lost: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Application:
+    """What is stored of an application, beside its summary."""
+
+    request: SubmitApplication
+    launches: list[AppMasterLaunch] = field(default_factory=list)
+    values: dict[str, bytes] = field(default_factory=dict)
+    quarantined: dict[int, QuarantinedRecord] = field(default_factory=dict)
+    next_quarantined: int = 1
+    restarts: int = 0  # Of regions, under app masters that were lost.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    next_app: int
+    next_worker: int
+    applications: list[tuple[ApplicationSummary, _Application]]
+    cluster_id: str = ""
+
+
+_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
+_DECODER: Final = msgspec.msgpack.Decoder(_Snapshot)
+
+
+class MasterState:
+    """The cluster's id; applications with all that was stored of them; and worker ids.
+
+    Not stored: workers, slots, and how far living applications are; they tell it again.
+
+    Invariant: equal commands give equal states and results. The cluster keeps its first
+    id; ids and numbers of all else are never used again. Values of an application end with it;
+    all else of it when it is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._registry = Registry()
+        self._applications: dict[AppId, _Application] = {}
+        self._next_worker = 0
+        self._cluster_id = ""
+
+    # -- changes ---------------------------------------------------------------------------
+
+    def apply(self, command: MasterCommand) -> Any:  # noqa: C901, PLR0911 - an arm for each
+        """Change as the command says; its docstring says what is returned.
+
+        What is about an application that is unknown, or over, changes nothing; what is
+        returned is then None or false.
+        """
+        match command:
+            case NameCluster():
+                self._cluster_id = self._cluster_id or command.cluster_id
+                return self._cluster_id
+            case Submit():
+                return self._submit(command)
+            case ChangeStatus():
+                return self._change_status(command)
+            case LaunchAppMaster():
+                return self._launch(command)
+            case LoseAppMaster():
+                return self._lose(command)
+            case StoreValue():
+                return self._store(command)
+            case AddQuarantined():
+                return self._add_quarantined(command)
+            case RemoveQuarantined():
+                return self._remove_quarantined(command)
+            case AddWorker():
+                self._next_worker += 1
+                return WorkerId(self._next_worker - 1)
+            case ForgetEnded():
+                return self._forget_ended(command.keep)
+            case _:
+                assert_never(command)
+
+    def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
+        """Take how far a living application is, as `whole` gives it; this is not stored."""
+        self._registry.on_progress(app_id, progress)
+
+    def _submit(self, command: Submit) -> AppId:
+        app_id = self._registry.submit(command.request, command.at_ms)
+        self._applications[app_id] = _Application(request=command.request)
+        return app_id
+
+    def _change_status(self, command: ChangeStatus) -> bool:
+        changed = self._registry.on_status(
+            command.app_id,
+            command.status,
+            progress=command.progress,
+            cause=command.cause,
+            now_ms=command.at_ms,
+        )
+        if changed and command.status in TERMINAL:
+            values = self._applications[command.app_id].values
+            for key in values.keys() - {OPENED_KEY}:  # A restart goes on from there.
+                del values[key]
+        return changed
+
+    def _launch(self, command: LaunchAppMaster) -> int | None:
+        if not self.is_living(command.app_id):
+            return None
+        launches = self._applications[command.app_id].launches
+        number = self.next_launch(command.app_id)
+        launches.append(
+            AppMasterLaunch(number=number, worker_id=command.worker_id, at_ms=command.at_ms)
+        )
+        del launches[:-LAUNCHES_MAX]
+        return number
+
+    def _lose(self, command: LoseAppMaster) -> bool:
+        newest = self.newest_launch(command.app_id)
+        if newest is None or newest.number != command.launch or newest.is_lost:
+            return False
+        application = self._applications[command.app_id]
+        application.launches[-1] = replace(newest, is_lost=True)
+        application.restarts = max(application.restarts, command.restarts)
+        self._registry.on_status(command.app_id, "pending", now_ms=command.at_ms)
+        return True
+
+    def _store(self, command: StoreValue) -> bool:
+        if not self.is_living(command.app_id):
+            return False
+        values = self._applications[command.app_id].values
+        if command.key not in values and len(values) >= VALUES_MAX:
+            return False
+        values[command.key] = command.value
+        return True
+
+    def _add_quarantined(self, command: AddQuarantined) -> int | None:
+        if not self.is_living(command.app_id):
+            return None
+        application = self._applications[command.app_id]
+        number = application.next_quarantined
+        application.next_quarantined += 1
+        application.quarantined[number] = QuarantinedRecord(
+            number=number,
+            processor_id=command.processor_id,
+            value=command.value,
+            event_time_ms=command.event_time_ms,
+            error=command.error,
+            at_ms=command.at_ms,
+        )
+        return number
+
+    def _remove_quarantined(self, command: RemoveQuarantined) -> None:
+        if application := self._applications.get(command.app_id):
+            for number in command.numbers:
+                application.quarantined.pop(number, None)
+
+    def _forget_ended(self, keep: int) -> tuple[AppId, ...]:
+        ended = [each for each in self._registry.summaries() if each.status in TERMINAL]
+        ended.sort(key=lambda each: (each.finished_ms, each.app_id))
+        forgotten = tuple(each.app_id for each in ended[: max(0, len(ended) - keep)])
+        for app_id in forgotten:
+            self._registry.forget(app_id)
+            del self._applications[app_id]
+        return forgotten
+
+    # -- questions -------------------------------------------------------------------------
+
+    def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
+        """Return why an application may not be submitted, or nothing.
+
+        The name of ``instead_of`` counts as free: it will have ended by then.
+        """
+        refusal = self._registry.refusal_of(request, instead_of=instead_of)
+        return refusal or self._resume_refusal(request, instead_of)
+
+    def _resume_refusal(self, request: SubmitApplication, instead_of: AppId | None) -> str:
+        text = f"{request.checkpoints}@" if request.checkpoints else request.resume_from
+        if not text:
+            return ""
+        try:
+            point = ResumePoint.parse(text)
+        except ConfigError as error:
+            return f"application {request.name!r}: {error}"
+        is_ours = point.cluster_id == self._cluster_id and point.app_id != instead_of
+        if is_ours and self.is_living(point.app_id):
+            return (
+                f"application {request.name!r} cannot begin with a checkpoint of application "
+                f"{point.app_id} while that runs and replaces its checkpoints: stop it first"
+            )
+        return ""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; empty before it has one."""
+        return self._cluster_id
+
+    def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
+        """Return what an app master reports, with the restarts under those before it."""
+        known = self._applications.get(app_id)
+        if known is None or not known.restarts:
+            return reported
+        return replace(reported, restarts=known.restarts + reported.restarts)
+
+    def get(self, app_id: AppId) -> ApplicationSummary | None:
+        """Return one application, or None if it is unknown or forgotten."""
+        return self._registry.get(app_id)
+
+    def is_living(self, app_id: AppId) -> bool:
+        """Whether an application is known and not over."""
+        known = self._registry.get(app_id)
+        return known is not None and known.status not in TERMINAL
+
+    def summaries(self) -> tuple[ApplicationSummary, ...]:
+        """Return all applications, oldest first."""
+        return self._registry.summaries()
+
+    @property
+    def ended_count(self) -> int:
+        """How many applications are over and not forgotten."""
+        return sum(each.status in TERMINAL for each in self._registry.summaries())
+
+    def request_of(self, app_id: AppId) -> SubmitApplication | None:
+        """Return what was submitted."""
+        known = self._applications.get(app_id)
+        return None if known is None else known.request
+
+    def request_again(self, app_id: AppId, *, from_beginning: bool) -> SubmitApplication | None:
+        """Return the submission that starts an application again; None if it is unknown.
+
+        It goes on from where it is, if it has ever stored that, and is not done.
+        """
+        known, summary = self._applications.get(app_id), self._registry.get(app_id)
+        if known is None or summary is None:
+            return None
+        request = known.request
+        if from_beginning:
+            is_restart = request.resume_from.endswith(RESTART)
+            return replace(request, resume_from="") if is_restart else request
+        if OPENED_KEY not in known.values or summary.status == "succeeded":
+            return request
+        point = ResumePoint(cluster_id=self._cluster_id, app_id=app_id, is_restart=True)
+        return replace(request, resume_from=str(point))
+
+    def launches(self, app_id: AppId) -> Sequence[AppMasterLaunch]:
+        """Return the launches of an app master, oldest first; `LAUNCHES_MAX` at most."""
+        known = self._applications.get(app_id)
+        return () if known is None else tuple(known.launches)
+
+    def next_launch(self, app_id: AppId) -> int:
+        """Return the number of the next launch of an app master, of an application that is known.
+
+        A run that goes on counts those that it had elsewhere.
+        """
+        newest, known = self.newest_launch(app_id), self._applications[app_id]
+        return (known.request.launches if newest is None else newest.number) + 1
+
+    def newest_launch(self, app_id: AppId) -> AppMasterLaunch | None:
+        """Return the newest launch of an app master, or None before the first."""
+        known = self._applications.get(app_id)
+        return known.launches[-1] if known is not None and known.launches else None
+
+    def values(self, app_id: AppId) -> dict[str, bytes]:
+        """Return what the app masters of an application have stored."""
+        known = self._applications.get(app_id)
+        return {} if known is None else dict(known.values)
+
+    def quarantined(self, app_id: AppId) -> tuple[QuarantinedRecord, ...]:
+        """Return the records of an application that were put aside, oldest first."""
+        known = self._applications.get(app_id)
+        return () if known is None else tuple(known.quarantined.values())
+
+    def is_given(self, worker_id: WorkerId) -> bool:
+        """Whether a worker has ever had this id."""
+        return 0 <= worker_id < self._next_worker
+
+    # -- snapshots -------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return everything that is stored."""
+        snapshot = _Snapshot(
+            next_app=self._registry.next_id,
+            next_worker=self._next_worker,
+            applications=[
+                (_stored(each), self._applications[each.app_id]) for each in self.summaries()
+            ],
+            cluster_id=self._cluster_id,
+        )
+        return msgspec.msgpack.encode((_VERSION, snapshot))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "MasterState":
+        """Return the state that `to_bytes` made into bytes.
+
+        Raises:
+            ProtocolError: it is of another version of gearpy.
+        """
+        try:
+            version, fields = _ENVELOPE.decode(data)
+            if version != _VERSION:
+                raise ProtocolError(
+                    f"the master's snapshot has version {version}, this gearpy knows {_VERSION}: "
+                    "start the gearpy that wrote it"
+                )
+            return cls._of(_DECODER.decode(fields))
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ProtocolError(f"the master's snapshot is none: {error}") from error
+
+    @classmethod
+    def _of(cls, snapshot: _Snapshot) -> "MasterState":
+        state = cls()
+        summaries = [summary for summary, _ in snapshot.applications]
+        state._registry = Registry(next_id=snapshot.next_app, applications=summaries)
+        state._applications = {each.app_id: more for each, more in snapshot.applications}
+        state._next_worker = snapshot.next_worker
+        state._cluster_id = snapshot.cluster_id
+        return state
+
+
+def _stored(summary: ApplicationSummary) -> ApplicationSummary:
+    """Leave out what the log does not hold either."""
+    if summary.status in TERMINAL:
+        return summary
+    return replace(summary, progress=ApplicationProgress())

@@ -1,0 +1,512 @@
+"""What many records come to: count, sum, min, max, mean and so on; users know it as ``gp.agg``.
+
+An aggregate makes an accumulator, adds values to it one by one, and makes the result of it. Two
+accumulators can be merged, so that parts of a stream may be aggregated apart. All of it is pure,
+but for accumulators that grow (lists and sets): whoever adds or merges hands them over.
+
+None is no value: all but `count` leave it out, and the result of no value is None, except where
+there is an obvious one. NaN is a value: a sum with it is NaN. `min`, `max` and `top` prefer any
+number to it, `distinct` takes all NaN for one.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Context, Decimal
+from numbers import Integral, Number, Rational, Real
+from reprlib import repr as short_repr
+from typing import Any, Final, Literal, TypeAlias
+
+from gearpy.core.base.copies import own
+from gearpy.core.base.fields import NAN, Field, value_getter
+from gearpy.errors import ConfigError
+
+__all__ = [
+    "TOP_MAX",
+    "Aggregate",
+    "Kind",
+    "add_up",
+    "all",
+    "any",
+    "check_aggregates",
+    "collect",
+    "count",
+    "custom",
+    "distinct",
+    "first",
+    "last",
+    "max",
+    "mean",
+    "min",
+    "stddev",
+    "sum",
+    "top",
+    "variance",
+]
+
+Kind: TypeAlias = Literal[
+    "count",
+    "sum",
+    "min",
+    "max",
+    "mean",
+    "first",
+    "last",
+    "collect",
+    "distinct",
+    "top",
+    "variance",
+    "stddev",
+    "any",
+    "all",
+    "custom",
+]
+
+#: How many values `top` keeps at most: it looks for a place among them for each value.
+TOP_MAX: Final = 10_000
+
+#: Decimals are added up exactly as long as a sum has no more digits than this.
+_EXACT: Final = Context(prec=200)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """One way to turn many values into one.
+
+    Attributes:
+        kind: what it does; a stage may have a quicker way for it.
+        of: the value of a record: the name of a field, a function, or None for the record.
+        create: makes the accumulator of no values; plain data.
+        add: takes a value in, and returns the accumulator. It may change and return the one it
+            was given. `first` and `last` take pairs of event time and value.
+        merge: joins two accumulators; the values of the second came later. May change the first.
+            None: there is no way.
+        result: makes the result of an accumulator, which goes on; they share nothing.
+        option: of `top` how many, of `variance` and `stddev` the degrees of freedom taken off.
+    """
+
+    kind: Kind
+    of: Field = None
+    create: Callable[[], Any]
+    add: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any] | None
+    result: Callable[[Any], Any]
+    option: int = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it takes pairs of event time and value."""
+        return self.kind in {"first", "last"}
+
+    def __str__(self) -> str:
+        """Return what a plan shows."""
+        name = getattr(self.of, "__name__", "function") if callable(self.of) else self.of
+        shown = [str(self.option)] if self.kind == "top" else []
+        return f"{self.kind}({', '.join([*shown, *([name] if name else [])])})"
+
+
+# -- what users call -------------------------------------------------------------------------
+
+
+def count() -> Aggregate:
+    """Count the records.
+
+    Example:
+        >>> total = count()
+        >>> total.result(total.add(total.create(), "a record"))
+        1
+    """
+    return Aggregate(kind="count", create=int, add=_one_more, merge=_plus, result=_itself)
+
+
+def sum(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.sum``
+    """Add up numbers or durations. Whole numbers and decimals are exact, whatever their size."""
+    return _aggregate("sum", of, _nothing, add_up, add_up)
+
+
+def min(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.min``
+    """Find the least value."""
+    return _aggregate("min", of, _nothing, _least, _least)
+
+
+def max(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.max``
+    """Find the greatest value."""
+    return _aggregate("max", of, _nothing, _greatest, _greatest)
+
+
+def mean(of: Field = None) -> Aggregate:
+    """Find the mean of numbers or durations: their exact sum by their number."""
+    return _aggregate("mean", of, _nothing, _add_to_mean, _merge_means, _mean)
+
+
+def first(of: Field = None) -> Aggregate:
+    """Find the value with the earliest event time; of several the one that came first."""
+    return _aggregate("first", of, _nothing, _earliest, _earliest, _second)
+
+
+def last(of: Field = None) -> Aggregate:
+    """Find the value with the latest event time; of several the one that came last."""
+    return _aggregate("last", of, _nothing, _latest, _latest, _second)
+
+
+def collect(of: Field = None) -> Aggregate:
+    """List the values in the order in which they came. All of them are kept in memory."""
+    return _aggregate("collect", of, list, _append, _extend, list)
+
+
+def distinct(of: Field = None) -> Aggregate:
+    """Count the different values. One of each is kept in memory."""
+    return _aggregate("distinct", of, set, _add_to_set, set.union, len)
+
+
+def top(n: int, of: Field = None) -> Aggregate:
+    """List the ``n`` greatest values, greatest first; of equal ones those that came first.
+
+    Raises:
+        ConfigError: ``n`` is no number from 1 to `TOP_MAX`.
+    """
+    if type(n) is not int or not 1 <= n <= TOP_MAX:
+        raise ConfigError(
+            f"top({short_repr(n)}): give a whole number from 1 to {TOP_MAX}; use collect() to "
+            "keep all values"
+        )
+    return Aggregate(
+        kind="top",
+        of=_checked(of),
+        create=list,
+        add=_Top(n).add,
+        merge=_Top(n).merge,
+        result=list,
+        option=n,
+    )
+
+
+def variance(of: Field = None, *, ddof: int = 1) -> Aggregate:
+    """Find the variance of numbers; None of no more than ``ddof`` of them.
+
+    Args:
+        of: what of a record.
+        ddof: 1 for that of a sample, 0 for that of all there is.
+
+    Raises:
+        ConfigError: ``ddof`` is neither.
+    """
+    return _spread("variance", of, ddof, _Spread(ddof).variance)
+
+
+def stddev(of: Field = None, *, ddof: int = 1) -> Aggregate:
+    """Find the standard deviation of numbers, the square root of `variance`."""
+    return _spread("stddev", of, ddof, _Spread(ddof).stddev)
+
+
+def any(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.any``
+    """Tell whether some value is true; no value is not."""
+    return _aggregate("any", of, bool, _or, _or)
+
+
+def all(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.all``
+    """Tell whether no value is false."""
+    return _aggregate("all", of, _true, _and, _and)
+
+
+def custom(
+    create: Callable[[], Any],
+    add: Callable[[Any, Any], Any],
+    *,
+    result: Callable[[Any], Any] | None = None,
+    merge: Callable[[Any, Any], Any] | None = None,
+    of: Field = None,
+) -> Aggregate:
+    """Aggregate with functions of one's own.
+
+    Args:
+        create: makes an accumulator: plain data, which is stored.
+        add: returns the accumulator with a value; it may change it if it cannot fail after that.
+        result: makes the result of an accumulator, which goes on: they must share nothing that
+            changes. If not given, a copy of the accumulator.
+        merge: joins two accumulators, for windows that grow together.
+        of: what of a record.
+
+    Example:
+        >>> letters = custom(int, lambda kept, text: kept + len(text))
+        >>> letters.result(letters.add(letters.add(letters.create(), "abc"), "de"))
+        5
+    """
+    given: dict[str, Any] = {"create": create, "add": add}
+    given |= {k: f for k, f in (("result", result), ("merge", merge)) if f is not None}
+    for name, function in given.items():
+        if not callable(function):
+            raise ConfigError(f"custom({name}={short_repr(function)}): give a function")
+
+    def add_value(kept: Any, value: Any) -> Any:
+        return kept if value is None else add(kept, value)
+
+    return Aggregate(
+        kind="custom",
+        of=_checked(of),
+        create=create,
+        add=add_value,
+        merge=merge,
+        result=result or own,
+    )
+
+
+def check_aggregates(aggregates: Mapping[str, Any]) -> None:
+    """Refuse what is no set of named aggregates.
+
+    Raises:
+        ConfigError: there is none, or something in it is none.
+    """
+    if not aggregates:
+        raise ConfigError("aggregate() has nothing to do: give it such as total=agg.sum('price')")
+    mistakes = [
+        f"aggregate({name}={short_repr(each)}): give an aggregate, such as agg.sum('price')"
+        for name, each in aggregates.items()
+        if not isinstance(each, Aggregate)
+    ]
+    if mistakes:
+        raise ConfigError(*mistakes)
+
+
+# -- accumulators ------------------------------------------------------------------------------
+
+
+def add_up(total: Any, value: Any) -> Any:
+    """Return an exact sum; None on either side is nothing.
+
+    Raises:
+        TypeError: the value is no number and no duration.
+    """
+    if value is None:
+        return total
+    value = _number(value)
+    if total is None:
+        return value
+    if isinstance(total, Decimal) or isinstance(value, Decimal):
+        return _EXACT.add(total, value)
+    return total + value
+
+
+def _number(value: Any) -> Any:
+    """Return a number of the language; one of a fixed size would wrap round."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    if isinstance(value, Number | timedelta):
+        return value
+    raise TypeError(f"{short_repr(value)} cannot be added up: it is no number, and no duration")
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, Real | Decimal):
+        return float(value)
+    raise TypeError(f"{short_repr(value)} has no variance: it is no number")
+
+
+def _least(kept: Any, value: Any) -> Any:
+    if value is None:
+        return kept
+    # What is kept differs from itself where it is NaN.
+    return value if kept is None or value < kept or kept != kept else kept  # noqa: PLR0124
+
+
+def _greatest(kept: Any, value: Any) -> Any:
+    if value is None:
+        return kept
+    return value if kept is None or value > kept or kept != kept else kept  # noqa: PLR0124
+
+
+def _add_to_mean(kept: Any, value: Any) -> Any:
+    if value is None:
+        return kept
+    return (_number(value), 1) if kept is None else (add_up(kept[0], value), kept[1] + 1)
+
+
+def _merge_means(kept: Any, other: Any) -> Any:
+    if kept is None or other is None:
+        return kept or other
+    return add_up(kept[0], other[0]), kept[1] + other[1]
+
+
+def _mean(kept: Any) -> Any:
+    return None if kept is None else kept[0] / kept[1]
+
+
+def _earliest(kept: Any, pair: Any) -> Any:
+    if pair is None or pair[1] is None:
+        return kept
+    return pair if kept is None or pair[0] < kept[0] else kept
+
+
+def _latest(kept: Any, pair: Any) -> Any:
+    if pair is None or pair[1] is None:
+        return kept
+    return pair if kept is None or pair[0] >= kept[0] else kept
+
+
+def _second(pair: Any) -> Any:
+    return None if pair is None else pair[1]
+
+
+def _append(kept: list[Any], value: Any) -> list[Any]:
+    if value is not None:
+        kept.append(value)
+    return kept
+
+
+def _extend(kept: list[Any], other: list[Any]) -> list[Any]:
+    kept += other
+    return kept
+
+
+def _add_to_set(kept: set[Any], value: Any) -> set[Any]:
+    if value is not None:
+        kept.add(value if value == value else NAN)  # noqa: PLR0124
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """Keeps the greatest values in falling order."""
+
+    n: int
+
+    def add(self, kept: list[Any], value: Any) -> list[Any]:
+        """Return a list with the value in its place, or the same one if it does not belong."""
+        if value is None or (len(kept) == self.n and not self._belongs(kept, value)):
+            return kept
+        at = bisect_right(kept, _Falling(value), key=_Falling)
+        return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
+
+    def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
+        """Join two lists; equal values of the first come first."""
+        return sorted([*kept, *other], key=_Falling)[: self.n]
+
+    def _belongs(self, kept: list[Any], value: Any) -> bool:
+        return bool(_Falling(value) < _Falling(kept[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Falling:
+    """A value in falling order, NaN behind all others."""
+
+    value: Any
+
+    def __lt__(self, other: "_Falling") -> bool:
+        mine, others = self.value, other.value
+        return bool(mine > others or (others != others and mine == mine))  # noqa: PLR0124 - NaN
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Number of values, their mean, and the sum of the squares of the distances from it.
+
+    After Welford; parts are joined after Chan. That loses no digits where the mean is large.
+    """
+
+    ddof: int
+
+    def add(self, kept: Any, value: Any) -> Any:
+        """Take a value in."""
+        if value is None:
+            return kept
+        number = _real(value)
+        if kept is None:
+            return (1, number, 0.0 if math.isfinite(number) else NAN)
+        n, mean, squares = kept
+        step = number - mean
+        mean += step / (n + 1)
+        return n + 1, mean, squares + step * (number - mean)
+
+    def merge(self, kept: Any, other: Any) -> Any:
+        """Join two parts."""
+        if kept is None or other is None:
+            return kept or other
+        n, mean, squares = kept
+        m, others_mean, others_squares = other
+        step, total = others_mean - mean, n + m
+        squares += others_squares + step * step * n * m / total
+        return total, mean + step * m / total, squares
+
+    def variance(self, kept: Any) -> float | None:
+        """Return the variance."""
+        if kept is None or kept[0] <= self.ddof:
+            return None
+        n, _, squares = kept
+        return float(squares / (n - self.ddof))
+
+    def stddev(self, kept: Any) -> float | None:
+        """Return the standard deviation."""
+        variance = self.variance(kept)
+        return None if variance is None else math.sqrt(variance)
+
+
+def _spread(
+    kind: Literal["variance", "stddev"], of: Field, ddof: int, result: Callable[[Any], Any]
+) -> Aggregate:
+    if type(ddof) is not int or ddof not in {0, 1}:
+        raise ConfigError(f"{kind}(ddof={short_repr(ddof)}): give 1 for a sample, or 0")
+    spread = _Spread(ddof)
+    return Aggregate(
+        kind=kind,
+        of=_checked(of),
+        create=_nothing,
+        add=spread.add,
+        merge=spread.merge,
+        result=result,
+        option=ddof,
+    )
+
+
+def _aggregate(  # noqa: PLR0917 - read in one line
+    kind: Kind,
+    of: Field,
+    create: Callable[[], Any],
+    add: Callable[[Any, Any], Any],
+    merge: Callable[[Any, Any], Any],
+    result: Callable[[Any], Any] | None = None,
+) -> Aggregate:
+    return Aggregate(
+        kind=kind,
+        of=_checked(of),
+        create=create,
+        add=add,
+        merge=merge,
+        result=result or _itself,
+    )
+
+
+def _checked(of: Field) -> Field:
+    value_getter(of)  # Refuses what it cannot be.
+    return of
+
+
+def _nothing() -> None:
+    return None
+
+
+def _true() -> bool:
+    return True
+
+
+def _one_more(total: int, _: Any) -> int:
+    return total + 1
+
+
+def _plus(total: int, other: int) -> int:
+    return total + other
+
+
+def _or(kept: bool, value: Any) -> bool:  # noqa: FBT001 - an accumulator
+    return kept or bool(value)
+
+
+def _and(kept: bool, value: Any) -> bool:  # noqa: FBT001 - an accumulator
+    return kept and (value is None or bool(value))
+
+
+def _itself(kept: Any) -> Any:
+    return kept

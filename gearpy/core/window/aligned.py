@@ -1,0 +1,224 @@
+"""Panes of windows that are the same for all keys: tumbling, sliding, and the one of all time."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.window.timed import TimedPanes
+from gearpy.core.window.windows import AlignedWindows, SlidingWindows
+from gearpy.ids import MAX_MS
+
+__all__ = ["AlignedPanes"]
+
+_NOTHING: Final[Sequence[Fired]] = ()
+
+
+class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
+    """Panes by window and key: what records make of them, and what they put out.
+
+    A record is taken by all windows that hold its time, unless the clock has come to their end and
+    the lateness that is allowed. What is put out by one step of the clock comes by end and start
+    of the windows, then in the order in which their keys came.
+
+    Invariant: what is put out is a function of the records, the steps of the clocks, and nothing
+    else, wherever state is taken out and put in again in between.
+
+    Attributes:
+        panes: of each window, by start: panes by key. Only added to until the window is freed.
+        touched: of each window, the keys whose panes have changed; emptied by the owner.
+        clock_ms: how far the clock of the windows is.
+    """
+
+    def __init__(self, windows: AlignedWindows, fold: PaneFold) -> None:
+        super().__init__(PaneRules(windows, fold, shares=isinstance(windows, SlidingWindows)))
+        self.panes: dict[int, dict[Any, Pane]] = {}
+        self.touched: defaultdict[int, set[Any]] = defaultdict(set)
+        self._windows = windows
+
+    # -- records -----------------------------------------------------------------------------
+
+    def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
+        """Take a record; return what it makes fire, or None if it is too late for all windows.
+
+        What user code raises leaves everything as it was.
+        """
+        hash(key)  # What can be no key raises before anything has changed.
+        if self._is_plain and self._add_plainly(key, record, time_ms):
+            return _NOTHING
+        rules = self._rules
+        at_ms = max(now_ms, self.clock_ms) if rules.is_wall else time_ms
+        taken: list[tuple[Bounds, Pane | None, Pane]] = []
+        for start_ms in self._windows.starts_of(at_ms):
+            bounds = Bounds(start_ms, self._windows.end_of(start_ms))
+            if self._expiry_ms(bounds) <= self.clock_ms:
+                continue
+            before = self.panes[start_ms].get(key) if start_ms in self.panes else None
+            if before is None:
+                after = rules.begun(self._orders + len(taken), record, time_ms, now_ms)
+            else:
+                after = rules.grown(before, record, time_ms, now_ms)
+            taken.append((bounds, before, after))
+        if not taken:
+            return None
+        return self._keep(key, taken, now_ms)
+
+    def _add_plainly(self, key: Any, record: Any, time_ms: int) -> bool:
+        """Take a record in the case that is the most frequent by far, if it is that.
+
+        Its key has something in all of its windows, of which none has closed, and is older there.
+        """
+        found: list[tuple[int, Pane]] = []
+        end_of, clock_ms, all_panes = self._windows.end_of, self.clock_ms, self.panes
+        for start_ms in self._windows.starts_of(time_ms):
+            panes = all_panes.get(start_ms)
+            pane = None if panes is None else panes.get(key)
+            if pane is None or not pane[2] or time_ms < pane[4] or end_of(start_ms) <= clock_ms:
+                return False
+            found.append((start_ms, pane))
+        grown = self._rules.grown
+        after = [(start_ms, grown(pane, record, time_ms, 0)) for start_ms, pane in found]
+        for start_ms, pane in after:
+            all_panes[start_ms][key] = pane
+            self.touched[start_ms].add(key)
+        return True
+
+    def _keep(
+        self, key: Any, taken: list[tuple[Bounds, Pane | None, Pane]], now_ms: int
+    ) -> Sequence[Fired]:
+        out: Sequence[Fired] = _NOTHING
+        changes: list[tuple[Bounds, Pane | None, Pane]] = []
+        for bounds, before, after in taken:
+            phase = self._phase_of(bounds.end_ms)
+            if self._rules.holds(phase, after, event_ms=self.clock_ms, now_ms=now_ms):
+                fired, now = self._rules.fired(key, bounds, after, phase.timing)
+                out = [*out, *fired]
+                changes.append((bounds, before, now))
+            else:
+                changes.append((bounds, before, after))
+        self._orders += len(taken)
+        for bounds, before, after in changes:
+            self._put(key, bounds, before, after)
+        return out
+
+    def _put(self, key: Any, bounds: Bounds, before: Pane | None, after: Pane) -> None:
+        """Keep a pane, and see that its trigger is asked when time has passed."""
+        start_ms = bounds.start_ms
+        if start_ms not in self.panes:
+            self._open(bounds)
+        self.panes[start_ms][key] = after
+        self.touched[start_ms].add(key)
+        before_ms, after_ms = _oldest_of(before), _oldest_of(after)
+        if before_ms == after_ms:
+            return
+        phase = self._phase_of(bounds.end_ms)
+        if phase is self._rules.early:
+            self._unfired.move(before_ms, after_ms)
+        if after_ms is not None:
+            self._ask_later(phase, (start_ms, key), after, is_first=before_ms is None)
+
+    def _ask_later(
+        self, phase: Phase, place: tuple[int, Any], pane: Pane, *, is_first: bool
+    ) -> None:
+        _, _, _, _, oldest_ms, since_ms, _, _ = pane
+        for delay_ms in phase.event_delays:
+            self._event_asks.put(oldest_ms + delay_ms, place)
+        if is_first:
+            for delay_ms in phase.wall_delays:
+                self._wall_asks.put(since_ms + delay_ms, place)
+
+    def _open(self, bounds: Bounds) -> None:
+        self.panes[bounds.start_ms] = {}
+        is_open = self.clock_ms < bounds.end_ms
+        self._turns.put(bounds.end_ms if is_open else self._expiry_ms(bounds), bounds.start_ms)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
+        """Learn how far the clocks are; yield what fires then. Take all of it."""
+        before_ms = self._move_clock(event_ms, now_ms)
+        asked = self._asked(now_ms)
+        turned = self._turned()
+        for bounds in sorted(turned | asked.keys(), key=_by_end):
+            panes = self.panes[bounds.start_ms]
+            closes = before_ms < bounds.end_ms <= self.clock_ms
+            is_freed = self._expiry_ms(bounds) <= self.clock_ms
+            keys: Iterable[Any] = panes if closes or is_freed else asked[bounds]
+            for _, key in sorted(((panes[key][0], key) for key in keys), key=itemgetter(0)):
+                yield from self._fire_at(key, bounds, now_ms, closes=closes, is_freed=is_freed)
+            if is_freed:
+                self._free(bounds.start_ms)
+            elif closes:
+                self._turns.put(self._expiry_ms(bounds), bounds.start_ms)
+
+    def _fire_at(
+        self, key: Any, bounds: Bounds, now_ms: int, *, closes: bool, is_freed: bool
+    ) -> Sequence[Fired]:
+        """Let a pane fire that time has passed for, if it has a reason."""
+        pane = self.panes[bounds.start_ms][key]
+        timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
+        if timing is None:
+            return _NOTHING
+        out, after = self._rules.fired(key, bounds, pane, timing)
+        self.panes[bounds.start_ms][key] = after
+        self.touched[bounds.start_ms].add(key)
+        return out
+
+    def _asked(self, now_ms: int) -> dict[Bounds, dict[Any, None]]:
+        """Return the panes, window by window, whose triggers wanted to be asked by now."""
+        asked: dict[Bounds, dict[Any, None]] = {}
+        for start_ms, key in self._asks_due(now_ms):
+            if key in self.panes.get(start_ms, ()):
+                asked.setdefault(self._bounds_of(start_ms), {})[key] = None
+        return asked
+
+    def _turned(self) -> set[Bounds]:
+        """Return the windows that close or are freed by now."""
+        turned = [start_ms for _, starts in self._turns.due(self.clock_ms) for start_ms in starts]
+        return set(map(self._bounds_of, turned))
+
+    def _free(self, start_ms: int) -> None:
+        del self.panes[start_ms]
+        self.touched.pop(start_ms, None)
+
+    # -- what it is --------------------------------------------------------------------------
+
+    def restore(self, clock_ms: int, panes: Iterable[tuple[int, dict[Any, Pane]]]) -> None:
+        """Go on from the clock and the panes that there were; called before all else."""
+        self.clock_ms = clock_ms
+        for start_ms, kept in panes:
+            bounds = self._bounds_of(start_ms)
+            self._open(bounds)
+            self.panes[start_ms] = dict(sorted(kept.items(), key=_by_order))
+            self._orders = max(self._orders, 1 + max(pane[0] for pane in kept.values()))
+            phase = self._phase_of(bounds.end_ms)
+            for key, pane in self.panes[start_ms].items():
+                self._reopen(phase, (start_ms, key), pane)
+
+    def _reopen(self, phase: Phase, place: tuple[int, Any], pane: Pane) -> None:
+        oldest_ms = _oldest_of(pane)
+        if oldest_ms is None:
+            return
+        if phase is self._rules.early:
+            self._unfired.add(oldest_ms)
+        self._ask_later(phase, place, pane, is_first=True)
+
+    def _bounds_of(self, start_ms: int) -> Bounds:
+        return Bounds(start_ms, self._windows.end_of(start_ms))
+
+    def _expiry_ms(self, bounds: Bounds) -> int:
+        return min(bounds.end_ms + self._rules.lateness_ms, MAX_MS)
+
+
+def _oldest_of(pane: Pane | None) -> int | None:
+    """Return the oldest event time of a pane that was not fired yet."""
+    return pane[4] if pane is not None and pane[2] else None
+
+
+def _by_end(bounds: Bounds) -> tuple[int, int]:
+    return bounds.end_ms, bounds.start_ms
+
+
+def _by_order(item: tuple[Any, Pane]) -> int:
+    return item[1][0]

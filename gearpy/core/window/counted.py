@@ -1,0 +1,87 @@
+"""Panes of count windows: so many records of a key, in the order in which they come."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gearpy.core.base.agenda import OldestTime
+from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules
+from gearpy.core.window.windows import CountWindows
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["CountPanes"]
+
+_NOTHING: Final[Sequence[Fired]] = ()
+
+
+class CountPanes:
+    """One pane for each key; it fires when it is full, what is left when the stream ends.
+
+    A window begins at its oldest record and ends behind its newest one.
+
+    Invariant: no pane has as many records as fill a window.
+
+    Attributes:
+        panes: by key.
+        touched: keys whose panes have changed; emptied by the owner.
+        clock_ms: how far event time is.
+    """
+
+    wake_ms = MAX_MS
+
+    def __init__(self, windows: CountWindows, fold: PaneFold) -> None:
+        self.panes: dict[Any, Pane] = {}
+        self.touched: set[Any] = set()
+        self.clock_ms = MIN_MS
+        self._records = windows.records
+        self._rules = PaneRules(windows, fold)
+        self._orders = 0
+        self._unfired = OldestTime()
+
+    def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
+        """Take a record; return what it makes fire."""
+        before = self.panes.get(key)
+        if before is None:
+            after = self._rules.begun(self._orders, record, time_ms, now_ms)
+        else:
+            after = self._rules.grown(before, record, time_ms, now_ms)
+        out = self._fired(key, after) if after[2] == self._records else _NOTHING
+        self._orders += 1
+        self.touched.add(key)
+        self._unfired.move(before and before[4], None if out else after[4])
+        if not out:
+            self.panes[key] = after
+        elif before is not None:
+            del self.panes[key]
+        return out
+
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
+        """Learn how far event time is; yield what is left, if it has ended."""
+        self.clock_ms = max(self.clock_ms, event_ms)
+        if event_ms < MAX_MS:
+            return
+        for key, pane in sorted(self.panes.items(), key=_by_end):
+            yield from self._fired(key, pane)
+            self._unfired.remove(pane[4])
+            self.touched.add(key)
+            del self.panes[key]
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that is in no result so far."""
+        return self._unfired.oldest_ms
+
+    def restore(self, clock_ms: int, panes: Mapping[Any, Pane]) -> None:
+        """Go on from the clock and the panes that there were; called before all else."""
+        self.clock_ms = clock_ms
+        self.panes = dict(panes)
+        self._orders = 1 + max((pane[0] for pane in panes.values()), default=-1)
+        for pane in panes.values():
+            self._unfired.add(pane[4])
+
+    def _fired(self, key: Any, pane: Pane) -> Sequence[Fired]:
+        return self._rules.last_of(key, Bounds(pane[4], pane[6] + 1), pane, "on-time")
+
+
+def _by_end(item: tuple[Any, Pane]) -> tuple[int, int, int]:
+    order, _, _, _, oldest_ms, _, newest_ms, _ = item[1]
+    return newest_ms, oldest_ms, order

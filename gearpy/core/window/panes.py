@@ -1,0 +1,215 @@
+"""What a key has in one window, and what becomes of it: it grows, merges and fires.
+
+`aligned_panes`, `session_panes` and `count_panes` keep them, for the kinds of windows. No record is
+kept. Each record and each step of a clock gives the firings that follow from it, and nothing else
+does.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from gearpy.core.base.copies import own
+from gearpy.core.window.trigger import (
+    EveryEvent,
+    EveryWall,
+    Pending,
+    Repeat,
+    by_wall_time,
+    delays_of,
+    phases_of,
+)
+from gearpy.core.window.windows import Windows
+
+__all__ = ["Bounds", "Fired", "Pane", "PaneFold", "PaneRules", "Phase", "own"]
+
+
+class PaneFold(Protocol):
+    """How records become a value."""
+
+    @property
+    def first(self) -> Callable[..., Any]:
+        """Makes a value of a record; where ``timed``, it is given its event time, too."""
+        ...
+
+    @property
+    def add(self) -> Callable[..., Any]:
+        """Returns a value with one more record, as `first`. It may change what it is given."""
+        ...
+
+    @property
+    def merge(self) -> Callable[[Any, Any], Any] | None:
+        """Makes one value of two, of which it may change the first. None if there is no way."""
+        ...
+
+    @property
+    def result(self) -> Callable[[Any], Any] | None:
+        """Makes what is put out of a value that goes on. None: the value itself."""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Whether the functions are given event times."""
+        ...
+
+
+#: Key, value, start, end, number, timing, whether it retracts; and the event time of all that.
+Fired: TypeAlias = tuple[tuple[Any, Any, int, int, int, str, bool], int]
+
+#: What a key has in a window: a plain tuple that never changes, so that it can be stored while
+#: more records come. In this order:
+#:
+#: * number of the pane among all, in the order in which they were begun
+#: * value; None where there is none
+#: * records since the last firing
+#: * number of the next firing
+#: * oldest event time, and wall time of the first, of the records since the last firing
+#: * newest event time of all records
+#: * what the next firing retracts: value, start, end, number, timing and event time of each; None
+#:   for nothing, since a tuple in a tuple costs more to store
+Pane: TypeAlias = tuple[int, Any, int, int, int, int, int, tuple[Any, ...] | None]
+
+
+class Bounds(NamedTuple):
+    """Of a window."""
+
+    start_ms: int
+    end_ms: int
+
+
+class Phase(NamedTuple):
+    """What fires panes whose windows have still to close, or of those that have closed.
+
+    Attributes:
+        timing: of the firings.
+        trigger: None: nothing fires.
+        event_delays: how long after the oldest record it must be asked again, in event time.
+        wall_delays: how long after the first record it must be asked again, in wall time.
+    """
+
+    timing: str
+    trigger: Repeat | None
+    event_delays: Sequence[int]
+    wall_delays: Sequence[int]
+
+
+class PaneRules:
+    """What becomes of one pane, whatever its window.
+
+    Args:
+        windows: with trigger and accumulation.
+        fold: makes values of records.
+        shares: records belong to several windows, which must not share what can change.
+    """
+
+    def __init__(self, windows: Windows, fold: PaneFold, *, shares: bool = False) -> None:
+        self._first = fold.first
+        #: Returns a value with one more record, given its time.
+        self.taken: Callable[[Any, Any, int], Any] = fold.add if fold.timed else _untimed(fold.add)
+        self._is_timed = fold.timed
+        self._merge = fold.merge
+        self._result = fold.result
+        self._shares = shares
+        self._keeps_all = windows.accumulation != "discarding"
+        self._retracts = windows.accumulation == "retracting"
+        self.lateness_ms = windows.allowed_lateness_ms
+        self.is_wall = windows.clock == "processing"
+        early, late = phases_of(windows.trigger)
+        self.early = self._phase("early", early)
+        self.late = self._phase("late", late)
+
+    def _phase(self, timing: str, trigger: Repeat | None) -> Phase:
+        if trigger is not None and self.is_wall:
+            trigger = by_wall_time(trigger)
+        return Phase(timing, trigger, delays_of(trigger, EveryEvent), delays_of(trigger, EveryWall))
+
+    def begun(self, order: int, record: Any, time_ms: int, now_ms: int) -> Pane:
+        """Return a pane with its first record."""
+        return order, self._begun(record, time_ms), 1, 0, time_ms, now_ms, time_ms, None
+
+    def grown(self, pane: Pane, record: Any, time_ms: int, now_ms: int) -> Pane:
+        """Return a pane with one more record."""
+        order, value, count, number, oldest_ms, since_ms, newest_ms, sent = pane
+        if not count and not self._keeps_all:
+            value = self._begun(record, time_ms)
+        else:
+            value = self.taken(value, record, time_ms)
+        if not count:
+            oldest_ms, since_ms = time_ms, now_ms
+        elif time_ms < oldest_ms:
+            oldest_ms = time_ms
+        if time_ms > newest_ms:  # noqa: PLR1730 - `max` is three times as slow
+            newest_ms = time_ms
+        return order, value, count + 1, number, oldest_ms, since_ms, newest_ms, sent
+
+    def merged(self, panes: Iterable[Pane]) -> Pane:
+        """Return several panes as one; their values are merged in this order, and then theirs."""
+        parts = list(panes)
+        values = [value for _, value, count, *_ in parts if count or self._keeps_all]
+        pending = [pane for pane in parts if pane[2]] or parts
+        return (
+            min(pane[0] for pane in parts),
+            self._joined(values),
+            sum(pane[2] for pane in parts),
+            max(pane[3] for pane in parts),
+            min(pane[4] for pane in pending),
+            min(pane[5] for pane in pending),
+            max(pane[6] for pane in parts),
+            tuple(sent for pane in parts for sent in pane[7] or ()) or None,
+        )
+
+    def holds(self, phase: Phase, pane: Pane, *, event_ms: int, now_ms: int) -> bool:
+        """Tell whether a pane fires by its trigger."""
+        _, _, count, _, oldest_ms, since_ms, _, _ = pane
+        if phase.trigger is None or not count:
+            return False
+        return phase.trigger.holds(Pending(count, oldest_ms, since_ms, event_ms, now_ms))
+
+    def has_something(self, pane: Pane) -> bool:
+        """Tell whether a pane fires when its window closes."""
+        return self._keeps_all or pane[2] > 0
+
+    def fired(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> tuple[list[Fired], Pane]:
+        """Return what a pane puts out, and what it is then."""
+        order, value, _, number, oldest_ms, since_ms, newest_ms, sent = pane
+        out = self.last_of(key, bounds, pane, timing)
+        if self._retracts:
+            (_, given, *shown, _), time_ms = out[-1]
+            sent = ((own(given), *shown, time_ms),)
+        if self._keeps_all:  # What was put out is not to change, nor to change what is kept.
+            out = [((key, own(given), *rest), time_ms) for (_, given, *rest), time_ms in out]
+        else:
+            value = None
+        return out, (order, value, 0, number + 1, oldest_ms, since_ms, newest_ms, sent)
+
+    def last_of(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> list[Fired]:
+        """Return what a pane puts out that does not go on."""
+        _, value, _, number, _, _, newest_ms, sent = pane
+        start_ms, end_ms = bounds
+        if self._result is not None:
+            value = self._result(value)
+        if self._shares:  # Panes of other windows have the same records.
+            value = own(value)
+        time_ms = newest_ms if self.is_wall else end_ms - 1
+        row = ((key, value, start_ms, end_ms, number, timing, False), time_ms)
+        return [*self._retracted(key, sent), row] if sent else [row]
+
+    def _retracted(self, key: Any, sent: tuple[Any, ...]) -> Iterator[Fired]:
+        for value, start_ms, end_ms, number, timing, time_ms in sent:
+            yield (key, value, start_ms, end_ms, number, timing, True), time_ms
+
+    def _begun(self, record: Any, time_ms: int) -> Any:
+        value = self._first(record, time_ms) if self._is_timed else self._first(record)
+        return own(value) if self._shares and value is record else value
+
+    def _joined(self, values: list[Any]) -> Any:
+        if not values:
+            return None
+        joined, *rest = values
+        for value in rest:
+            assert self._merge is not None, "checked when the windows were made"
+            joined = self._merge(joined, value)
+        return joined
+
+
+def _untimed(add: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
+    return lambda value, record, _: add(value, record)

@@ -1,0 +1,335 @@
+"""Panes of session windows, which each key has of its own, and which grow together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.window.timed import TimedPanes
+from gearpy.core.window.windows import SessionWindows
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS
+
+__all__ = ["SessionPanes"]
+
+_NOTHING: Final[Sequence[Fired]] = ()
+
+#: Start, end, the time at which it is looked at next, and behind them its pane. The sessions of a
+#: key stand one behind the other in one tuple: most keys have one, and what is stored is flat.
+_Session: TypeAlias = tuple[Any, ...]
+_PANE: Final = 3
+_WIDTH: Final = 11
+_VALUE: Final = _PANE + 1
+_COUNT: Final = _PANE + 2
+_OLDEST: Final = _PANE + 4
+
+
+class SessionPanes(TimedPanes[Any, Any]):
+    """Sessions by key: what records make of them, and what they put out.
+
+    A record's own window ``[time, time + gap)`` becomes one with all sessions of its key that it
+    overlaps. It is too late if the one that comes of that has ended so long ago that it would be
+    freed. What one step of the clock puts out comes by end and start of the sessions, then in the
+    order in which they were begun.
+
+    Invariant: as that of `AlignedPanes`; and no two sessions of a key overlap.
+
+    Attributes:
+        panes: the sessions of each key, in order of time.
+        touched: keys of which something has changed; emptied by the owner.
+        clock_ms: how far the clock of the windows is.
+
+    Raises:
+        ConfigError: the fold cannot merge.
+    """
+
+    def __init__(self, windows: SessionWindows, fold: PaneFold) -> None:
+        if fold.merge is None:
+            raise ConfigError(
+                "sessions that grow together are merged, and this fold cannot: give it merge=..., "
+                "a function of two values"
+            )
+        super().__init__(PaneRules(windows, fold))  # Turns: keys that have a session then, or had.
+        self.panes: dict[Any, _Session] = {}
+        self.touched: set[Any] = set()
+        self._gap_ms = windows.gap_ms
+        #: A session is over when it closes.
+        self._ends_at_once = self._is_plain and not self._rules.lateness_ms
+        self._add = fold.add
+        self._is_timed = fold.timed
+        self._result = fold.result
+
+    # -- records -----------------------------------------------------------------------------
+
+    def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
+        """Take a record; return what it makes fire, or None if it is too late."""
+        kept = self.panes.get(key, ())
+        if self._is_plain:
+            take = self._grow_plainly if kept else self._begin_plainly
+            if take(key, kept, record, time_ms):
+                return _NOTHING
+        at_ms = max(now_ms, self.clock_ms) if self._rules.is_wall else time_ms
+        bounds = Bounds(at_ms, min(at_ms + self._gap_ms, MAX_MS))
+        mine, others = _split(kept, bounds)
+        if not mine:
+            if self._expiry_ms(bounds.end_ms) <= self.clock_ms:
+                return None
+            pane = self._rules.begun(self._orders, record, time_ms, now_ms)
+            self._orders += 1
+        else:
+            bounds = Bounds(min(bounds[0], mine[0][0]), max(bounds[1], mine[-1][1]))
+            before = mine[0][_PANE:]
+            if len(mine) > 1:
+                before = self._rules.merged(each[_PANE:] for each in mine)
+            pane = self._rules.grown(before, record, time_ms, now_ms)
+        return self._keep(key, (bounds, pane), mine, others, now_ms)
+
+    # The two cases that are the most frequent by far, without a call that can be spared. Both
+    # tell whether they have taken the record.
+
+    def _begin_plainly(self, key: Any, _: _Session, record: Any, time_ms: int) -> bool:
+        """Take the first record of a key."""
+        end_ms = min(time_ms + self._gap_ms, MAX_MS)
+        if end_ms <= self.clock_ms:
+            return False
+        begun = self._rules.begun(self._orders, record, time_ms, 0)
+        self._orders += 1
+        self.panes[key] = (time_ms, end_ms, end_ms, *begun)
+        self._turns.put(end_ms, key)
+        self._unfired.add(time_ms)
+        self.touched.add(key)
+        return True
+
+    def _grow_plainly(self, key: Any, kept: _Session, record: Any, time_ms: int) -> bool:
+        """Take a record inside of the one session of its key, if that has still to close.
+
+        And if the record is not the oldest there.
+        """
+        if len(kept) != _WIDTH:
+            return False
+        # In one line, as that is one step of the interpreter.
+        start_ms, until_ms, wake_ms, order, value, count, number, oldest_ms, since_ms, newest_ms, sent = kept  # fmt: skip  # noqa: E501
+        if not (oldest_ms <= time_ms < until_ms and count and self.clock_ms < until_ms):
+            return False
+        value = self._add(value, record, time_ms) if self._is_timed else self._add(value, record)
+        if time_ms > newest_ms:
+            newest_ms = time_ms
+            until_ms = min(time_ms + self._gap_ms, MAX_MS)
+        self.panes[key] = (
+            start_ms, until_ms, wake_ms, order, value, count + 1, number, oldest_ms, since_ms,
+            newest_ms, sent,
+        )  # fmt: skip
+        self.touched.add(key)
+        return True
+
+    def _keep(
+        self,
+        key: Any,
+        session: tuple[Bounds, Pane],
+        mine: Sequence[_Session],
+        others: Sequence[_Session],
+        now_ms: int,
+    ) -> Sequence[Fired]:
+        """Put a session where others were, fired if its trigger says so."""
+        bounds, pane = session
+        phase = self._phase_of(bounds.end_ms)
+        out = _NOTHING
+        if self._rules.holds(phase, pane, event_ms=self.clock_ms, now_ms=now_ms):
+            out, pane = self._rules.fired(key, bounds, pane, phase.timing)
+        kept = (*bounds, self._wake_of(key, bounds, mine), *pane)
+        self._note_oldest(key, phase, kept, mine)
+        self.touched.add(key)
+        self._put(key, [kept, *others])
+        return out
+
+    def _wake_of(self, key: Any, bounds: Bounds, mine: Sequence[_Session]) -> int:
+        """Return when a session is looked at next, which is not later than it has a turn.
+
+        One that grows is looked at when it would have closed, rather than moved at each record.
+        """
+        wake_ms = min((each[2] for each in mine), default=MAX_MS + 1)
+        turn_ms = self._turn_ms(bounds.end_ms)
+        if turn_ms < wake_ms:
+            self._turns.put(turn_ms, key)
+            return turn_ms
+        return wake_ms
+
+    def _note_oldest(
+        self, key: Any, phase: Phase, session: _Session, mine: Sequence[_Session]
+    ) -> None:
+        after_ms = session[_OLDEST] if session[_COUNT] else None
+        is_known = False
+        for each in mine:
+            if each[_COUNT]:
+                is_known = is_known or each[_OLDEST] == after_ms
+                if self.clock_ms < each[1]:
+                    self._unfired.remove(each[_OLDEST])
+        if after_ms is None:
+            return
+        if phase is self._rules.early:
+            self._unfired.add(after_ms)
+        if not is_known or len(mine) > 1:
+            self._ask_later(key, phase, session)
+
+    def _ask_later(self, key: Any, phase: Phase, session: _Session) -> None:
+        for delay_ms in phase.event_delays:
+            self._event_asks.put(session[_OLDEST] + delay_ms, key)
+        for delay_ms in phase.wall_delays:
+            self._wall_asks.put(session[_OLDEST + 1] + delay_ms, key)
+
+    def _put(self, key: Any, sessions: list[_Session]) -> None:
+        if not sessions:
+            del self.panes[key]
+        elif len(sessions) == 1:
+            self.panes[key] = sessions[0]
+        else:
+            sessions.sort(key=itemgetter(0))
+            self.panes[key] = tuple(chain.from_iterable(sessions))
+
+    # -- time --------------------------------------------------------------------------------
+
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
+        """Learn how far the clocks are; yield what fires then. Take all of it."""
+        before_ms = self._move_clock(event_ms, now_ms)
+        if self._ends_at_once:
+            yield from self._ended(before_ms)
+            return
+        # One may be there more than once. Numbers are not enough to tell them apart: those of
+        # sessions that were restored may be of several tasks.
+        found = {each[1:]: each for each in self._turned(before_ms)}
+        found.update((each[1:], each) for each in self._asked(now_ms))
+        for end_ms, start_ms, _, key in sorted(found.values(), key=itemgetter(0, 1, 2)):
+            yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
+
+    def _ended(self, before_ms: int) -> Iterator[Fired]:
+        """Yield what sessions come to that fire once, and free them."""
+        panes, result_of = self.panes, self._result
+        found = set(self._turned(before_ms))  # Some have two turns.
+        for end_ms, start_ms, _, key in sorted(found, key=itemgetter(0, 1, 2)):
+            session = panes[key]
+            if len(session) == _WIDTH:
+                del panes[key]
+            else:
+                session = self._taken_out(key, start_ms)
+            self._unfired.remove(session[_OLDEST])
+            self.touched.add(key)
+            value = session[_VALUE] if result_of is None else result_of(session[_VALUE])
+            yield (key, value, start_ms, end_ms, 0, "on-time", False), end_ms - 1
+
+    def _taken_out(self, key: Any, start_ms: int) -> _Session:
+        sessions = {each[0]: each for each in _each(self.panes[key])}
+        session = sessions.pop(start_ms)
+        self._put(key, list(sessions.values()))
+        return session
+
+    def _turned(self, before_ms: int) -> Iterator[tuple[int, int, int, Any]]:
+        """Yield the sessions that close or are freed by now: end, start, order and key.
+
+        Others were looked at too early, and are looked at again.
+        """
+        put = self._turns.put
+        for time_ms, keys in self._turns.due(self.clock_ms):
+            for key in keys:
+                kept = self.panes.get(key, ())
+                for each in (kept,) if len(kept) == _WIDTH else _each(kept):
+                    start_ms, end_ms, wake_ms, order, *_ = each
+                    if wake_ms != time_ms:  # Left behind when sessions became one.
+                        continue
+                    turn_ms = end_ms if before_ms < end_ms else self._expiry_ms(end_ms)
+                    if turn_ms <= self.clock_ms:
+                        yield end_ms, start_ms, order, key
+                    else:
+                        put(turn_ms, key)
+                        self._replace(key, each, (start_ms, end_ms, turn_ms, *each[_PANE:]))
+
+    def _asked(self, now_ms: int) -> Iterator[tuple[int, int, int, Any]]:
+        """Yield the sessions of keys whose triggers wanted to be asked by now."""
+        for key in self._asks_due(now_ms):
+            for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
+                yield end_ms, start_ms, order, key
+
+    def _fire_at(self, key: Any, bounds: Bounds, before_ms: int, now_ms: int) -> Sequence[Fired]:
+        """Let a session fire that time has passed for, if it has a reason; free it at its end."""
+        session = self.panes[key]
+        if len(session) > _WIDTH:
+            session = next(each for each in _each(session) if each[0] == bounds.start_ms)
+        pane = session[_PANE:]
+        closes = before_ms < bounds.end_ms <= self.clock_ms
+        is_freed = self._expiry_ms(bounds.end_ms) <= self.clock_ms
+        timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
+        out = _NOTHING
+        if timing is not None and is_freed:
+            out = self._rules.last_of(key, bounds, pane, timing)
+        elif timing is not None:
+            out, pane = self._rules.fired(key, bounds, pane, timing)
+        self._settle(key, session, pane, closes=closes, is_freed=is_freed)
+        return out
+
+    def _settle(
+        self, key: Any, session: _Session, pane: Pane, *, closes: bool, is_freed: bool
+    ) -> None:
+        """Keep what a session is after time has passed, or free it."""
+        self.touched.add(key)
+        if is_freed and len(self.panes[key]) == _WIDTH:
+            del self.panes[key]
+            return
+        if is_freed:
+            self._put(key, [each for each in _each(self.panes[key]) if each[0] != session[0]])
+            return
+        start_ms, end_ms, wake_ms = session[:_PANE]
+        if closes:
+            wake_ms = self._expiry_ms(end_ms)
+            self._turns.put(wake_ms, key)
+        self._replace(key, session, (start_ms, end_ms, wake_ms, *pane))
+
+    def _replace(self, key: Any, before: _Session, after: _Session) -> None:
+        kept = self.panes[key]
+        if len(kept) == _WIDTH:
+            self.panes[key] = after
+        else:
+            self._put(key, [after if each[0] == before[0] else each for each in _each(kept)])
+
+    # -- what it is --------------------------------------------------------------------------
+
+    def restore(self, clock_ms: int, panes: Mapping[Any, _Session]) -> None:
+        """Go on from the clock and the sessions that there were; called before all else."""
+        self.clock_ms = clock_ms
+        for key, kept in panes.items():
+            self._put(key, [self._reopened(key, each) for each in _each(kept)])
+
+    def _reopened(self, key: Any, session: _Session) -> _Session:
+        start_ms, end_ms, _, *pane = session
+        self._orders = max(self._orders, 1 + pane[0])
+        turn_ms = self._turn_ms(end_ms)
+        self._turns.put(turn_ms, key)
+        phase = self._phase_of(end_ms)
+        if session[_COUNT]:
+            if phase is self._rules.early:
+                self._unfired.add(session[_OLDEST])
+            self._ask_later(key, phase, session)
+        return (start_ms, end_ms, turn_ms, *pane)
+
+    def _turn_ms(self, end_ms: int) -> int:
+        """Return when a session closes, or when it is freed, if it has closed."""
+        return end_ms if self.clock_ms < end_ms else self._expiry_ms(end_ms)
+
+    def _expiry_ms(self, end_ms: int) -> int:
+        return min(end_ms + self._rules.lateness_ms, MAX_MS)
+
+
+def _each(sessions: _Session) -> list[_Session]:
+    """Return the sessions of a key one by one."""
+    if len(sessions) == _WIDTH:
+        return [sessions]
+    return [sessions[at : at + _WIDTH] for at in range(0, len(sessions), _WIDTH)]
+
+
+def _split(sessions: _Session, bounds: Bounds) -> tuple[Sequence[_Session], Sequence[_Session]]:
+    """Return the sessions that overlap a window, and the others."""
+    mine: list[_Session] = []
+    others: list[_Session] = []
+    for each in _each(sessions):
+        overlaps = each[0] < bounds.end_ms and each[1] > bounds.start_ms
+        (mine if overlaps else others).append(each)
+    return mine, others

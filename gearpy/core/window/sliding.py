@@ -1,0 +1,86 @@
+"""Sliding windows put together of pieces: a record is folded once, whatever holds its time."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gearpy.core.base.copies import own
+from gearpy.core.window.panes import PaneFold
+from gearpy.core.window.windows import SlidingWindows
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = ["SlidingPieces"]
+
+
+class SlidingPieces:
+    """Tells of which pieces of time sliding windows consist, and which of them close.
+
+    A piece lies between two boundaries of windows; all of it is in the same windows. It is named
+    by its start, which is a time in it. Pieces need no order of records: see `Fold.commutes`.
+    """
+
+    def __init__(self, windows: SlidingWindows) -> None:
+        self._windows = windows
+
+    def start_of(self, timestamp_ms: int) -> int:
+        """Return the piece that holds this time."""
+        return self._windows.piece_of(timestamp_ms)
+
+    def end_of(self, piece_ms: int) -> int:
+        """Return the end of the last window that holds this piece."""
+        return self._windows.end_of(self._windows.starts_of(piece_ms)[-1])
+
+    def closing(
+        self, pieces: Iterable[int], before_ms: int, watermark_ms: int
+    ) -> list[tuple[int, int]]:
+        """Return the windows with some pieces that a step of the watermark closes, in order.
+
+        Returns:
+            End and start of each.
+        """
+        if not self._may_close(before_ms, watermark_ms):
+            return []
+        found = {
+            (self._windows.end_of(start_ms), start_ms)
+            for piece_ms in pieces
+            for start_ms in self._windows.starts_of(piece_ms)
+        }
+        return sorted(each for each in found if before_ms < each[0] <= watermark_ms)
+
+    def joined(
+        self, pieces: Mapping[int, dict[Any, Any]], start_ms: int, end_ms: int, fold: PaneFold
+    ) -> dict[Any, Any]:
+        """Return what each key has in a window; keys in the order of their first pieces."""
+        inside = [pieces[at] for at in sorted(pieces) if start_ms <= at < end_ms]
+        if len(inside) == 1:
+            return inside[0]
+        joined: dict[Any, Any] = {}
+        if isinstance(inside[0], Counter):
+            for piece in inside:
+                _add_counts(joined, piece)
+            return joined
+        for piece in inside:
+            _join(joined, piece, fold)
+        return joined
+
+    def _may_close(self, before_ms: int, watermark_ms: int) -> bool:
+        """Tell whether a window ends in a step of the watermark; asked at each one."""
+        if watermark_ms == MAX_MS or before_ms == MIN_MS:
+            return True
+        windows = self._windows
+        since_ms = (watermark_ms - windows.offset_ms - windows.size_ms) % windows.every_ms
+        return watermark_ms - since_ms > before_ms
+
+
+def _add_counts(joined: dict[Any, Any], piece: dict[Any, Any]) -> None:
+    get = joined.get
+    for key, count in piece.items():
+        joined[key] = get(key, 0) + count
+
+
+def _join(joined: dict[Any, Any], piece: dict[Any, Any], fold: PaneFold) -> None:
+    """Merge a piece in. It goes on, so it is given away as a copy."""
+    merge = fold.merge
+    assert merge is not None, "a fold that commutes merges"
+    for key, value in piece.items():
+        joined[key] = merge(joined[key], own(value)) if key in joined else own(value)

@@ -1,0 +1,371 @@
+"""Windows: which records belong together, and when what they come to is put out.
+
+A window is ``[start_ms, end_ms)``, in event time or in wall time. It closes once the watermark, or
+wall time, has reached its end. Gearpump: `Windows`, `WindowFunction`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol, Self, TypeAlias
+
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.window.trigger import AT_CLOSE, Trigger, check_trigger, phases_of
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+
+__all__ = [
+    "Accumulation",
+    "AlignedWindows",
+    "CountWindows",
+    "FixedWindows",
+    "GlobalWindows",
+    "SessionWindows",
+    "SlidingWindows",
+    "TumblingWindows",
+    "WindowAssigner",
+    "WindowClock",
+    "Windows",
+    "count_window",
+    "global_window",
+    "session",
+    "sliding",
+    "tumbling",
+]
+
+Accumulation: TypeAlias = Literal["discarding", "accumulating", "retracting"]
+WindowClock: TypeAlias = Literal["event", "processing"]
+
+_CLOCKS: Final = ("event", "processing")
+_ACCUMULATIONS: Final = ("discarding", "accumulating", "retracting")
+
+
+class WindowAssigner(Protocol):
+    """Says which window a record belongs to, where each belongs to one."""
+
+    def start_of(self, timestamp_ms: int) -> int:
+        """Return the start of the window that holds this time."""
+        ...
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the window that starts at ``start_ms``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """What all windows have; each method returns a copy. Gearpump: `Windows`.
+
+    Attributes:
+        trigger: when a window fires.
+        accumulation: what of a window that fires again is put out then: what has come since
+            ("discarding"), all that has come ("accumulating"), or that, and before it each result
+            that it replaces, marked so ("retracting").
+        allowed_lateness_ms: records are taken until the watermark is so far behind the end.
+        clock: whether windows are of event time, or of the wall time at which records come.
+    """
+
+    trigger: Trigger = AT_CLOSE
+    accumulation: Accumulation = "discarding"
+    allowed_lateness_ms: int = 0
+    clock: WindowClock = "event"
+
+    def __post_init__(self) -> None:
+        check_trigger(self.trigger)
+        mistakes = [*self._mistakes(), *self._mistakes_of_all()]
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    def triggering(self, trigger: Trigger) -> Self:
+        """Set when a window fires. Gearpump: `Windows.triggering`.
+
+        Raises:
+            ConfigError: it is no trigger.
+        """
+        return replace(self, trigger=trigger)
+
+    def discarding(self) -> Self:
+        """Let each firing be about what has come since the one before; so it is at first."""
+        return replace(self, accumulation="discarding")
+
+    def accumulating(self) -> Self:
+        """Let each firing be about all that has come to the window.
+
+        Gearpump: `Windows.accumulating`, which goes on from one window to the next.
+        """
+        return replace(self, accumulation="accumulating")
+
+    def retracting(self) -> Self:
+        """Let each firing be about all, behind the results that it replaces, marked so."""
+        return replace(self, accumulation="retracting")
+
+    def allowed_lateness(self, lateness: Duration) -> Self:
+        """Set how long after the close of a window records for it are still taken.
+
+        Raises:
+            ConfigError: it is no duration, or nothing is ever late in such windows.
+        """
+        return replace(self, allowed_lateness_ms=duration_ms(lateness))
+
+    def allowing(self, lateness: Duration) -> Self:
+        """Do as `allowed_lateness` does, whose earlier name this is."""
+        return self.allowed_lateness(lateness)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each window fires once, when the watermark closes it, and takes nothing late."""
+        early, _ = phases_of(self.trigger)
+        return self.clock == "event" and early is None and self.allowed_lateness_ms == 0
+
+    def _mistakes(self) -> list[str]:
+        return []
+
+    def _mistakes_of_all(self) -> list[str]:
+        mistakes = []
+        if self.clock not in _CLOCKS:
+            mistakes.append(f"clock {self.clock!r} of windows is not known: {_either(_CLOCKS)}")
+        if self.accumulation not in _ACCUMULATIONS:
+            mistakes.append(
+                f"accumulation {self.accumulation!r} of windows is not known: "
+                f"{_either(_ACCUMULATIONS)}"
+            )
+        if not _is_whole(self.allowed_lateness_ms) or self.allowed_lateness_ms < 0:
+            mistakes.append(
+                f"allowed lateness is {self.allowed_lateness_ms!r} ms, must be a whole number, "
+                "0 or more: write allowed_lateness('5s')"
+            )
+        elif self.clock == "processing" and self.allowed_lateness_ms:
+            mistakes.append(
+                "nothing is late for windows of wall time: leave out allowed_lateness(...), "
+                "or use clock='event'"
+            )
+        return mistakes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignedWindows(Windows):
+    """Windows that are the same for all keys and known before any record."""
+
+    def starts_of(self, timestamp_ms: int) -> Sequence[int]:
+        """Return the starts of all windows that hold this time, in order."""
+        raise NotImplementedError
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the window that starts at ``start_ms``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class TumblingWindows(AlignedWindows):
+    """Windows of one size, side by side. Gearpump: `FixedWindows`.
+
+    ``offset_ms`` moves their boundaries away from the epoch. Right for negative times, too.
+    The last window ends with time itself, so that it closes, too.
+    """
+
+    size_ms: int
+    offset_ms: int = 0
+
+    def start_of(self, timestamp_ms: int) -> int:
+        """Return the start of the window that holds this time."""
+        return timestamp_ms - (timestamp_ms - self.offset_ms) % self.size_ms
+
+    def starts_of(self, timestamp_ms: int) -> Sequence[int]:
+        """Return the start of the one window that holds this time."""
+        return (self.start_of(timestamp_ms),)
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the window that starts at ``start_ms``."""
+        return min(start_ms + self.size_ms, MAX_MS)
+
+    def _mistakes(self) -> list[str]:
+        return [*_of_length("window size", self.size_ms), *_of_offset(self.offset_ms)]
+
+
+#: Gearpump's name.
+FixedWindows = TumblingWindows
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows(AlignedWindows):
+    """Windows of one size, one beginning every so often; a record is in all that hold its time.
+
+    Gearpump: `SlidingWindows`, whose assigner puts each record into one of them only.
+    """
+
+    size_ms: int
+    every_ms: int
+    offset_ms: int = 0
+
+    def starts_of(self, timestamp_ms: int) -> Sequence[int]:
+        """Return the starts of all windows that hold this time, in order."""
+        last = timestamp_ms - (timestamp_ms - self.offset_ms) % self.every_ms
+        more = (self.size_ms - 1 - (timestamp_ms - last)) // self.every_ms
+        return range(last - more * self.every_ms, last + 1, self.every_ms)
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of the window that starts at ``start_ms``."""
+        return min(start_ms + self.size_ms, MAX_MS)
+
+    def piece_of(self, timestamp_ms: int) -> int:
+        """Return the last boundary of a window at or before this time.
+
+        Between two of them all times are in the same windows.
+        """
+        begun = (timestamp_ms - self.offset_ms) % self.every_ms
+        ended = (timestamp_ms - self.offset_ms - self.size_ms) % self.every_ms
+        return timestamp_ms - min(begun, ended)
+
+    def _mistakes(self) -> list[str]:
+        mistakes = [
+            *_of_length("window size", self.size_ms),
+            *_of_length("time between windows", self.every_ms),
+            *_of_offset(self.offset_ms),
+        ]
+        if not mistakes and self.every_ms > self.size_ms:
+            mistakes.append(
+                f"windows of {self.size_ms} ms that begin every {self.every_ms} ms leave out what "
+                "is between them: make the size at least as long, or filter"
+            )
+        return mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows(Windows):
+    """Windows of each key that end when nothing has come for ``gap_ms``.
+
+    A record begins with a window ``[time, time + gap)`` of its own, which becomes one with all
+    that it overlaps. Gearpump: `SessionWindows`.
+    """
+
+    gap_ms: int
+
+    def _mistakes(self) -> list[str]:
+        return _of_length("session gap", self.gap_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindows(Windows):
+    """Windows of each key that hold so many records, in the order in which they come.
+
+    What is left fires at the end of the stream.
+    """
+
+    records: int
+
+    def _mistakes(self) -> list[str]:
+        mistakes = []
+        if not _is_whole(self.records) or self.records <= 0:
+            mistakes.append(f"count window has {self.records!r} records, must be more than 0")
+        if self.trigger != AT_CLOSE or self.accumulation != "discarding":
+            mistakes.append("a count window fires once, when it is full: leave out its trigger")
+        if self.allowed_lateness_ms:
+            mistakes.append("nothing is late for a count window: leave out allowed_lateness(...)")
+        if self.clock != "event":
+            mistakes.append("a count window has no clock: leave it out")
+        return mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalWindows(AlignedWindows):
+    """One window over everything; it closes when the stream ends. Gearpump: `GlobalWindows`."""
+
+    def start_of(self, timestamp_ms: int) -> int:
+        """Return the start of time."""
+        return MIN_MS
+
+    def starts_of(self, timestamp_ms: int) -> Sequence[int]:
+        """Return the start of time."""
+        return (MIN_MS,)
+
+    def end_of(self, start_ms: int) -> int:
+        """Return the end of time."""
+        return MAX_MS
+
+    def _mistakes(self) -> list[str]:
+        if self.allowed_lateness_ms:
+            return [
+                "nothing is late for the window over everything: leave out allowed_lateness(...)"
+            ]
+        return []
+
+
+def tumbling(size: Duration, offset: Duration = 0, clock: WindowClock = "event") -> TumblingWindows:
+    """Return windows of one size, side by side: ``tumbling("10s")``; a number is in ms.
+
+    Args:
+        size: of each window.
+        offset: moves them away from the epoch: ``tumbling("1d", offset="6h")``.
+        clock: "event", or "processing" for windows of the wall time at which records come.
+
+    Raises:
+        ConfigError: not a duration, or no more than 0.
+    """
+    return TumblingWindows(duration_ms(size), duration_ms(offset), clock=clock)
+
+
+def sliding(
+    size: Duration, every: Duration = "", offset: Duration = 0, clock: WindowClock = "event"
+) -> SlidingWindows:
+    """Return windows of one size, one beginning ``every`` so often: ``sliding("1m", "10s")``.
+
+    Args:
+        size: of each window.
+        every: from one beginning to the next, at most the size; it has no default.
+        offset: moves them away from the epoch.
+        clock: "event", or "processing" for windows of the wall time at which records come.
+
+    Raises:
+        ConfigError: not a duration, no more than 0, or the windows leave gaps; or ``every`` is
+            missing.
+    """
+    if every == "":
+        raise ConfigError(
+            "sliding windows need to know how often one begins: add it, as in "
+            'sliding("1m", every="10s")'
+        )
+    return SlidingWindows(duration_ms(size), duration_ms(every), duration_ms(offset), clock=clock)
+
+
+def session(gap: Duration, clock: WindowClock = "event") -> SessionWindows:
+    """Return windows of each key that end when nothing has come for the gap: ``session("30m")``.
+
+    Raises:
+        ConfigError: not a duration, or no more than 0.
+    """
+    return SessionWindows(duration_ms(gap), clock=clock)
+
+
+def count_window(records: int) -> CountWindows:
+    """Return windows of each key that hold so many records, in the order in which they come.
+
+    Raises:
+        ConfigError: it is no more than 0.
+    """
+    return CountWindows(records)
+
+
+def global_window(clock: WindowClock = "event") -> GlobalWindows:
+    """Return the one window over everything; it closes when the stream ends.
+
+    Args:
+        clock: by which its trigger goes, if it has one.
+    """
+    return GlobalWindows(clock=clock)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _of_length(name: str, value_ms: object) -> list[str]:
+    if not isinstance(value_ms, int) or isinstance(value_ms, bool):
+        return [f"{name} is {value_ms!r}, must be whole ms: the functions take '10s', as tumbling"]
+    return [] if value_ms > 0 else [f"{name} is {value_ms} ms, must be more than 0"]
+
+
+def _of_offset(offset_ms: object) -> list[str]:
+    return [] if _is_whole(offset_ms) else [f"window offset is {offset_ms!r}, must be whole ms"]
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"choose one of {', '.join(names)}"

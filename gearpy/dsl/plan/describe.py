@@ -1,0 +1,136 @@
+"""The physical plan of an application as data, for people and programs that look at it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec
+from gearpy.core.dag.regions import regions_of
+from gearpy.ids import ProcessorId
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
+
+__all__ = ["PhysicalPlan", "PlannedEdge", "PlannedPath", "PlannedProcessor", "physical_plan"]
+
+_GROUP_BY = "group-by"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedProcessor:
+    """Steps that run in one task after the other, and how many such tasks there are.
+
+    ``level`` is the length of the longest way from a source.
+    """
+
+    number: ProcessorId
+    name: str
+    parallelism: int
+    level: int
+    steps: tuple[StepSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEdge:
+    """Where records travel: how they are spread, and as what."""
+
+    source: ProcessorId
+    target: ProcessorId
+    spread: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPath:
+    """What is promised from a source to a sink, and why it is no more."""
+
+    source: str
+    sink: str
+    guarantee: str
+    weakest_link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalPlan:
+    """What will run.
+
+    ``regions`` are the connected parts, which restart by themselves. ``alike`` are ids of steps
+    that keep something and are told apart by their order in the program alone.
+    """
+
+    name: str
+    processors: tuple[PlannedProcessor, ...]
+    edges: tuple[PlannedEdge, ...]
+    paths: tuple[PlannedPath, ...]
+    regions: int
+    alike: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return sum(each.parallelism for each in self.processors)
+
+    def edges_of(self, number: ProcessorId) -> list[PlannedEdge]:
+        """Return the edges that leave a processor."""
+        return [each for each in self.edges if each.source == number]
+
+
+def physical_plan(application: StreamApplication) -> PhysicalPlan:
+    """Return the plan of an application."""
+    dag = application.dag
+    levels = dag.levels()
+    processors = tuple(
+        PlannedProcessor(
+            number=pid,
+            name=dag.processors[pid].name,
+            parallelism=dag.processors[pid].parallelism,
+            level=levels[pid],
+            steps=dag.processors[pid].steps,
+        )
+        for pid in dag.order
+    )
+    return PhysicalPlan(
+        name=application.name,
+        processors=processors,
+        edges=tuple(
+            _edge(edge, dag.processors[edge.source], dag.processors[edge.target])
+            for edge in dag.edges
+        ),
+        paths=tuple(map(_path, guarantees_of(application))),
+        regions=len(regions_of(dag)),
+        alike=_alike([step.id for each in processors for step in each.steps if step.keeps]),
+    )
+
+
+def _edge(edge: EdgeSpec, source: ProcessorSpec, target: ProcessorSpec) -> PlannedEdge:
+    spread = edge.partitioner
+    key = target.steps[0].key
+    if spread.startswith(_GROUP_BY) and key:
+        spread = f"by {key}{spread.removeprefix(_GROUP_BY)}"
+    is_columns = (source.steps[-1].gives, target.steps[0].takes) == ("columns", "columns")
+    return PlannedEdge(
+        source=edge.source,
+        target=edge.target,
+        spread=spread,
+        form="columns" if is_columns else "rows",
+    )
+
+
+def _path(path: PathGuarantee) -> PlannedPath:
+    return PlannedPath(
+        source=path.source,
+        sink=path.sink,
+        guarantee=path.guarantee.value,
+        weakest_link=str(path.weakest or ""),
+    )
+
+
+def _alike(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return ids that differ in their number only."""
+    return tuple(
+        (name, *same)
+        for name in ids
+        if (same := [each for each in ids if _is_numbered(each, name)])
+    )
+
+
+def _is_numbered(name: str, of: str) -> bool:
+    return name.startswith(f"{of}-") and name.removeprefix(f"{of}-").isdigit()

@@ -1,0 +1,46 @@
+"""What a stream is grouped by: a function of the record, or the names of its fields."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from gearpy.core.base.fields import key_getter
+from gearpy.dsl.plan.names import check_function
+from gearpy.dsl.plan.nodes import Key
+from gearpy.errors import ConfigError
+
+__all__ = ["ITSELF", "KeyLike", "key_of"]
+
+KeyLike: TypeAlias = Callable[[Any], Any] | str
+
+
+def _itself(record: Any) -> Any:
+    return record
+
+
+#: Groups equal records.
+ITSELF: Final = Key(_itself)
+
+
+def key_of(kind: str, keys: Sequence[KeyLike]) -> Key:
+    """Return the key by a function, or by names; of several names it is a tuple.
+
+    Args:
+        kind: of the step, for messages.
+        keys: one function, or at least one name.
+
+    Raises:
+        ConfigError: they are neither.
+    """
+    names = tuple(name for name in keys if isinstance(name, str))
+    if keys and len(names) == len(keys):
+        if len(set(names)) < len(names) or not all(names):
+            raise ConfigError(f"{kind}: give each of the names {names!r} once, and none empty")
+        return Key(key_getter(*names), names)
+    if len(keys) == 1 and callable(keys[0]):
+        check_function(kind, keys[0])
+        return Key(keys[0])
+    given = ", ".join(map(repr, keys)) or "nothing"
+    raise ConfigError(
+        f"{kind} takes one function of a record, or names of fields, not {given}: "
+        f'write {kind}(lambda record: ...) or {kind}("user", "country")'
+    )

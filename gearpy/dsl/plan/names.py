@@ -1,0 +1,152 @@
+"""What steps are called, and what is wrong with what they are given."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.errors import ConfigError, NoSuchStep
+from gearpy.task.stages.asynchronous import is_coroutine_function
+
+__all__ = [
+    "check_count",
+    "check_function",
+    "check_name",
+    "check_parallelism",
+    "checked",
+    "duration_of",
+    "name_of",
+    "no_such_step",
+    "step_name",
+]
+
+#: How much alike two names are of which one is a slip of the other; `map` is none of `max`.
+_LIKE: Final = 0.7
+
+
+def name_of(function: object) -> str:
+    """Return the name of a function or class, as it is written in the program."""
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    return cast("str", name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
+
+
+def step_name(kind: str, function: object) -> str:
+    """Return what a step with a function is called for people."""
+    return f"{kind}({name_of(function)})"
+
+
+def check_function(
+    kind: str, function: Any, *, of: str = "a record", takes: int = 1, awaits: bool = False
+) -> None:
+    """Refuse what cannot be called so.
+
+    Args:
+        kind: of the step.
+        function: what was given.
+        of: what it is called with, for people.
+        takes: how many arguments these are.
+        awaits: the step awaits what the function returns.
+
+    Raises:
+        ConfigError: it is no function, takes other arguments, or is asynchronous where nobody
+            would await it.
+    """
+    if not callable(function):
+        raise ConfigError(f"{kind} needs a function of {of}, not {function!r}")
+    if not awaits and (is_coroutine_function(function) or inspect.isasyncgenfunction(function)):
+        raise ConfigError(
+            f"{kind} does not await {_where(function)}, which is asynchronous: use map_async, and "
+            f"{kind.partition(':')[0]} with what it gives"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # Python does not know what some of its own functions take.
+    try:
+        signature.bind(*[None] * takes)
+    except TypeError as error:
+        raise ConfigError(
+            f"{kind} calls its function with {of}, and {_where(function)} takes {signature}: "
+            f"{error}"
+        ) from None
+
+
+def _where(function: Callable[..., Any]) -> str:
+    """Return a function's name, and where it is written."""
+    code = getattr(function, "__code__", None)
+    place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+    return f"{name_of(function)}{place}"
+
+
+def check_name(kind: str, what: str, name: Any, *, but: Collection[str] = ()) -> None:
+    """Refuse what is no text, is empty, or is taken.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if not isinstance(name, str) or not name or name in but:
+        taken = f" other than {', '.join(but)}" if but else ""
+        raise ConfigError(f"{kind}: {what} is {name!r}, must be a name{taken}")
+
+
+def check_count(kind: str, what: str, number: Any, *, example: str) -> None:
+    """Refuse what is no number from 1.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if type(number) is not int or number < 1:
+        raise ConfigError(
+            f"{kind}: {what} is {number!r}, must be a whole number from 1, such as {example}"
+        )
+
+
+def check_parallelism(kind: str, number: Any) -> None:
+    """Refuse what is no whole number; whether there can be so many tasks, the graph tells.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if number is not None and type(number) is not int:
+        raise ConfigError(f"{kind}: parallelism is {number!r}, must be a whole number from 1")
+
+
+def duration_of(what: str, duration: Duration | None) -> int | None:
+    """Return a duration in ms, or None for none.
+
+    Raises:
+        ConfigError: it is not understood, or not more than 0.
+    """
+    if duration is None:
+        return None
+    with checked(what):
+        found_ms = duration_ms(duration)
+    if found_ms == 0:
+        raise ConfigError(f"{what} is {duration!r}, must be more than 0")
+    return found_ms
+
+
+def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) -> NoSuchStep:
+    """Make the error for a method that is not there; a known one with nearly its name is proposed.
+
+    Args:
+        what: kind of stream, with its verb.
+        name: of the method.
+        known: names of methods that are there.
+        instead: what to do if none is like it; may be empty.
+    """
+    public = [each for each in known if not each.startswith("_")]
+    nearest = get_close_matches(name, public, n=1, cutoff=_LIKE)
+    advice = f"did you mean {nearest[0]}?" if nearest else instead
+    return NoSuchStep(f"{what} no {name!r}{advice and ': '}{advice}")
+
+
+@contextmanager
+def checked(what: str) -> Iterator[None]:
+    """Let mistakes say what they are about."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(*(f"{what}: {mistake}" for mistake in error.mistakes)) from None

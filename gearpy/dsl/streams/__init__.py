@@ -1,0 +1,14 @@
+"""What users write: streams, and the steps that they go through.
+
+- `stream`: what users write: streams of records, and the steps that they go through. Gearpump:
+  `Stream`.
+- `keyed`: streams grouped by key: running aggregates, state, and the way to windows and joins.
+- `grouped`: records that a step takes together: by key, by window, or both.
+- `windowed`: streams in windows: what an aggregate takes together, by window and perhaps by key.
+- `joined`: joins of a stream that is grouped by key with another one.
+- `branches`: a stream taken apart by predicates: each record goes into one of several streams.
+- `asynchronous`: steps of a stream whose functions are coroutines.
+- `table_join`: joins of a stream with a table: all rows of a source that ends, read before the
+  first record.
+- `program`: the steps of an application, as its streams add them.
+"""

@@ -1,0 +1,155 @@
+"""Records that a step takes together: by key, by window, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gearpy.core.window.aggregates import Aggregate, check_aggregates
+from gearpy.core.window.windows import SessionWindows, Windows
+from gearpy.dsl.plan.names import check_function, step_name
+from gearpy.dsl.plan.nodes import AggregateNode, FoldNode, Key, Node
+from gearpy.dsl.streams.program import Program
+from gearpy.errors import ConfigError
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.top_n import top_records
+from gearpy.task.time.late import WindowLate
+
+if TYPE_CHECKING:
+    from gearpy.dsl.streams.stream import Stream
+
+__all__ = ["Grouped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """Adds the steps that both keyed and windowed streams have.
+
+    Attributes:
+        program: gets them.
+        node: what they read.
+        key: None for all records together.
+        parallelism: of the step; None: as the application's.
+        windows: None for a result after every record.
+        late: what becomes of records whose window has closed.
+        begun: number by which the program knows that this is no step yet.
+    """
+
+    program: Program
+    node: Node
+    key: Key | None
+    parallelism: int | None
+    windows: Windows | None = None
+    late: WindowLate = "drop"
+    begun: int
+
+    def kind(self, word: str) -> str:
+        """Return the word for a step."""
+        return word if self.windows is None else f"window_{word}"
+
+    def add(self, node: Node) -> Stream[Any]:
+        """Add a step that reads these records."""
+        self.program.end(self.begun)
+        return self.program.add(node)
+
+    def reduce(self, function: Callable[[Any, Any], Any], name: str) -> Stream[Any]:
+        """Combine the records one by one."""
+        check_function("reduce", function, of="what there is and a record", takes=2)
+        fold = Fold(kind="fold", first=_itself, add=function, merge=function)
+        return self._fold("reduce", fold, function, name)
+
+    def fold(
+        self,
+        initial: Any,
+        function: Callable[[Any, Any], Any],
+        merge: Callable[[Any, Any], Any] | None,
+        name: str,
+    ) -> Stream[Any]:
+        """Add the records one by one to a value."""
+        check_function("fold", function, of="what there is and a record", takes=2)
+        if merge is not None:
+            check_function("fold: merge", merge, of="two values", takes=2)
+        self._check_merge(("fold", merge, "it"))
+        fold = Fold(
+            kind="fold",
+            first=lambda record: function(deepcopy(initial), record),
+            add=function,
+            merge=merge,
+        )
+        return self._fold("fold", fold, function, name)
+
+    def aggregate(self, aggregates: Mapping[str, Aggregate], name: str) -> Stream[Any]:
+        """Compute some aggregates."""
+        check_aggregates(aggregates)
+        self._check_merge(
+            *(
+                (f"aggregate: {of}", each.merge, "agg.custom(...)")
+                for of, each in aggregates.items()
+            )
+        )
+        return self._aggregate("aggregate", aggregates, name, is_single=False)
+
+    def single(self, word: str, aggregate: Aggregate, name: str) -> Stream[Any]:
+        """Compute one aggregate."""
+        return self._aggregate(word, {word: aggregate}, name, is_single=True)
+
+    def top(self, n: int, by: Any, name: str) -> Stream[Any]:
+        """Keep the ``n`` largest records."""
+        return self.single("top_n", top_records(n, by), name)
+
+    def _check_merge(self, *parts: tuple[str, object, str]) -> None:
+        """Refuse what cannot be merged where windows are.
+
+        Raises:
+            ConfigError: something cannot.
+        """
+        if isinstance(self.windows, SessionWindows):
+            mistakes = [
+                f"{what} has no merge, and sessions that grow together are merged: "
+                f"give {where} a function merge=... of two values"
+                for what, merge, where in parts
+                if merge is None
+            ]
+            if mistakes:
+                raise ConfigError(*mistakes)
+
+    def _fold(self, word: str, fold: Fold, function: object, name: str) -> Stream[Any]:
+        kind = self.kind(word)
+        return self.add(
+            FoldNode(
+                name=name or step_name(kind, function),
+                given=name,
+                kind=kind,
+                inputs=(self.node,),
+                parallelism=self.parallelism,
+                key=self.key,
+                windows=self.windows,
+                fold=fold,
+                late=self.late,
+            )
+        )
+
+    def _aggregate(
+        self, word: str, aggregates: Mapping[str, Aggregate], name: str, *, is_single: bool
+    ) -> Stream[Any]:
+        kind = self.kind(word)
+        return self.add(
+            AggregateNode(
+                name=name or kind,
+                given=name,
+                kind=kind,
+                inputs=(self.node,),
+                parallelism=self.parallelism,
+                key=self.key,
+                windows=self.windows,
+                aggregates=dict(aggregates),
+                is_single=is_single,
+                late=self.late,
+            )
+        )
+
+
+def _itself(record: Any) -> Any:
+    return record

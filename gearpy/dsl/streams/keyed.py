@@ -1,0 +1,462 @@
+"""Streams grouped by key: running aggregates, state, and the way to windows and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+
+from gearpy.core.base.times import Duration
+from gearpy.core.window import aggregates as agg
+from gearpy.dsl.plan.names import check_function, duration_of, name_of, no_such_step, step_name
+from gearpy.dsl.plan.nodes import Dispatcher, DistinctNode, Key, Node, ProcessNode, StateNode
+from gearpy.dsl.streams.grouped import Grouped
+from gearpy.dsl.streams.joined import Joins
+from gearpy.dsl.streams.program import Program
+from gearpy.dsl.streams.table_join import TableJoins
+from gearpy.dsl.streams.windowed import WindowedStream, windowed
+from gearpy.messages.type_variables import K, T, U
+from gearpy.task.stages.stateful import StateFunction
+
+if TYPE_CHECKING:
+    from gearpy.core.window.aggregates import Aggregate
+    from gearpy.core.window.windows import Windows
+    from gearpy.dsl.streams.stream import Stream
+    from gearpy.task.api.interfaces import Task, TaskContext
+    from gearpy.task.time.late import WindowLate
+
+__all__ = ["KeyedStream", "keyed"]
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+class KeyedStream(Joins[K, T], TableJoins[K, T]):
+    """Records grouped by key. Without a window, aggregates give a result after every record.
+
+    Gearpump: `Stream.groupBy`.
+    """
+
+    def window(self, windows: Windows, *, late: WindowLate = "drop") -> WindowedStream[K, T]:
+        """Cut each key's records into windows; ``late`` as in `Stream.window`.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("windows"), []
+            >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 7)]
+            >>> by_name = app.read(gp.collection(events)).key_by(lambda name: name)
+            >>> by_name.window(gp.tumbling(10)).count().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results  # doctest: +NORMALIZE_WHITESPACE
+            [WindowResult(key='a', value=2, start=0, end=10),
+             WindowResult(key='b', value=1, start=0, end=10)]
+        """
+        of = self._grouped
+        of.program.end(of.begun)
+        return windowed(of.program, of.node, of.key, of.parallelism, windows=windows, late=late)
+
+    def reduce(self, function: Callable[[T, T], T], *, name: str = "") -> Stream[tuple[K, T]]:
+        """Combine each key's records one by one; gives ``(key, value)`` after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("largest"), []
+            >>> by_parity = app.read(gp.collection([1, 2, 5, 4])).key_by(lambda n: n % 2)
+            >>> by_parity.reduce(max).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 1), (0, 2), (1, 5), (0, 4)]
+        """
+        return self._grouped.reduce(function, name)
+
+    def fold(
+        self,
+        initial: A,
+        function: Callable[[A, T], A],
+        *,
+        merge: Callable[[A, A], A] | None = None,
+        name: str = "",
+    ) -> Stream[tuple[K, A]]:
+        """Add each key's records one by one to a value; gives ``(key, value)`` after every one.
+
+        Args:
+            initial: plain data; each key begins with its own copy.
+            function: gets the value and a record, returns the next value; it changes neither.
+            merge: as in `WindowedStream.fold`; of no use here.
+            name: for people.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("lists"), []
+            >>> by_parity = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
+            >>> by_parity.fold([], lambda seen, n: [*seen, n]).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, [1]), (0, [2]), (1, [1, 3])]
+        """
+        return self._grouped.fold(initial, function, merge, name)
+
+    def aggregate(
+        self, name: str = "", /, **aggregates: Aggregate
+    ) -> Stream[tuple[K, dict[str, Any]]]:
+        """Compute some aggregates for each key; gives ``(key, dict)`` after every record.
+
+        Args:
+            name: for people.
+            aggregates: functions of `gearpy.agg`, by the name in the result.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("spent"), []
+            >>> sales = [{"user": "a", "price": 3}, {"user": "a", "price": 5}]
+            >>> by_user = app.read(gp.collection(sales)).key_by("user")
+            >>> by_user.aggregate(n=gp.agg.count(), most=gp.agg.max("price")).write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            [('a', {'n': 1, 'most': 3}), ('a', {'n': 2, 'most': 5})]
+        """
+        return self._grouped.aggregate(aggregates, name)
+
+    def count(self, *, name: str = "") -> Stream[tuple[K, int]]:
+        """Count each key's records; gives ``(key, count)`` after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("counted"), []
+            >>> words = app.read(gp.collection(["to", "be", "to"]))
+            >>> words.key_by(lambda word: word).count().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('to', 1), ('be', 1), ('to', 2)]
+        """
+        return self._grouped.single("count", agg.count(), name)
+
+    @overload
+    def sum(self, of: str, *, name: str = "") -> Stream[tuple[K, Any]]: ...
+
+    @overload
+    def sum(self, of: Callable[[T], U], *, name: str = "") -> Stream[tuple[K, U]]: ...
+
+    @overload
+    def sum(self, of: None = None, *, name: str = "") -> Stream[tuple[K, T]]: ...
+
+    def sum(self, of: Any = None, *, name: str = "") -> Stream[tuple[K, Any]]:
+        """Add up a field, ``of(record)`` or the record for each key, after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("lengths"), []
+            >>> words = app.read(gp.collection(["to", "be", "toe"]))
+            >>> words.key_by(lambda word: word[0]).sum(len).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('t', 2), ('b', 2), ('t', 5)]
+        """
+        return self._grouped.single("sum", agg.sum(of), name)
+
+    @overload
+    def min(self, of: str, *, name: str = "") -> Stream[tuple[K, Any]]: ...
+
+    @overload
+    def min(self, of: Callable[[T], U], *, name: str = "") -> Stream[tuple[K, U]]: ...
+
+    @overload
+    def min(self, of: None = None, *, name: str = "") -> Stream[tuple[K, T]]: ...
+
+    def min(self, of: Any = None, *, name: str = "") -> Stream[tuple[K, Any]]:
+        """Give the smallest field, ``of(record)`` or record of each key, after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("least"), []
+            >>> prices = app.read(gp.collection([("tea", 3), ("tea", 4), ("tea", 2)]))
+            >>> by_name = prices.key_by(lambda pair: pair[0])
+            >>> by_name.min(lambda pair: pair[1]).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('tea', 3), ('tea', 3), ('tea', 2)]
+        """
+        return self._grouped.single("min", agg.min(of), name)
+
+    @overload
+    def max(self, of: str, *, name: str = "") -> Stream[tuple[K, Any]]: ...
+
+    @overload
+    def max(self, of: Callable[[T], U], *, name: str = "") -> Stream[tuple[K, U]]: ...
+
+    @overload
+    def max(self, of: None = None, *, name: str = "") -> Stream[tuple[K, T]]: ...
+
+    def max(self, of: Any = None, *, name: str = "") -> Stream[tuple[K, Any]]:
+        """Give the largest field, ``of(record)`` or record of each key, after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("most"), []
+            >>> prices = app.read(gp.collection([{"name": "tea", "price": 3}]))
+            >>> prices.key_by("name").max("price").write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('tea', 3)]
+        """
+        return self._grouped.single("max", agg.max(of), name)
+
+    def mean(
+        self, of: str | Callable[[T], Any] | None = None, *, name: str = ""
+    ) -> Stream[tuple[K, float]]:
+        """Give the mean of a field, of ``of(record)`` or of the records, after every record.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("means"), []
+            >>> by_parity = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
+            >>> by_parity.mean().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 1.0), (0, 2.0), (1, 2.0)]
+        """
+        return self._grouped.single("mean", agg.mean(of), name)
+
+    def top_n(
+        self, n: int = 0, by: str | Callable[[T], Any] | None = None, *, name: str = ""
+    ) -> Stream[tuple[K, list[T]]]:
+        """Give the ``n`` largest records of each key, the largest first, after every record.
+
+        Args:
+            n: how many.
+            by: what is compared: a field, or a function of the record; the record if not given.
+            name: for people.
+
+        Raises:
+            ConfigError: ``n`` is missing, or no number from 1.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("best"), []
+            >>> by_parity = app.read(gp.collection([1, 5, 3])).key_by(lambda n: n % 2)
+            >>> by_parity.top_n(2).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, [1]), (1, [5, 1]), (1, [5, 3])]
+        """
+        return self._grouped.top(n, by, name)
+
+    def distinct(self, *, within: Duration | None = None, name: str = "") -> Stream[T]:
+        """Let the first record of each key pass; see `Stream.distinct`.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("firsts"), []
+            >>> words = app.read(gp.collection(["to", "be", "or", "the"]))
+            >>> words.key_by(lambda word: word[0]).distinct().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            ['to', 'be', 'or']
+        """
+        node = DistinctNode(
+            name=name or "distinct",
+            given=name,
+            inputs=(self._grouped.node,),
+            parallelism=self._grouped.parallelism,
+            key=self._grouped.key,
+            within_ms=duration_of("distinct: within", within),
+        )
+        return self._grouped.add(node)
+
+    unique = distinct
+
+    @overload
+    def map_with_state(
+        self,
+        function: Callable[[S, T], tuple[S | None, U]],
+        *,
+        initial: S,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    @overload
+    def map_with_state(
+        self,
+        function: Callable[[S | None, T], tuple[S | None, U]],
+        *,
+        initial: None = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    def map_with_state(
+        self,
+        function: Callable[[Any, T], tuple[Any, U]],
+        *,
+        initial: Any = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]:
+        """Replace each record by what a function makes of it and of what it has kept for its key.
+
+        What is kept comes back after a restart; it is plain data, and better not changed in place.
+
+        Args:
+            function: called with what is kept and the record; returns what to keep, or None to
+                forget the key, and the result. Its event time is that of the record.
+            initial: what is there for a key that nothing is kept for; each gets its own copy.
+            ttl: a key that had no record for so long is forgotten: in event time, from its last
+                record to the watermark.
+            name: for people.
+
+        Raises:
+            ConfigError: ``ttl`` is not understood.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("numbered"), []
+            >>> words = app.read(gp.collection(["a", "b", "a"])).key_by(lambda word: word)
+            >>> numbered = words.map_with_state(lambda n, word: (n + 1, (word, n)), initial=0)
+            >>> numbered.write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('a', 0), ('b', 0), ('a', 1)]
+        """
+        return self._with_state("map_with_state", function, initial, ttl, name)
+
+    @overload
+    def flat_map_with_state(
+        self,
+        function: Callable[[S, T], tuple[S | None, Iterable[U]]],
+        *,
+        initial: S,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    @overload
+    def flat_map_with_state(
+        self,
+        function: Callable[[S | None, T], tuple[S | None, Iterable[U]]],
+        *,
+        initial: None = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
+
+    def flat_map_with_state(
+        self,
+        function: Callable[[Any, T], tuple[Any, Iterable[U]]],
+        *,
+        initial: Any = None,
+        ttl: Duration | None = None,
+        name: str = "",
+    ) -> Stream[U]:
+        """Do the same with a function that gives any number of results for a record.
+
+        A generator is pulled only as fast as the steps behind it can take it.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("pairs"), []
+            >>> numbers = app.read(gp.collection([1, 2, 3])).key_by(lambda n: "all")
+            >>> pairs = numbers.flat_map_with_state(
+            ...     lambda before, n: (n, [] if before is None else [(before, n)])
+            ... )
+            >>> pairs.write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 2), (2, 3)]
+        """
+        return self._with_state("flat_map_with_state", function, initial, ttl, name)
+
+    def process(
+        self,
+        task: Callable[[TaskContext[U]], Task[T, U]],
+        *,
+        parallelism: int | None = None,
+        name: str = "",
+        dispatcher: Dispatcher = "default",
+    ) -> Stream[U]:
+        """Hand the records to a `Task`; all records of one key go to the same of its tasks.
+
+        In `Task.on_next`, `TaskContext.state` is that of the record's key.
+
+        Example:
+            >>> import gearpy as gp
+            >>> class Latest(gp.Task):
+            ...     def on_next(self, message):
+            ...         latest = self.context.state.value("latest")
+            ...         self.context.output(message._replace(value=(latest.get(), message.value)))
+            ...         latest.set(message.value)
+            >>> app, results = gp.StreamApp("changes"), []
+            >>> numbers = app.read(gp.collection([1, 2, 3])).key_by(lambda n: n % 2)
+            >>> numbers.process(Latest).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(None, 1), (None, 2), (1, 3)]
+        """
+        check_function("process", task, of="a TaskContext, such as a Task class")
+        of = self._grouped
+        node = ProcessNode(
+            name=name or name_of(task),
+            given=name,
+            inputs=(of.node,),
+            parallelism=parallelism if parallelism is not None else of.parallelism,
+            key=of.key,
+            task=task,
+            dispatcher=dispatcher,
+        )
+        return of.add(node)
+
+    def _with_state(
+        self,
+        kind: str,
+        function: Callable[[Any, Any], tuple[Any, Any]],
+        initial: Any,
+        ttl: Duration | None,
+        name: str,
+    ) -> Stream[Any]:
+        check_function(kind, function, of="what is kept and a record", takes=2)
+        of = self._grouped
+        node = StateNode(
+            name=name or step_name(kind, function),
+            given=name,
+            kind=kind,
+            inputs=(of.node,),
+            parallelism=of.parallelism,
+            key=of.key,
+            function=StateFunction(
+                function=function,
+                is_flat=kind.startswith("flat"),
+                initial=initial,
+                ttl_ms=duration_of(f"{kind}: ttl", ttl),
+            ),
+        )
+        return of.add(node)
+
+    @property
+    def _table_key(self) -> Key | None:
+        return self._grouped.key
+
+    def _beside_table(
+        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+    ) -> Stream[Any]:
+        return self._grouped.add(make(self._grouped.node, keys))
+
+    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            instead = "do it before key_by(...), or behind the next step"
+            raise no_such_step(
+                "a stream that is grouped by key has", name, dir(type(self)), instead=instead
+            )
+
+
+def keyed(program: Program, node: Node, key: Key, parallelism: int | None) -> KeyedStream[Any, Any]:
+    """Return a stream grouped by key."""
+    begun = program.begin(
+        f"key_by behind {node.name!r} ends in nothing: add a step, such as .count()"
+    )
+    return KeyedStream(
+        Grouped(program=program, node=node, key=key, parallelism=parallelism, begun=begun)
+    )

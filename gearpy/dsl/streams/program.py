@@ -1,0 +1,77 @@
+"""The steps of an application, as its streams add them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gearpy.dsl.plan.names import check_parallelism
+from gearpy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gearpy.dsl.plan.nodes import Node
+    from gearpy.dsl.streams.stream import Stream
+
+__all__ = ["Program"]
+
+
+class Program:
+    """Gathers the steps that streams add, and makes the streams behind them.
+
+    Invariant: a step comes after those that it reads.
+
+    Args:
+        name: of the application.
+        make_stream: the class of streams; given, as streams of all kinds make others.
+    """
+
+    def __init__(self, name: str, make_stream: Callable[[Program, Node], Stream[Any]]) -> None:
+        self.name = name
+        self.nodes: list[Node] = []
+        self._make_stream = make_stream
+        self._begun: dict[int, str] = {}
+
+    def add(self, node: Node) -> Stream[Any]:
+        """Add a step, return the stream behind it.
+
+        Raises:
+            ConfigError: its parallelism is no number.
+        """
+        check_parallelism(node.name, node.parallelism)
+        self.nodes.append(node)
+        return self.stream(node)
+
+    def stream(self, node: Node) -> Stream[Any]:
+        """Return the stream behind a step."""
+        return self._make_stream(self, node)
+
+    def begin(self, mistake: str) -> int:
+        """Note that something is not a step yet; return a number for `end`.
+
+        Args:
+            mistake: what to tell if it never becomes one.
+        """
+        number = len(self._begun)
+        self._begun[number] = mistake
+        return number
+
+    def end(self, number: int) -> None:
+        """Learn that it has become one, or begun another thing that will."""
+        self._begun[number] = ""
+
+    @property
+    def mistakes(self) -> list[str]:
+        """What was begun and is no step."""
+        return [mistake for mistake in self._begun.values() if mistake]
+
+    def check_own(self, kind: str, other: Program) -> None:
+        """Refuse a stream of another application.
+
+        Raises:
+            ConfigError: it is of another.
+        """
+        if other is not self:
+            raise ConfigError(
+                f"{kind} takes streams of one application, but one is of {self.name!r} "
+                f"and one of {other.name!r}: read both with the same StreamApp"
+            )

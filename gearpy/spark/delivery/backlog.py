@@ -1,0 +1,143 @@
+"""What waits to be handed over: the one thing that the task and the hand-over both touch."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from gearpy.core.handover.handoff import Pressure
+from gearpy.messages.consumers import ConsumerReport
+
+__all__ = ["Backlog"]
+
+_RATE_MS: Final = 10_000  #: A rate is one of about so long a time.
+
+
+class Backlog:
+    """How many rows were shown and not handed over, and whether that is too many.
+
+    Runs on: any thread.
+
+    Invariant: what was shown after the last look counts until it was looked at, so `is_empty` is
+    never told too early.
+
+    Args:
+        rows_max: see `Pressure`.
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(self, *, rows_max: int, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._changed = threading.Condition()
+        self._pressure = Pressure(rows_max)
+        self._looked_rows = 0  # Waited when somebody looked last ...
+        self._new_rows = 0  # ... and what was shown since it began to look.
+        self._shown = 1  # Times; the first look is due.
+        self._looking = self._looked = 0  # How many of them somebody looks, or has looked, at.
+        self._is_all = False
+        self.is_closed = False
+        self._batch_id = 0
+        self._rows = 0
+        self._rate = 0.0
+        self._rated_ms = wall_ms()
+        self._waiting_since_ms = 0
+        self._trouble = ""
+
+    # -- the task --------------------------------------------------------------------------
+
+    def on_shown(self, rows: int) -> None:
+        """Note that there is more."""
+        with self._changed:
+            self._shown += 1
+            self._new_rows += rows
+            self._weigh()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let who waits go on, and end."""
+        with self._changed:
+            self.is_closed = True
+            self._changed.notify_all()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the stream may go on."""
+        return not self._pressure.is_full
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that was shown was handed over."""
+        with self._changed:
+            return self._is_all and self._looked == self._shown
+
+    def report(self, name: str) -> ConsumerReport:
+        """Return how far it is."""
+        with self._changed:
+            return ConsumerReport(
+                name=name,
+                batch_id=self._batch_id,
+                rows=self._rows,
+                rows_per_s=round(self._rate, 1),
+                waiting_rows=self._pressure.waiting_rows,
+                waiting_since_ms=self._waiting_since_ms,
+                trouble=self._trouble,
+            )
+
+    # -- the hand-over ---------------------------------------------------------------------
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something was shown that nobody has looked at."""
+        return self._looked != self._shown
+
+    def on_looking(self) -> None:
+        """Note that somebody begins to look; what is shown from now on comes on top."""
+        with self._changed:
+            self._looking = self._shown
+            self._new_rows = 0
+
+    def on_looked(self, rows: int, *, is_all: bool) -> None:
+        """Take how many wait, and whether all was handed over."""
+        with self._changed:
+            self._looked = self._looking
+            self._looked_rows, self._is_all = rows, is_all
+            self._weigh()
+
+    def on_batch_id(self, batch_id: int) -> None:
+        """Note which batch was taken last, before this start."""
+        with self._changed:
+            self._batch_id = batch_id
+
+    def on_taken(self, batch_id: int, rows: int) -> None:
+        """Note that a batch was handed over."""
+        with self._changed:
+            now_ms = self._wall_ms()
+            self._batch_id, self._trouble = batch_id, ""
+            self._rows += rows
+            passed_ms = max(1, now_ms - self._rated_ms)
+            weight = min(1.0, passed_ms / _RATE_MS)
+            self._rate += (rows * 1000 / passed_ms - self._rate) * weight
+            self._rated_ms = now_ms
+            self._waiting_since_ms = 0  # Until it is weighed again.
+
+    def on_trouble(self, what: str) -> None:
+        """Note what goes wrong, until a batch is taken."""
+        with self._changed:
+            self._trouble = what
+
+    def wait_for_more(self) -> None:
+        """Wait until something is shown, or it is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed or self._looked != self._shown)
+
+    def wait_for_end(self, timeout_s: float) -> None:
+        """Wait until it is closed, or so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed, timeout=max(0.0, timeout_s))
+
+    def _weigh(self) -> None:
+        waiting = self._looked_rows + self._new_rows
+        self._pressure.on_waiting(waiting)
+        if not waiting:
+            self._waiting_since_ms = 0
+        elif not self._waiting_since_ms:
+            self._waiting_since_ms = self._wall_ms()

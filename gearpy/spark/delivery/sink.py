@@ -1,0 +1,223 @@
+"""The sink that keeps finished windows in a log and calls a function with them on Spark."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.connectors.window_log.sink import WindowLogSink, window_log_folder
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.handover.window_log import lane_name
+from gearpy.errors import ConfigError
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.data import Batch
+from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, Function
+from gearpy.spark.sessions.target import SparkTarget, Target, target_of
+from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, TransactionalWriter
+
+__all__ = ["SparkSink"]
+
+_ROWS: Final = "rows"  # Keys of what is prepared.
+_KEPT: Final = "kept"
+_CLOSE_S: Final = 5.0
+_NAME_CHARS_MAX: Final = 50
+
+
+class SparkSink(Sink):
+    """Calls ``function(df, batch)`` with finished windows, on a Spark; see `Stream.to_spark`.
+
+    Args:
+        function: gets a frame of Spark and a `SparkBatch`.
+        path: of the window log that keeps what is not handed over yet: a folder or a URL.
+        spark: where; see `SparkTarget`.
+        name: tells sinks apart that share a log.
+        retain: files are kept for so long, and until they are handed over; None: for ever.
+        options: of `window_log_folder`, such as ``key`` and ``schema``.
+
+    Raises:
+        ConfigError: the function is none, or an option is wrong.
+    """
+
+    transactional = True
+    paced = True
+    columnar = True
+
+    def __init__(
+        self,
+        function: Function,
+        path: str | Path,
+        *,
+        spark: SparkTarget = None,
+        name: str = "spark",
+        retain: Duration | None = "7d",
+        **options: Any,
+    ) -> None:
+        if not callable(function):
+            raise ConfigError(f"to_spark needs a function of a frame and a batch, not {function!r}")
+        target_of(spark)  # It checks it.
+        _check_name(name)
+        if options.get("compact_files") is not None:
+            raise ConfigError(
+                "to_spark: compact_files would remove files while Spark reads them: leave it out, "
+                "and call `gear window-log compact` now and then"
+            )
+        self._function = function
+        self._path = str(path)
+        self._spark = spark
+        self._name = name
+        self._retain_ms = None if retain is None else duration_ms(retain)
+        self._options = options.get("storage_options")
+        log = window_log_folder(path, **options)
+        assert isinstance(log, WindowLogSink)
+        self._log, self._writer = log, log.options.writer
+
+    @property
+    def description(self) -> str:
+        """The function and the folder."""
+        function = getattr(self._function, "__name__", type(self._function).__name__)
+        return f"to_spark({function}, {self._path})"
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """The lane, and what is written down of batches."""
+        return *self._log.writes, f"batches of name {self._name!r} in {self._path}"
+
+    def open(self, task_index: int, parallelism: int) -> "SparkWriter":
+        """Return the writer of one task.
+
+        Raises:
+            ConfigError: there is more than one task, or the log cannot be written there.
+        """
+        if parallelism != 1:
+            raise ConfigError(f"to_spark runs in one task, not in {parallelism}")
+        inner = self._log.open(task_index, parallelism)
+        assert isinstance(inner, TransactionalWriter), "a window log shows complete epochs"
+        return SparkWriter(inner, self._delivery, target_of(self._spark))
+
+    def _delivery(self, context: SinkContext, target: Target) -> Delivery:
+        return Delivery(
+            DeliverySpec(
+                path=self._path,
+                options=self._options,
+                name=self._name,
+                lane=lane_name(self._writer, 0),
+                app=context.app_name,
+                operator=context.operator,
+                function=self._function,
+                target=target,
+                config=context.limits.spark,
+                retain_ms=self._retain_ms,
+            ),
+            context.wake,
+        )
+
+
+class SparkWriter(PacedWriter):
+    """Writes a window log, and lets a `Delivery` hand over what it has shown.
+
+    Args:
+        inner: the writer of the log.
+        deliver: makes the delivery.
+        target: gives sessions.
+    """
+
+    atomic = True
+
+    def __init__(
+        self,
+        inner: TransactionalWriter,
+        deliver: Callable[[SinkContext, Target], Delivery],
+        target: Target,
+    ) -> None:
+        self._inner = inner
+        self._deliver = deliver
+        self._target = target
+        self._context: SinkContext | None = None
+        self._delivery: Delivery | None = None
+        self._rows = 0  # Written and not prepared.
+
+    def begin(self, context: SinkContext) -> None:
+        """See `SinkWriter`."""
+        self._context = context
+        self._inner.begin(context)
+
+    def restore(self, state: Any) -> None:
+        """See `SinkWriter`."""
+        self._inner.restore(state)
+
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Let the log go on; then begin to hand over, with what was shown before."""
+        kept = {each: prepared[each][_KEPT] for each in prepared}
+        self._inner.recover(kept, epoch=epoch, run=run, incarnation=incarnation)
+        assert self._context is not None, "begin() comes first"
+        self._delivery = self._deliver(self._context, self._target)
+        self._delivery.start()
+
+    def write_batch(self, batch: Batch) -> None:
+        """See `SinkWriter`."""
+        self._inner.write_batch(batch)
+        self._rows += len(batch.values)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """See `SinkWriter`."""
+        self._inner.on_watermark(watermark_ms)
+
+    def prepare(self, epoch: int) -> Any:
+        """See `TransactionalWriter`."""
+        rows, self._rows = self._rows, 0
+        kept = self._inner.prepare(epoch)
+        return None if kept is None else {_ROWS: rows, _KEPT: kept}
+
+    def snapshot(self) -> Any:
+        """See `SinkWriter`."""
+        return self._inner.snapshot()
+
+    def commit(self, epoch: int, prepared: Any) -> None:
+        """Show it, and hand it over some time."""
+        self._inner.commit(epoch, prepared[_KEPT])
+        self._running.on_shown(prepared[_ROWS])
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return how far the function is, and others that read the log."""
+        if self._delivery is None:
+            return ()
+        own = self._delivery.report()
+        # Other functions are told of by their own sinks.
+        others = self._inner.consumers()
+        return own, *(each for each in others if not each.name.startswith(READER_PREFIX))
+
+    def close(self, *, completed: bool) -> None:
+        """End; a call that is under way is not waited for."""
+        if self._delivery is not None:
+            self._delivery.close(wait_s=_CLOSE_S if completed else 0.0)
+        self._inner.close(completed=completed)
+
+    @property
+    def has_room(self) -> bool:
+        """See `PacedWriter`."""
+        return self._running.has_room
+
+    @property
+    def is_delivered(self) -> bool:
+        """See `PacedWriter`."""
+        return self._running.is_delivered
+
+    @property
+    def failure(self) -> BaseException | None:
+        """See `PacedWriter`."""
+        return None if self._delivery is None else self._delivery.failure
+
+    @property
+    def _running(self) -> Delivery:
+        assert self._delivery is not None, "recover() comes first"
+        return self._delivery
+
+
+def _check_name(name: str) -> None:
+    is_word = name.isascii() and name.replace("-", "_").isidentifier()
+    if not is_word or len(name) > _NAME_CHARS_MAX:
+        raise ConfigError(
+            f"to_spark: name {name!r} cannot be that of files: take letters, digits, dashes and "
+            f"underscores, a letter first, {_NAME_CHARS_MAX} at most"
+        )

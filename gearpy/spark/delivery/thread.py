@@ -1,0 +1,447 @@
+"""The thread that calls a function with one batch of finished windows after the other."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gearpy.config.spark import SparkConfig
+from gearpy.core.handover.handoff import (
+    Call,
+    Connect,
+    GiveUp,
+    Handoff,
+    HandoffBatch,
+    HandoffLimits,
+    Pause,
+    Step,
+    WriteDone,
+    WriteIntent,
+)
+from gearpy.core.handover.window_log import LogView
+from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.spark.delivery.backlog import Backlog
+from gearpy.spark.delivery.batch import SparkBatch
+from gearpy.spark.delivery.expiry import expire
+from gearpy.spark.delivery.frames import BatchFrames
+from gearpy.spark.delivery.log import BatchLog
+from gearpy.spark.sessions.target import Target
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.windowlog.log import ReaderReport, WindowLog
+from gearpy.windowlog.store import HANDOVERS
+
+__all__ = ["READER_PREFIX", "Delivery", "DeliverySpec", "Function"]
+
+Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
+
+#: Names of readers that begin so are those of sinks: what is behind it is the name of the sink.
+READER_PREFIX: Final = "to_spark."
+
+_log = logging.getLogger(__name__)
+
+_FRAME: Final = "making the frame"
+_REPORT_MS: Final = 1000  #: So often, at most, other programs are told how far it is.
+_EXPIRE_MS: Final = 10_000  #: So often, at most, old files are looked for.
+_LOCKS: Final[dict[str, threading.Lock]] = {}  # One for each log and sink of this process.
+_LOCKS_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySpec:
+    """What is handed over, to whom, and how.
+
+    Attributes:
+        path: of the window log.
+        options: for the file system of its URL.
+        name: of the sink, in the log.
+        lane: what of the log: that which the sink itself writes.
+        app: name of the application.
+        operator: name of the sink, for people.
+        function: the user's.
+        target: gives sessions.
+        config: limits.
+        retain_ms: files that were handed over are removed when they are older; None: never.
+    """
+
+    path: str
+    options: dict[str, Any] | None
+    name: str
+    lane: str
+    app: str
+    operator: str
+    function: Function
+    target: Target
+    config: SparkConfig
+    retain_ms: int | None = None
+
+
+class Delivery:
+    """Hands over what a lane of a window log shows; see `Handoff` for what is promised.
+
+    Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
+    `close` and all questions may come from any thread, and never wait for Spark.
+    Restart: another one goes on, in any process; in this one it begins when this one has ended.
+
+    Args:
+        spec: what and how.
+        wake: called when an answer has changed.
+    """
+
+    def __init__(self, spec: DeliverySpec, wake: Callable[[], object]) -> None:
+        self._spec = spec
+        self._wake = wake
+        self._log = WindowLog(spec.path, storage_options=spec.options)
+        self._batches = BatchLog(self._log.store, spec.name, log_id=self._log_id)
+        self._frames = BatchFrames(
+            self._log,
+            sink=spec.name,
+            app=spec.app,
+            in_memory_rows=spec.config.in_memory_max_rows,
+        )
+        self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=_wall_ms)
+        self._view = LogView(())
+        self._foreign: dict[str, int] = {}  # Ends of the lanes that are none of its business.
+        self._session: SparkSession | None = None
+        self._handoff: Handoff
+        self._calling_since_ms: int | None = None
+        self._reported_ms = 0
+        self._expired_ms = 0
+        self._error: BaseException | None = None  # What was raised last ...
+        self._raised = ""  # ... and by what.
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"spark-{spec.operator}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin; the log must have a schema before the first batch is shown."""
+        self._thread.start()
+
+    def on_shown(self, rows: int) -> None:
+        """Learn that there is more in the log."""
+        self._backlog.on_shown(rows)
+
+    def close(self, *, wait_s: float = 0.0) -> None:
+        """End; a call that is under way goes on, and is the last one."""
+        self._backlog.close()
+        if wait_s:
+            self._thread.join(wait_s)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether not too much waits."""
+        return self._backlog.has_room
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether nothing waits."""
+        return self._backlog.is_empty
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it has ended, or should have."""
+        since_ms, most_ms = self._calling_since_ms, self._spec.config.call_max_ms
+        if self._failure is not None or since_ms is None or not most_ms:
+            return self._failure
+        return self._stuck(most_ms) if _now_ms() - since_ms >= most_ms else None
+
+    def report(self) -> ConsumerReport:
+        """Return how far it is."""
+        return self._backlog.report(self._spec.name)
+
+    # -- the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        lock = _lock_of(f"{self._log.place}\n{self._spec.name}")
+        try:
+            if not self._acquired(lock):
+                return
+            try:
+                self._hand_over()
+            finally:
+                lock.release()
+        except BaseException as error:  # noqa: BLE001 - the task raises it
+            is_plain = isinstance(error, Exception)
+            self._failure = error if is_plain else operator_error(self._spec.operator, error)
+            _log.warning("%s hands over nothing more: %s", self._spec.operator, error)
+            self._wake()
+
+    def _acquired(self, lock: threading.Lock) -> bool:
+        """Wait until an earlier start, in this process, has ended its last call."""
+        deadline_ms = _now_ms() + self._spec.config.outage_max_ms
+        while not self._backlog.is_closed:
+            if lock.acquire(timeout=0.1):
+                return True
+            if _now_ms() > deadline_ms:
+                raise GearpyError(
+                    f"a call of {_name_of(self._spec.function)} that an earlier start of the sink "
+                    f"has begun still runs after {self._spec.config.outage_max_ms} ms"
+                )
+        return False
+
+    def _hand_over(self) -> None:
+        self._batches.claim()
+        done, intended = self._batches.read()
+        self._look()
+        is_new = done is None and intended is None
+        self._handoff = Handoff(
+            _limits(self._spec.config),
+            done=done,
+            intended=intended,
+            begin=self._batches.begin(self._view.start()) if is_new else None,
+            rng=Random(),
+        )
+        self._backlog.on_batch_id(self._handoff.done_id)
+        self._refresh()
+        self._tell_others()  # Before one of them removes what only it has read.
+        while not self._backlog.is_closed or self._handoff.was_called:
+            if self._backlog.is_changed:
+                self._refresh()
+            step = self._handoff.next(self._view, _now_ms())
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Connect():
+                self._connect()
+            case WriteIntent(batch):
+                self._batches.write_intent(batch)
+                self._handoff.on_intent_written()
+            case Call(batch, attempt):
+                self._call(batch, attempt)
+            case WriteDone(batch):
+                self._finish(batch)
+            case Pause(until_ms):
+                self._pause(until_ms)
+            case GiveUp(because):
+                raise self._given_up(because)
+
+    def _refresh(self) -> None:
+        """Look up what there is; what is shown meanwhile is looked up the next time."""
+        self._backlog.on_looking()
+        self._look()
+        self._check_kept()
+        self._count()
+        self._wake()
+
+    def _look(self) -> None:
+        view, lane = self._log.view(), self._spec.lane
+        kept = [piece.segment for piece in view.pieces(lane)]
+        self._view = LogView([*kept, *(each for each in view.hidden if each.lane == lane)])
+        self._foreign = {each: last for each, last in view.ends().items() if each != lane}
+
+    def _check_kept(self) -> None:
+        """Refuse to go on if what was begun, or is next, is not there any more.
+
+        Raises:
+            GearpyError: says what is missing.
+        """
+        lane = self._spec.lane
+        reached, last = self._handoff.reached.get(lane, 0), self._view.ends().get(lane, 0)
+        if reached > last:
+            raise GearpyError(
+                f"{self._spec.name} has got lane {lane} of {self._log.place} up to file {reached}, "
+                f"but the last one is {last}: files were removed by hand; to hand over all that is "
+                f"there, remove {HANDOVERS}{self._spec.name}.* too"
+            )
+        wanted, kept = reached + 1, self._view.begins().get(lane, 0)
+        if self._handoff.is_idle and kept > wanted:
+            raise WindowLogGap(lane=lane, wanted=wanted, kept=kept)
+
+    def _count(self) -> None:
+        position = self._handoff.position
+        start = self._view.start() if position is None else position
+        ends = self._view.ends()
+        is_all = self._handoff.is_idle and all(start.get(lane, 0) >= ends[lane] for lane in ends)
+        self._backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
+
+    def _connect(self) -> None:
+        try:
+            self._session = self._spec.target.connect()
+        except (ConfigError, ImportError):
+            raise
+        except USER_ERRORS as error:
+            self._lose(error)
+        else:
+            self._handoff.on_connected()
+
+    def _call(self, batch: HandoffBatch, attempt: int) -> None:
+        with self._watched():
+            made = self._made(batch, attempt)
+            if made is None:
+                return
+            try:
+                self._spec.function(*made)
+            except BaseException as error:  # noqa: BLE001 - also asyncio's, which is no Exception
+                self._on_raised(error, batch, what=_name_of(self._spec.function))
+            else:
+                self._error = None
+                self._handoff.on_called()
+
+    def _made(self, batch: HandoffBatch, attempt: int) -> tuple[DataFrame, SparkBatch] | None:
+        """Return what the function gets; None if it cannot be had now.
+
+        Raises:
+            GearpyError: files are damaged, or gone.
+        """
+        assert self._session is not None, "it is connected"
+        try:
+            described = self._frames.describe(batch, attempt=attempt)
+            return self._frames.frame(self._session, batch, rows=described.rows), described
+        except GearpyError:
+            raise
+        except USER_ERRORS as error:
+            self._on_raised(error, batch, what=_FRAME)
+            return None
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Let the task look when a call takes too long, as nobody else would wake it then."""
+        most_ms = self._spec.config.call_max_ms
+        timer = threading.Timer((most_ms + 1) / 1000, self._wake)
+        timer.daemon = True
+        self._calling_since_ms = _now_ms()
+        if most_ms:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._calling_since_ms = None
+            self._frames.drop()
+
+    def _on_raised(self, error: BaseException, batch: HandoffBatch, *, what: str) -> None:
+        if self._spec.target.is_lost:
+            self._lose(error)
+            return
+        said = "%s: %s has raised with batch %d: %s"
+        _log.warning(said, self._spec.operator, what, batch.batch_id, _brief(error))
+        if self._frames.is_stale:  # Its files were made one while Spark read them.
+            self._handoff.on_call_void()
+            return
+        self._error, self._raised = error, what
+        who = what if what == _FRAME else "the function"
+        self._backlog.on_trouble(f"{who} has raised: {_brief(error)}")
+        self._handoff.on_call_failed(_now_ms())
+
+    def _lose(self, error: BaseException) -> None:
+        self._error = error
+        _log.warning("%s: Spark is not there: %s", self._spec.operator, _brief(error))
+        self._backlog.on_trouble(f"Spark is not there: {_brief(error)}")
+        self._handoff.on_spark_lost(_now_ms())
+        self._wake()
+
+    def _finish(self, batch: HandoffBatch) -> None:
+        self._batches.write_done(batch)
+        self._handoff.on_done_written()
+        self._backlog.on_taken(batch.batch_id, batch.rows)
+        self._count()
+        if self._backlog.is_empty or _now_ms() - self._reported_ms >= _REPORT_MS:
+            self._tell_others()
+        self._expire()
+        self._wake()
+
+    def _tell_others(self) -> None:
+        """Let `gear window-log` and what removes old files know how far it is."""
+        self._reported_ms = _now_ms()
+        report = ReaderReport(
+            name=f"{READER_PREFIX}{self._spec.name}",
+            lanes={**self._foreign, **(self._handoff.position or {})},
+            at_ms=_wall_ms(),
+            rows_per_s=self._backlog.report("").rows_per_s,
+            batch_id=self._handoff.done_id,
+            more={"kind": "to_spark", "app": self._spec.app},
+        )
+        try:
+            self._log.report(report)
+        except OSError as error:
+            _log.warning("%s cannot tell how far it is: %s", self._spec.operator, error)
+
+    def _expire(self) -> None:
+        """Remove what is old and was handed over; what was not is kept, however old it is."""
+        retain_ms, now_ms = self._spec.retain_ms, _now_ms()
+        if retain_ms is None or now_ms - self._expired_ms < _EXPIRE_MS:
+            return
+        self._expired_ms = now_ms
+        taken = {self._spec.lane: (self._handoff.position or {}).get(self._spec.lane, 0)}
+        try:
+            expire(self._log, taken, before_ms=_wall_ms() - retain_ms)
+        except OSError as error:
+            _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
+
+    def _pause(self, until_ms: int | None) -> None:
+        if until_ms is None:
+            self._backlog.wait_for_more()
+        else:
+            self._backlog.wait_for_end((until_ms - _now_ms()) / 1000)
+
+    def _log_id(self) -> str:
+        """Return which log it is; empty while there is none."""
+        return self._log.schema.log if self._log.exists else ""
+
+    # -- ends ------------------------------------------------------------------------------
+
+    def _given_up(self, because: str) -> BaseException:
+        assert self._error is not None, "something has gone wrong"
+        batch_id = self._handoff.done_id + 1
+        if because == "spark":
+            return GearpyError(
+                f"Spark was not there for {self._spec.config.outage_max_ms} ms; batch {batch_id} "
+                f"waits for it in {self._log.place}: {_brief(self._error)}"
+            )
+        error = operator_error(self._spec.operator, self._error)
+        error.cause = (
+            f"{self._raised} has raised {self._spec.config.call_attempts} times "
+            f"with batch {batch_id}: {error.cause}"
+        )
+        error.record = f"batch {batch_id}"
+        return error
+
+    def _stuck(self, most_ms: int) -> OperatorError:
+        return OperatorError(
+            operator=self._spec.operator,
+            cause=f"{_name_of(self._spec.function)} was called with batch "
+            f"{self._handoff.done_id + 1} and has not returned for {most_ms} ms",
+        )
+
+
+def _limits(config: SparkConfig) -> HandoffLimits:
+    return HandoffLimits(
+        batch_rows=config.batch_max_rows,
+        attempts=config.call_attempts,
+        pause_ms=config.pause_ms,
+        pause_max_ms=config.pause_max_ms,
+        outage_ms=config.outage_max_ms,
+    )
+
+
+def _lock_of(name: str) -> threading.Lock:
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(name, threading.Lock())
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__) + "()"
+
+
+def _brief(error: BaseException) -> str:
+    """Return the first line; those of Spark have many."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,171 @@
+"""Two answers to one question, compared as what they are: records in no order.
+
+Floats are equal if they differ by less than a part of their size, since their sums depend on the
+order of addition; everything else is exact. What a set or dict holds has no order either.
+"""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gearpy.messages.data import Message
+from gearpy.task.api.window_result import WindowResult
+
+__all__ = ["TOLERANCE", "Difference", "difference"]
+
+#: Floats that differ by less than this part of their size are equal.
+TOLERANCE: Final = 1e-9
+
+#: Stand in the place of floats, so that what else a record has can be looked up.
+_FLOAT: Final = ("float",)
+_NAN: Final = ("nan",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What two answers do not have in common.
+
+    Attributes:
+        same: records that both have.
+        missing: records of the first one that the second one lacks.
+        extra: records that only the second one has.
+        different: pairs of results of the same key and window whose values differ.
+    """
+
+    same: int
+    missing: Sequence[Message]
+    extra: Sequence[Message]
+    different: Sequence[tuple[Message, Message]]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answers are equal."""
+        return not (self.missing or self.extra or self.different)
+
+
+def difference(
+    wanted: Iterable[Message], got: Iterable[Message], *, tolerance: float = TOLERANCE
+) -> Difference:
+    """Compare two answers, each a number of records with their event times.
+
+    Args:
+        wanted: the first one.
+        got: the second one.
+        tolerance: see `TOLERANCE`.
+    """
+    groups = _grouped(wanted)
+    same = 0
+    extra: list[Message] = []
+    for exact, others in _grouped(got).items():
+        mine = groups.pop(exact, [])
+        left, right, equal = _paired(mine, others, tolerance)
+        same += equal
+        extra += right
+        if left:
+            groups[exact] = left
+    missing = [message for left in groups.values() for _, message in left]
+    return _matched(missing, extra, same)
+
+
+_Floats = tuple[float, ...]
+_Group = list[tuple[_Floats, Message]]
+
+
+def _grouped(messages: Iterable[Message]) -> dict[Any, _Group]:
+    """Return the records by all that is exact in them, with their floats."""
+    groups: dict[Any, _Group] = {}
+    for message in messages:
+        floats: list[float] = []
+        exact = (message.timestamp, _exact(message.value, floats))
+        groups.setdefault(exact, []).append((tuple(floats), message))
+    return groups
+
+
+def _paired(mine: _Group, others: _Group, tolerance: float) -> tuple[_Group, list[Message], int]:
+    """Return what is left on both sides, and how many are equal."""
+    if not mine or not mine[0][0]:  # Without floats all of them are alike.
+        equal = min(len(mine), len(others))
+        return mine[equal:], [message for _, message in others[equal:]], equal
+    mine, others = sorted(mine, key=_floats), sorted(others, key=_floats)
+    left: _Group = []
+    right: list[Message] = []
+    equal = 0
+    while mine and others:
+        if _are_close(mine[-1][0], others[-1][0], tolerance):
+            mine.pop()
+            others.pop()
+            equal += 1
+        elif mine[-1][0] > others[-1][0]:
+            left.append(mine.pop())
+        else:
+            right.append(others.pop()[1])
+    return left + mine, right + [message for _, message in others], equal
+
+
+def _are_close(mine: _Floats, others: _Floats, tolerance: float) -> bool:
+    pairs = zip(mine, others, strict=True)
+    return all(math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance) for a, b in pairs)
+
+
+def _floats(pair: tuple[_Floats, Message]) -> _Floats:
+    return pair[0]
+
+
+def _matched(missing: list[Message], extra: list[Message], same: int) -> Difference:
+    """Find results of the same key and window among what differs."""
+    by_window: dict[Any, list[Message]] = {}
+    rest = []
+    for message in extra:
+        window = _window(message)
+        if window is None:
+            rest.append(message)
+        else:
+            by_window.setdefault(window, []).append(message)
+    lacking, different = [], []
+    for message in missing:
+        found = by_window.get(_window(message))
+        if found:
+            different.append((message, found.pop()))
+        else:
+            lacking.append(message)
+    rest += [message for found in by_window.values() for message in found]
+    return Difference(same=same, missing=lacking, extra=rest, different=different)
+
+
+def _window(message: Message) -> Any:
+    result = message.value
+    if not isinstance(result, WindowResult):
+        return None
+    return (_exact(result.key, []), result.start, result.end, result.firing)
+
+
+def _exact(value: Any, floats: list[float]) -> Any:
+    """Return something that can be hashed of what is exact in a value; adds its floats."""
+    if type(value) is float:
+        return _exact_float(value, floats)
+    if isinstance(value, Mapping):
+        fields = sorted(value.items(), key=lambda pair: repr(pair[0]))
+        return ("dict", *((name, _exact(cell, floats)) for name, cell in fields))
+    if isinstance(value, set | frozenset):
+        return ("set", frozenset(Counter(_exact(each, floats) for each in value).items()))
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, *(_exact(each, floats) for each in value))
+    if dataclasses.is_dataclass(value):
+        return (type(value).__name__, *(_exact(cell, floats) for cell in _cells(value)))
+    return value
+
+
+def _exact_float(value: float, floats: list[float]) -> Any:
+    if value != value:  # noqa: PLR0124 - NaN
+        return _NAN
+    if math.isinf(value):
+        return value
+    floats.append(value)
+    return _FLOAT
+
+
+def _cells(record: Any) -> Iterator[Any]:
+    return (getattr(record, each.name) for each in dataclasses.fields(record))

@@ -1,0 +1,240 @@
+"""A linear plan as a Spark query: SQL over columns where that says the same, Python elsewhere.
+
+Between two exchanges all functions of the user run in one ``mapInArrow``. Aggregates of columns by
+names are SQL; all others are combined in Python before the exchange and merged behind it. Only
+calls that Spark Connect has, too.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.data import Batch
+from gearpy.spark.query.plan import BatchStep, GroupStep, LinearPlan, RowsStep
+from gearpy.spark.query.shipping import send_by_value
+from gearpy.spark.query.sql import SqlGroup, grouped, sql_group, tells_apart
+from gearpy.spark.query.worker import (
+    PIECES,
+    RECORDS,
+    TIME,
+    ColumnsIn,
+    ColumnsOut,
+    PartitionsIn,
+    PiecesIn,
+    PiecesOut,
+    RecordsOut,
+    TableOut,
+    WindowsIn,
+    Worker,
+    decoded,
+)
+from gearpy.task.columns.row_schema import RowSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ParquetColumns", "TwinFrame", "twin_frame"]
+
+#: Partitions of a source are read by so many tasks at most.
+_RAISED: Final = re.compile(r"[\w.]*(Error|Exception|Damaged|Lost|Full)\b: ")
+_READERS_MAX: Final = 1000
+#: Where Python aggregates, there are so many tasks at most: each begins with an idle worker.
+_BUCKETS_MAX: Final = 64
+_PLAIN: Final = frozenset(
+    {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()}
+    | {pa.string(), pa.binary(), pa.date32()}
+)
+
+
+@runtime_checkable
+class ParquetColumns(Protocol):
+    """A source whose columns Spark can read by itself: files of Parquet with event times."""
+
+    @property
+    def parquet_files(self) -> list[str]:
+        """The files; empty where Spark has to ask the source."""
+        ...
+
+    @property
+    def parquet_time(self) -> str:
+        """The column of event times, whole numbers of milliseconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinFrame:
+    """The Spark query of a plan.
+
+    Attributes:
+        frame: the query as far as its last exchange.
+        worker: what runs behind it, without what goes on then.
+        takes: what rows are made of columns, where these come.
+        group: the aggregate that SQL computes at the end, if it ends so.
+    """
+
+    frame: "DataFrame"
+    worker: Worker
+    takes: RowSchema | None
+    group: SqlGroup | None = None
+
+    def batches(self) -> Iterator[Batch]:
+        """Run the query; yield its records with their event times, as the stream has them.
+
+        Raises:
+            GearpyError: the query failed.
+        """
+        if self.group is not None:
+            for batch in _run(self.frame).to_batches():
+                rows, times = WindowsIn(self.group).rows(batch)
+                yield Batch(rows, times)
+            return
+        yield from decoded(_run(self._records()))
+
+    def first(self) -> Batch | None:
+        """Run as much of the query as gives a record; return it and some that come with it."""
+        return next(decoded(_run(self._records().limit(1))), None)
+
+    def table(
+        self, schema: pa.Schema, make: "Callable[[list[Any], list[int]], pa.RecordBatch]"
+    ) -> "DataFrame":
+        """Return the query as a table of the columns that a function makes of records."""
+        return _mapped(self.frame, self._ending(TableOut(make, self.takes)), schema)
+
+    def _records(self) -> "DataFrame":
+        return _mapped(self.frame, self._ending(RecordsOut(self.takes)), RECORDS)
+
+    def _ending(self, gives: Any) -> Worker:
+        worker = self.worker
+        return Worker(reads=worker.reads, steps=worker.steps, gives=gives, records=worker.records)
+
+
+def twin_frame(spark: "SparkSession", plan: LinearPlan) -> TwinFrame:
+    """Return the query of a plan; nothing runs yet.
+
+    Where Python aggregates, keys are spread over as many tasks as ``spark.sql.shuffle.partitions``
+    says, but no more than a few.
+
+    Args:
+        spark: runs it.
+        plan: what it computes.
+
+    Raises:
+        ConfigError: the source gives nothing to read.
+    """
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or _BUCKETS_MAX)
+    query = _Query(spark, plan, min(tasks, _BUCKETS_MAX))
+    for step in plan.steps:
+        query.add(step)
+    return query.made(plan.gives)
+
+
+class _Query:
+    """The query as far as it was built."""
+
+    def __init__(self, spark: "SparkSession", plan: LinearPlan, buckets: int) -> None:
+        self._buckets = buckets
+        self._records = send_by_value(plan)
+        self._steps: list[RowsStep | BatchStep] = []
+        self._group: SqlGroup | None = None  # The query ends with it, if no step has come since.
+        #: Of what comes out of the steps, where it is known that these are columns.
+        self._schema = None if plan.source.schema is None else plan.source.schema.arrow
+        self._frame, self._reads = _read(spark, plan)
+
+    def add(self, step: RowsStep | BatchStep | GroupStep) -> None:
+        """Add a step."""
+        if isinstance(step, GroupStep):
+            self._add_group(step)
+            return
+        self._steps.append(step)
+        self._group = None
+        gives = step.gives if isinstance(step, BatchStep) else None
+        self._schema = None if gives is None else gives.arrow
+
+    def made(self, gives: RowSchema | None) -> TwinFrame:
+        """Return the query."""
+        worker = self._worker(RecordsOut())
+        return TwinFrame(frame=self._frame, worker=worker, takes=gives, group=self._group)
+
+    def _add_group(self, step: GroupStep) -> None:
+        group = sql_group(step, self._schema)
+        if group is not None:
+            self._frame = grouped(self._columns(group.schema), group)
+            self._reads, self._group = WindowsIn(group), group
+        else:
+            pieces = _mapped(self._frame, self._worker(PiecesOut(step, self._buckets)), PIECES)
+            self._frame = pieces.repartition(self._buckets, "bucket")
+            self._reads, self._group = PiecesIn(step), None
+        self._steps, self._schema = [], None
+
+    def _columns(self, schema: pa.Schema) -> "DataFrame":
+        """Return the columns that SQL needs, as Spark's."""
+        if not self._steps and isinstance(self._reads, ColumnsIn):
+            return self._frame
+        whole = schema.append(pa.field(TIME, pa.int64()))
+        return _mapped(self._frame, self._worker(ColumnsOut(schema)), whole)
+
+    def _worker(self, gives: Any) -> Worker:
+        return Worker(
+            reads=self._reads, steps=tuple(self._steps), gives=gives, records=self._records
+        )
+
+
+def _read(spark: "SparkSession", plan: LinearPlan) -> "tuple[DataFrame, Any]":
+    """Return what reads the source: Spark, where columns are plain and order does not matter."""
+    source = plan.source
+    if isinstance(source, ParquetColumns) and source.parquet_files and _may_reorder(plan):
+        assert source.schema is not None, "it has columns"
+        frame = spark.read.parquet(*source.parquet_files)
+        columns = ColumnsIn(source.schema.arrow)
+        return frame.withColumnRenamed(source.parquet_time, TIME), columns
+    names = list(source.partitions())
+    if not names:
+        raise ConfigError(f"{source.description} has no partitions, so there is nothing to read")
+    tasks = min(len(names), _READERS_MAX)
+    return spark.range(0, len(names), 1, tasks), PartitionsIn(source, names)
+
+
+def _may_reorder(plan: LinearPlan) -> bool:
+    """Tell whether records may come in any order, as columns that Spark tells apart."""
+    schema = plan.source.schema
+    ordered = any(step.is_ordered for step in plan.groups[:1])
+    return (
+        schema is not None
+        and not ordered
+        and tells_apart(schema.arrow.names)
+        and all(field.type in _PLAIN for field in schema.arrow)
+    )
+
+
+def _run(frame: "DataFrame") -> pa.Table:
+    """Return what a query gives.
+
+    Raises:
+        GearpyError: it failed.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
+
+    try:
+        return frame.toArrow()
+    except PySparkException as error:
+        raise GearpyError(f"Spark failed: {_cause_of(str(error))}") from error
+
+
+def _cause_of(text: str) -> str:
+    """Return the line of an error that tells what happened, of the traceback of a worker."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (raised or lines or ["it does not say why"])[-1 if raised else 0]
+
+
+def _mapped(frame: "DataFrame", worker: Worker, schema: pa.Schema) -> "DataFrame":
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only here
+
+    return frame.mapInArrow(worker.__call__, from_arrow_schema(schema))

@@ -1,0 +1,118 @@
+"""A program as one line from a source to a sink, which says nothing of gearpy's tasks.
+
+What is written in the stream language becomes this, and this becomes a Spark query; neither knows
+the other. Without Spark: nothing here imports it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.windows import Windows
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.api.interfaces import Source
+from gearpy.task.chain.fused import RowOperator
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.stages.tables import Form
+
+__all__ = ["BatchStep", "GroupStep", "LinearPlan", "RowsStep", "Step"]
+
+#: Aggregates by which it matters in which order records came, if only where their times are equal.
+_ORDERED: Final = frozenset({"first", "last", "collect", "top", "custom"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsStep:
+    """Functions over single records, one after the other.
+
+    Attributes:
+        operators: at least one.
+        takes: what rows are made of columns, where these come.
+    """
+
+    operators: tuple[RowOperator, ...]
+    takes: RowSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchStep:
+    """A function over batches of records in columns; attributes as of `MapBatchesStage`.
+
+    ``takes`` is the schema of the records that it gets, where they come as rows.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    form: Form = "arrow"
+    times: str | None = None
+    takes: RowSchema | None = None
+    gives: RowSchema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStep:
+    """What the records of each key and window come to; one result for each.
+
+    Attributes:
+        name: for people.
+        windows: which fire once, by event time.
+        key: of a record; None: all are one.
+        columns: the names, if the key was given by names.
+        aggregates: by the name in the result; empty where there is a ``fold``.
+        is_single: there is one aggregate, and its value is the result.
+        fold: the user's own.
+        takes: what rows are made of columns, where these come.
+    """
+
+    name: str
+    windows: Windows
+    key: Callable[[Any], Any] | None = None
+    columns: tuple[str, ...] = ()
+    aggregates: Mapping[str, Aggregate]
+    is_single: bool = False
+    fold: Fold | None = None
+    takes: RowSchema | None = None
+
+    def made_fold(self) -> Fold:
+        """Return what takes record by record in."""
+        if self.fold is not None:
+            return self.fold
+        if self.is_single:
+            return fold_of_one(*self.aggregates.values())
+        return fold_of(self.aggregates)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order in which records come may change the result."""
+        return self.fold is not None or any(
+            each.kind in _ORDERED for each in self.aggregates.values()
+        )
+
+
+Step: TypeAlias = RowsStep | BatchStep | GroupStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPlan:
+    """The way of the records of one source to one sink.
+
+    Attributes:
+        app: name of the application.
+        sink: name of the step that writes.
+        source: where records come from; it ends.
+        steps: what becomes of them.
+        gives: the schema of what is written, where something says so.
+    """
+
+    app: str
+    sink: str
+    source: Source
+    steps: tuple[Step, ...]
+    gives: RowSchema | None = None
+
+    @property
+    def groups(self) -> tuple[GroupStep, ...]:
+        """The steps that aggregate."""
+        return tuple(step for step in self.steps if isinstance(step, GroupStep))

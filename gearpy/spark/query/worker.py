@@ -1,0 +1,333 @@
+"""What Spark's Python workers run of a plan: functions for ``mapInArrow``.
+
+A function reads what comes (partitions of a source, columns, pieces of an aggregate, windows that
+SQL has aggregated), runs some steps, and gives what goes on (columns, pieces, records as bytes).
+All steps between two exchanges run in one such function. Without Spark: nothing here imports it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.spark.query.groups import Combiner, Merger
+from gearpy.spark.query.plan import BatchStep, GroupStep, RowsStep
+from gearpy.task.api.interfaces import Source, TaskContext, TaskLimits
+from gearpy.task.api.output import Columns
+from gearpy.task.api.rejects import Rejects
+from gearpy.task.api.window_result import result_of
+from gearpy.task.chain.fused import fused_stages
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
+from gearpy.wire.values.forms import RecordType
+from gearpy.wire.values.payload import decode_batch, encode_batch
+from gearpy.wire.values.records import DEFAULT_REGISTRY
+
+if TYPE_CHECKING:
+    from gearpy.spark.query.sql import SqlGroup
+
+__all__ = [
+    "TIME",
+    "ColumnsIn",
+    "ColumnsOut",
+    "PartitionsIn",
+    "PiecesIn",
+    "PiecesOut",
+    "RecordsOut",
+    "TableOut",
+    "WindowsIn",
+    "Worker",
+    "decoded",
+]
+
+#: Column of event times, ms.
+TIME: Final = "__time"
+PIECES: Final = pa.schema(
+    [("bucket", pa.int32()), ("at", pa.int64()), ("entries", pa.int32()), ("body", pa.binary())]
+)
+RECORDS: Final = pa.schema([("entries", pa.int32()), ("body", pa.binary())])
+
+_READ_ROWS: Final = 4096
+_READ_TABLE_ROWS: Final = 65_536
+_RECORDS_MAX: Final = 4096
+#: Pieces of one part of the input are numbered, and stand behind those of the parts before.
+_PIECES_OF_PART: Final = 1 << 32
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class _Stage(Protocol):
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]: ...
+
+
+class _In(Protocol):
+    """Reads what comes, part by part of the input: its number, and what is in it."""
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]: ...
+
+
+class _Out(Protocol):
+    """Makes what goes on of the results of the steps."""
+
+    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One function for ``mapInArrow``.
+
+    Attributes:
+        reads: what comes.
+        steps: what becomes of it.
+        gives: what goes on.
+        records: how classes travel that are not known where it runs, by their names.
+    """
+
+    reads: _In
+    steps: tuple[RowsStep | BatchStep, ...] = ()
+    gives: _Out
+    records: Mapping[str, RecordType] = field(default_factory=dict)
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Run over one partition of a frame."""
+        for record in self.records.values():
+            DEFAULT_REGISTRY.adopt(record)
+        yield from self.gives.batches(self._parts(batches))
+
+    def _parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+        stages = _stages(self.steps)
+        for number, columns in self.reads.parts(batches):
+            yield number, _passed(stages, columns)
+
+
+def _passed(stages: Sequence[_Stage], columns: Iterable[Columns]) -> Iterator[Columns]:
+    """Yield what comes of records behind all of the stages."""
+    if not stages:
+        yield from columns
+        return
+    first, *rest = stages
+    for values, times in columns:
+        if len(values):
+            yield from _passed(rest, first.process(values, times))
+
+
+# -- the steps -------------------------------------------------------------------------------------
+
+
+def _stages(steps: Sequence[RowsStep | BatchStep]) -> list[_Stage]:
+    made: list[_Stage] = []
+    for step in steps:
+        if isinstance(step, RowsStep):
+            made.append(_Rows(step.takes))
+            made += fused_stages(step.operators, limit=_RECORDS_MAX)
+        else:
+            made.append(TableStage(_context(), step.name, step.takes))
+            made.append(
+                MapBatchesStage(
+                    _context(),
+                    step.name,
+                    step.function,
+                    step.form,
+                    times=step.times,
+                    gives=step.gives,
+                )
+            )
+    return made
+
+
+class _Rows:
+    """Makes rows of tables, and lets rows pass."""
+
+    def __init__(self, takes: RowSchema | None) -> None:
+        self._stage = RowsStage(_context(), "rows", takes)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        if type(values) is not Table:
+            yield values, timestamps
+            return
+        yield from self._stage.process(values, timestamps)
+
+
+def _context() -> TaskContext:
+    """Return as much of a task as stages need that keep nothing: here is none."""
+    limits = TaskLimits(batch_records=_RECORDS_MAX)
+    return cast("TaskContext", SimpleNamespace(rejects=Rejects(), limits=limits))
+
+
+# -- what comes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsIn:
+    """Partitions of a source, by their numbers in a column ``id``: each is a part."""
+
+    source: Source
+    names: Sequence[str]
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+        """See `_In`."""
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield number, self._read(self.names[number])
+
+    def _read(self, name: str) -> Iterator[Columns]:
+        size = _READ_ROWS if self.source.schema is None else _READ_TABLE_ROWS
+        reader = self.source.open(name, None)
+        try:
+            while not reader.finished:
+                batch = reader.read_batch(size)
+                if batch is not None and len(batch):
+                    yield batch.values, batch.timestamps
+        finally:
+            reader.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsIn:
+    """Columns with event times; in which order they come nobody knows."""
+
+    schema: pa.Schema
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+        """See `_In`."""
+        yield 0, (self._columns(batch) for batch in batches if batch.num_rows)
+
+    def _columns(self, batch: pa.RecordBatch) -> Columns:
+        times = Times(batch.column(TIME).cast(pa.int64()))
+        columns = [batch.column(each.name).cast(each.type) for each in self.schema]
+        return Table(pa.RecordBatch.from_arrays(columns, schema=self.schema)), times
+
+
+@dataclass(frozen=True, slots=True)
+class PiecesIn:
+    """Pieces of an aggregate, all of some keys."""
+
+    step: GroupStep
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+        """See `_In`."""
+        merger = Merger(self.step)
+        pieces: list[tuple[int, int, bytes]] = []
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("at", "entries", "body"))
+            pieces += zip(*columns, strict=True)
+        for _, entries, body in sorted(pieces, key=lambda piece: piece[0]):
+            merger.add(entries, body)
+        yield 0, merger.results()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsIn:
+    """Windows that SQL has aggregated."""
+
+    group: "SqlGroup"
+
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+        """See `_In`."""
+        yield 0, (self.rows(batch) for batch in batches if batch.num_rows)
+
+    def rows(self, batch: pa.RecordBatch) -> Columns:
+        """Return the results of windows."""
+        keys, values, starts, ends = self.group.cells(batch)
+        rows = [
+            result_of((key, value, start, end, 0, "on-time", False))
+            for key, value, start, end in zip(keys, values, starts, ends, strict=True)
+        ]
+        return rows, [end - 1 for end in ends]
+
+
+# -- what goes on ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsOut:
+    """Some columns, of the types that Spark has, and event times."""
+
+    schema: pa.Schema
+
+    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
+        """See `_Out`."""
+        schema = self.schema.append(pa.field(TIME, pa.int64()))
+        for _, columns in parts:
+            for values, times in columns:
+                assert type(values) is Table, "these steps give columns"
+                arrays = [values.batch.column(each.name).cast(each.type) for each in self.schema]
+                yield pa.RecordBatch.from_arrays([*arrays, Times.of(times).array], schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class PiecesOut:
+    """What an aggregate has come to in each part of the input."""
+
+    step: GroupStep
+    buckets: int
+
+    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
+        """See `_Out`."""
+        for number, columns in parts:
+            combiner = Combiner(self.step, self.buckets)
+            rows = _Rows(self.step.takes)
+            for table, stamps in columns:
+                for values, times in rows.process(table, stamps):
+                    combiner.add(values, times)
+            for at, piece in enumerate(combiner.pieces(), number * _PIECES_OF_PART):
+                yield _row(PIECES, piece.bucket, at, piece.entries, piece.body)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsOut:
+    """Records with their event times, as bytes: exactly as they are."""
+
+    takes: RowSchema | None = None
+
+    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
+        """See `_Out`."""
+        for values, times in _row_lists(parts, self.takes):
+            body = b"".join(encode_batch(values, times))
+            yield _row(RECORDS, len(values), body)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOut:
+    """Records as the columns of a table that people read.
+
+    Attributes:
+        make: returns the columns of some records with their event times.
+        takes: what rows are made of columns, where these come.
+    """
+
+    make: Callable[[list[Any], list[int]], pa.RecordBatch]
+    takes: RowSchema | None = None
+
+    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
+        """See `_Out`."""
+        for values, times in _row_lists(parts, self.takes):
+            yield self.make(values, times)
+
+
+def decoded(table: pa.Table) -> Iterator[Batch]:
+    """Yield the records of what `RecordsOut` gave."""
+    columns = (table.column(name).to_pylist() for name in RECORDS.names)
+    for count, body in zip(*columns, strict=True):
+        yield decode_batch(body, count)
+
+
+def _row_lists(
+    parts: Iterable[tuple[int, Iterable[Columns]]], takes: RowSchema | None
+) -> Iterator[Columns]:
+    rows = _Rows(takes)
+    for _, columns in parts:
+        for values, times in columns:
+            for row_values, row_times in rows.process(values, times):
+                if row_values:
+                    yield list(row_values), list(row_times)
+
+
+def _row(schema: pa.Schema, *cells: Any) -> pa.RecordBatch:
+    arrays = [pa.array([cell], field.type) for cell, field in zip(cells, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

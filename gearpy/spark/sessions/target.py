@@ -1,0 +1,84 @@
+"""How a sink gets its Spark session, and gets another one when that is gone."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from gearpy.errors import ConfigError
+from gearpy.spark.sessions.sessions import forget_dead_session, is_alive, session
+
+__all__ = ["SparkTarget", "Target", "target_of"]
+
+#: None: one on this machine. A text: the URL of a master, or of a Spark Connect server.
+SparkTarget: TypeAlias = str | SparkSession | Callable[[], SparkSession] | None
+
+_MASTER: Final = re.compile(r"local(\[.*\])?|yarn|(spark|k8s)://.+", re.ASCII)
+_CONNECT: Final = "sc://"
+
+
+class Target:
+    """Gives a session whenever one is needed.
+
+    Runs on: the thread of the hand-over.
+
+    Args:
+        make: makes or finds a session.
+        can_replace: whether it may be called again when the session is gone.
+    """
+
+    def __init__(self, make: Callable[[], SparkSession], *, can_replace: bool = True) -> None:
+        self._make = make
+        self._can_replace = can_replace
+        self._session: SparkSession | None = None
+
+    def connect(self) -> SparkSession:
+        """Return a session; another one if there was one before.
+
+        Raises:
+            ConfigError: there cannot be one.
+        """
+        if self._session is not None and not self._can_replace:
+            raise ConfigError(
+                "the Spark session that to_spark was given is gone, and nobody else can make it "
+                "again: give to_spark a function that makes one, a URL, or nothing"
+            )
+        self._session = None
+        forget_dead_session()  # Also of an earlier sink.
+        self._session = self._make()
+        return self._session
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the session is gone, so that what has failed on it tells nothing."""
+        return self._session is None or not is_alive(self._session)
+
+
+def target_of(spark: Any) -> Target:
+    """Return what gives sessions.
+
+    Raises:
+        ConfigError: it is none of `SparkTarget`.
+    """
+    if spark is None:
+        return Target(session)
+    if isinstance(spark, str):
+        if spark.startswith(_CONNECT):
+            return Target(lambda: session(remote=spark))
+        if _MASTER.fullmatch(spark):
+            return Target(lambda: session(master=spark))
+        raise ConfigError(
+            f"to_spark: {spark!r} is no URL of a Spark: give sc://host:port, spark://host:port, "
+            "yarn, k8s://... or local[n]"
+        )
+    if isinstance(spark, Target):
+        return spark
+    if hasattr(spark, "createDataFrame") and not isinstance(spark, type):
+        return Target(lambda: spark, can_replace=False)
+    if callable(spark):
+        return Target(spark)
+    raise ConfigError(
+        f"to_spark: spark is {spark!r:.200}: give nothing, a URL, a SparkSession, or a function "
+        "that returns one"
+    )

@@ -1,0 +1,193 @@
+"""How values are kept: as bytes, and what can never change also as the object that it is.
+
+A state names its coder. What has been stored with one coder cannot be read with another one.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+import msgpack
+
+from gearpy.errors import ConfigError
+from gearpy.wire.values.extensions import EncoderPool
+from gearpy.wire.values.payload import decode_value
+from gearpy.wire.values.records import DEFAULT_REGISTRY
+
+__all__ = [
+    "BYTES",
+    "FLOAT",
+    "INT",
+    "JSON",
+    "MSGPACK",
+    "STR",
+    "AtomCoder",
+    "Coder",
+    "CoderLike",
+    "atom_packer",
+    "atoms_of",
+    "atoms_packer",
+    "coder_named",
+    "pack_atom",
+]
+
+
+class Coder(Protocol):
+    """Turns values of one state into bytes and back.
+
+    Example:
+        >>> class Upper:
+        ...     name = "upper"
+        ...
+        ...     def encode(self, value: str) -> bytes:
+        ...         return value.upper().encode()
+        ...
+        ...     def decode(self, data: bytes) -> str:
+        ...         return data.decode()
+        >>> Upper().decode(Upper().encode("ada"))
+        'ADA'
+    """
+
+    @property
+    def name(self) -> str:
+        """Names the form of the bytes; kept with them. Change it when the form changes."""
+        ...
+
+    def encode(self, value: Any) -> bytes:
+        """Return a value as bytes; raises `ConfigError` for one that cannot be kept."""
+        ...
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value that `encode` made into bytes."""
+        ...
+
+
+#: A coder, or the name of one of gearpy's: "msgpack", "int", "float", "str", "bytes", "json".
+CoderLike: TypeAlias = Coder | str
+
+_encoders: Final = EncoderPool(DEFAULT_REGISTRY)
+
+
+@dataclass(frozen=True, slots=True)
+class AtomCoder:
+    """A coder that leaves values of some types as they are until they are stored.
+
+    They are stored as `pack_atom` does it, which `decode` must understand. They must not be able to
+    change, and must not be bytes, which are always what `encode` has made.
+    """
+
+    name: str
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    atoms: frozenset[type]
+
+
+def pack_atom(value: Any) -> bytes:
+    """Return an atom as bytes."""
+    return _encoders.pack(value)
+
+
+def atom_packer() -> Callable[[Any], bytes]:
+    """Return what does the same as `pack_atom`, faster for most; for one thread."""
+    quick = msgpack.Packer(autoreset=True, strict_types=True).pack
+
+    def pack(value: Any) -> bytes:
+        try:
+            packed: bytes = quick(value)
+        except (TypeError, ValueError, OverflowError):
+            return pack_atom(value)
+        return packed
+
+    return pack
+
+
+def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
+    """Return what does the same as `pack_atom` to many, much faster for most; for one thread."""
+    quick = msgpack.Packer(autoreset=True, strict_types=True).pack
+
+    def pack_all(values: Collection[Any]) -> list[bytes]:
+        try:
+            return list(map(quick, values))
+        except (TypeError, ValueError, OverflowError):
+            return list(map(atom_packer(), values))
+
+    return pack_all
+
+
+def atoms_of(coder: Coder) -> frozenset[type]:
+    """Return the types of which a coder leaves values as they are."""
+    return coder.atoms if isinstance(coder, AtomCoder) else frozenset()
+
+
+def coder_named(coder: CoderLike) -> Coder:
+    """Return a coder of gearpy's by its name, or the coder itself.
+
+    Raises:
+        ConfigError: there is none of this name, or it is no coder.
+    """
+    if isinstance(coder, str):
+        if coder not in _CODERS:
+            raise ConfigError(f"no coder is named {coder!r}: choose one of {', '.join(_CODERS)}")
+        return _CODERS[coder]
+    name = getattr(coder, "name", None)
+    if not isinstance(name, str) or not hasattr(coder, "encode") or not hasattr(coder, "decode"):
+        raise ConfigError(f"{coder!r} is no coder: it needs a name, encode and decode")
+    if not isinstance(coder, AtomCoder) and (name in _CODERS or not name or "\0" in name):
+        raise ConfigError(f"a coder cannot have the name {name!r}: choose another one")
+    return coder
+
+
+def _only(kind: type, name: str) -> Callable[[Any], bytes]:
+    def encode(value: Any) -> bytes:
+        if type(value) is not kind:
+            raise ConfigError(f"coder {name!r} keeps {kind.__name__} only, not {value!r}")
+        return _encoders.pack(value)
+
+    return encode
+
+
+def _encode_float(value: Any) -> bytes:
+    if type(value) is int:
+        return _encoders.pack(float(value))
+    return _only_floats(value)
+
+
+def _encode_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise ConfigError(f"coder 'bytes' keeps bytes only, not {value!r}")
+    return bytes(value)
+
+
+def _encode_json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"coder 'json' cannot keep {value!r}: {error}") from error
+
+
+def _decode_json(data: bytes) -> Any:
+    return json.loads(data)
+
+
+_only_floats: Final = _only(float, "float")
+
+#: Everything that can travel between tasks: plain values and classes known to
+#: `gearpy.register_record`.
+MSGPACK: Final = AtomCoder(
+    "msgpack", _encoders.pack, decode_value, frozenset({int, float, str, bool})
+)
+#: Whole numbers of any size.
+INT: Final = AtomCoder("int", _only(int, "int"), decode_value, frozenset({int}))
+#: Numbers; an int becomes a float.
+FLOAT: Final = AtomCoder("float", _encode_float, decode_value, frozenset({float}))
+#: Text.
+STR: Final = AtomCoder("str", _only(str, "str"), decode_value, frozenset({str}))
+#: Bytes, as they are.
+BYTES: Final = AtomCoder("bytes", _encode_bytes, bytes, frozenset())
+#: What JSON can hold, as JSON; tuples become lists.
+JSON: Final = AtomCoder("json", _encode_json, _decode_json, frozenset())
+
+_CODERS: Final[Mapping[str, Coder]] = {
+    each.name: cast("Coder", each) for each in (MSGPACK, INT, FLOAT, STR, BYTES, JSON)
+}

@@ -1,0 +1,340 @@
+"""Keys as bytes: equal keys give equal bytes, whatever their types, and bytes give a key back.
+
+``1``, ``1.0``, ``True`` and ``Decimal(1)`` are one key, as they are for a dict and for the
+partitioner. What comes back is an equal key in its plainest form: an int for these four, a tuple
+for a NamedTuple, UTC for a time with a zone. Bytes of text, bytes, and ints of 64 bits are in the
+order of what they stand for.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from reprlib import repr as short_repr
+from typing import Any, Final
+from uuid import UUID
+
+from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, stable_hash
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.wire.values.forms import NotAllowed, RecordType
+from gearpy.wire.values.records import DEFAULT_REGISTRY
+
+__all__ = ["NO_KEY", "TASK_GROUP", "decode_key", "encode_key", "group_of"]
+
+
+class _NoKey:
+    """Stands for the task as a whole, where state is not kept for a key."""
+
+    def __repr__(self) -> str:
+        return "NO_KEY"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+#: The key under which a task keeps what belongs to no key. None is a key like any other.
+NO_KEY: Final = _NoKey()
+
+#: Where `NO_KEY` belongs: it stays with its task, whatever key groups that has.
+TASK_GROUP: Final = KEY_GROUPS
+
+_INT: Final = struct.Struct(">BQ")
+_FLOAT: Final = struct.Struct(">Bd")
+_LENGTH: Final = struct.Struct(">I")
+_FINGERPRINT: Final = struct.Struct(">I")
+_INT_TAG: Final = ord("i")
+_FLOAT_TAG: Final = ord("f")
+_HALF: Final = 1 << 63
+_NAN: Final = math.nan
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- only for other naive times
+_MICROSECOND: Final = timedelta(microseconds=1)
+_MINUTE_US: Final = 60_000_000
+_DAY_MINUTES: Final = 1440
+_MIN_US: Final = (datetime.min - _EPOCH) // _MICROSECOND  # noqa: DTZ901 -- the ends of UTC
+_MAX_US: Final = (datetime.max - _EPOCH) // _MICROSECOND  # noqa: DTZ901 -- the same
+
+#: What decoding other bytes can raise.
+_MALFORMED: Final = (ValueError, TypeError, LookupError, ArithmeticError, struct.error)
+
+
+def encode_key(key: Any) -> bytes:
+    """Return a key as bytes; none for `NO_KEY`.
+
+    Raises:
+        ConfigError: it can be no key, or could not be given back.
+
+    Example:
+        >>> encode_key(1) == encode_key(1.0) == encode_key(True)
+        True
+        >>> decode_key(encode_key(("ada", 2.0)))
+        ('ada', 2)
+    """
+    kind = type(key)
+    if kind is str:  # The most frequent key by far.
+        text: bytes = key.encode("utf-8", "surrogatepass")
+        return b"s" + text
+    if kind is int and -_HALF <= key < _HALF:
+        return _INT.pack(_INT_TAG, key + _HALF)
+    if key is NO_KEY:
+        return b""
+    return (_EXACT.get(kind) or _encoder_of(key))(key)
+
+
+def decode_key(data: bytes) -> Any:
+    """Return a key equal to the one that was made into ``data``.
+
+    Raises:
+        ProtocolError: no key gives these bytes, or its class is not registered here.
+    """
+    if not data:
+        return NO_KEY
+    try:
+        return _DECODERS[data[0]](data[1:])
+    except _MALFORMED as error:
+        raise ProtocolError(f"malformed key {short_repr(data)}: {error}") from error
+
+
+def group_of(data: bytes) -> int:
+    """Return the key group of a key that was made into bytes."""
+    return key_group(decode_key(data)) if data else TASK_GROUP
+
+
+# -- numbers -------------------------------------------------------------------------------
+
+
+def _of_int(value: int) -> bytes:
+    if -_HALF <= value < _HALF:
+        return _INT.pack(_INT_TAG, value + _HALF)
+    return b"j" + value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _of_float(value: float) -> bytes:
+    if value.is_integer():
+        return _of_int(int(value))
+    return _FLOAT.pack(_FLOAT_TAG, _NAN if math.isnan(value) else value)
+
+
+def _of_exact(value: Decimal | Rational) -> bytes:
+    """Encode a number that may be equal to an int or a float, and is neither."""
+    if isinstance(value, Decimal) and not value.is_finite():
+        return _of_float(_NAN if value.is_nan() else float(value))
+    numerator, denominator = Fraction(value).as_integer_ratio()
+    if denominator == 1:
+        return _of_int(numerator)
+    nearest = _nearest(numerator, denominator)
+    if nearest is not None and Fraction(nearest) == value:
+        return _of_float(nearest)
+    return b"q" + _joined((_of_int(numerator), _of_int(denominator)))
+
+
+def _nearest(numerator: int, denominator: int) -> float | None:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return None
+
+
+def _ratio(data: bytes) -> Decimal | Fraction:
+    """Return a decimal where it is one, else a fraction."""
+    numerator, denominator = map(decode_key, _parts(data))
+    twos, rest = _without(denominator, 2)
+    fives, rest = _without(rest, 5)
+    if rest != 1:
+        return Fraction(numerator, denominator)
+    places = max(twos, fives)
+    digits = abs(numerator) * 10**places // denominator
+    return Decimal((numerator < 0, Decimal(digits).as_tuple().digits, -places))
+
+
+def _without(number: int, factor: int) -> tuple[int, int]:
+    times = 0
+    while number % factor == 0:
+        number //= factor
+        times += 1
+    return times, number
+
+
+# -- times ---------------------------------------------------------------------------------
+
+
+def _of_datetime(value: datetime) -> bytes:
+    offset = value.utcoffset()
+    if offset is None:
+        return b"d" + _of_int((value.replace(tzinfo=None, fold=0) - _EPOCH) // _MICROSECOND)
+    since_us = (value.replace(tzinfo=None, fold=0) - _EPOCH - offset) // _MICROSECOND
+    if not _MIN_US <= since_us <= _MAX_US:
+        raise ConfigError(f"state cannot be kept for {value!r}: it is no time in UTC")
+    return b"D" + _of_int(since_us)
+
+
+def _of_time(value: time) -> bytes:
+    offset = value.utcoffset()
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    since_us = seconds * 1_000_000 + value.microsecond
+    if offset is None:
+        return b"h" + _of_int(since_us)
+    return b"H" + _of_int(since_us - offset // _MICROSECOND)
+
+
+def _time(since_us: int) -> time:
+    at = _EPOCH + timedelta(microseconds=since_us)
+    return at.time()
+
+
+def _time_with_zone(since_us: int) -> time:
+    # Times with a zone can be before or after the day in UTC; another zone puts them into it.
+    # It has whole minutes, as only by these times with zones are compared.
+    minutes, within_us = divmod(since_us, _MINUTE_US)
+    inside = min(max(minutes, 0), _DAY_MINUTES - 1)
+    zone = timezone(timedelta(minutes=inside - minutes))
+    return _time(inside * _MINUTE_US + within_us).replace(tzinfo=zone)
+
+
+# -- what is made of several ---------------------------------------------------------------
+
+
+def _joined(parts: Iterable[bytes]) -> bytes:
+    return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+        if end > len(data):
+            raise ProtocolError(f"malformed key: {end - len(data)} bytes are missing")
+        yield data[at + _LENGTH.size : end]
+        at = end
+
+
+def _of_tuple(value: tuple[Any, ...]) -> bytes:
+    return b"t" + _joined(map(encode_key, value))
+
+
+def _of_frozenset(value: frozenset[Any]) -> bytes:
+    return b"z" + _joined(sorted(map(encode_key, value)))
+
+
+def _of_dataclass(value: Any) -> bytes:
+    kind = type(value)
+    record = DEFAULT_REGISTRY.of_class(kind)
+    if record is None:
+        raise ConfigError(
+            f"state cannot be kept for keys of class {kind.__qualname__}: "
+            f"{DEFAULT_REGISTRY.why_not(kind)}; or choose a tuple of its fields as the key"
+        )
+    left_out = [each.name for each in fields(value) if not each.compare]
+    if left_out:
+        raise ConfigError(
+            f"state cannot be kept for keys of class {kind.__qualname__}: equal ones may differ in "
+            f"{', '.join(left_out)}; choose a tuple of the other fields as the key"
+        )
+    return _of_record(record, value)
+
+
+def _record(data: bytes) -> Any:
+    name, fingerprint, *values = _parts(data)
+    record = DEFAULT_REGISTRY.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
+    return record.build([[decode_key(value)] for value in values], 1)[0]
+
+
+def _of_enum(value: Enum) -> bytes:
+    record = DEFAULT_REGISTRY.of_class(type(value))
+    if record is None:
+        raise ConfigError(
+            f"state cannot be kept for keys of class {type(value).__qualname__}: "
+            f"{DEFAULT_REGISTRY.why_not(type(value))}; or choose the name as the key"
+        )
+    return _of_record(record, value)
+
+
+def _of_record(record: RecordType, value: Any) -> bytes:
+    try:
+        parts = [encode_key(column[0]) for column in record.columns([value])]
+    except NotAllowed as error:
+        kind = type(value).__qualname__
+        raise ConfigError(f"state cannot be kept for a key of class {kind}: {error}") from error
+    head = (record.name.encode(), _FINGERPRINT.pack(record.fingerprint))
+    return b"r" + _joined((*head, *parts))
+
+
+# -- one pair of functions for each kind ---------------------------------------------------
+
+_EXACT: Final[dict[type, Callable[[Any], bytes]]] = {
+    int: _of_int,
+    bool: lambda value: _of_int(int(value)),
+    float: _of_float,
+    bytes: lambda value: b"b" + value,
+    tuple: _of_tuple,
+    frozenset: _of_frozenset,
+    type(None): lambda _: b"n",
+    Decimal: _of_exact,
+    Fraction: _of_exact,
+    datetime: _of_datetime,
+    date: lambda value: b"a" + _of_int(value.toordinal()),
+    time: _of_time,
+    timedelta: lambda value: b"e" + _of_int(value // _MICROSECOND),
+    UUID: lambda value: b"u" + value.bytes,
+}
+
+# For subclasses and numbers of other packages, in the order of `gearpy.core.base.stable_hash`.
+_BY_ABC: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
+    (str, lambda value: encode_key(str.__str__(value))),
+    (bytes, lambda value: b"b" + bytes(value)),
+    (Integral, lambda value: _of_int(int(value))),
+    (Rational, _of_exact),
+    (Real, lambda value: _of_float(float(value))),
+    (Enum, _of_enum),
+    (tuple, _of_tuple),
+    (frozenset, _of_frozenset),
+    (Decimal, _of_exact),
+    (datetime, _of_datetime),
+    (date, _EXACT[date]),
+    (time, _of_time),
+    (timedelta, _EXACT[timedelta]),
+    (UUID, _EXACT[UUID]),
+)
+
+_DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
+    ord("n"): lambda _: None,
+    _INT_TAG: lambda data: int.from_bytes(data, "big") - _HALF,
+    ord("j"): lambda data: int.from_bytes(data, "big", signed=True),
+    # One object for all: a tuple that holds it is then equal to another one.
+    _FLOAT_TAG: lambda data: _NAN if (value := _of_bits(data)) != value else value,
+    ord("q"): _ratio,
+    ord("s"): lambda data: data.decode("utf-8", "surrogatepass"),
+    ord("b"): bytes,
+    ord("t"): lambda data: tuple(map(decode_key, _parts(data))),
+    ord("z"): lambda data: frozenset(map(decode_key, _parts(data))),
+    ord("r"): _record,
+    ord("d"): lambda data: _EPOCH + timedelta(microseconds=decode_key(data)),
+    ord("D"): lambda data: (_EPOCH + timedelta(microseconds=decode_key(data))).replace(tzinfo=UTC),
+    ord("a"): lambda data: date.fromordinal(decode_key(data)),
+    ord("h"): lambda data: _time(decode_key(data)),
+    ord("H"): lambda data: _time_with_zone(decode_key(data)),
+    ord("e"): lambda data: timedelta(microseconds=decode_key(data)),
+    ord("u"): lambda data: UUID(bytes=data),
+}
+
+
+def _of_bits(data: bytes) -> float:
+    return float(struct.unpack(">d", data)[0])
+
+
+def _encoder_of(key: Any) -> Callable[[Any], bytes]:
+    declared = getattr(type(key), "__dataclass_params__", None)
+    if declared is not None and declared.frozen:
+        return _of_dataclass
+    for kind, encoder in _BY_ABC:
+        if isinstance(key, kind):
+            return encoder
+    stable_hash(key)  # Says what to do about what can be no key at all.
+    raise ConfigError(
+        f"state cannot be kept for a key of type {type(key).__qualname__}: {short_repr(key)}: "
+        "choose its name or its value as the key"
+    )

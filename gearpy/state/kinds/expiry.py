@@ -1,0 +1,131 @@
+"""State that expires: when, and how its memory is freed.
+
+What has expired is invisible at once. It is freed a little later, in the order of time, with each
+write and each watermark a little, so that the task never stops for it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeAlias
+
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS
+from gearpy.state.kinds.place import StateClock
+from gearpy.state.stores.cells import (
+    cell_of,
+    entry_cell,
+    expires_ms_of,
+    is_collection,
+    is_list,
+    split_cell,
+)
+from gearpy.state.stores.store import CellStore, Stored
+
+__all__ = ["LIST_SIZE", "ClockName", "Expiry", "Ttl", "cells_of"]
+
+#: By which clock state expires.
+ClockName: TypeAlias = Literal["event", "processing"]
+
+#: Freed with each write, so that freeing keeps up with writing.
+_WITH_A_WRITE: Final = 2
+#: Freed with each watermark and each epoch; takes a few ms.
+_AT_ONCE: Final = 1000
+
+#: The entry of a list that has the number of its next element. It does not expire.
+LIST_SIZE: Final = b""
+
+
+class Expiry:
+    """Finds what has expired by one clock, and frees it.
+
+    Invariant: every cell that expires is in the queue, at the time at which it does or before.
+    """
+
+    def __init__(self, store: CellStore, now_ms: Callable[[], int], name: ClockName) -> None:
+        self._store = store
+        self._queue = store.time_queue(f"expiry {name}")
+        self.now_ms = now_ms
+
+    def add(self, expires_ms: int, cell: bytes) -> None:
+        """Take a cell that was not there before."""
+        self._queue.add(expires_ms, cell)
+
+    def sweep(self, cells: int = _AT_ONCE) -> None:
+        """Free some of what has expired."""
+        now_ms = self.now_ms()
+        while cells and (first_ms := self._queue.first_ms) is not None and first_ms <= now_ms:
+            self._look_at(self._queue.pop()[1], now_ms)
+            cells -= 1
+
+    def _look_at(self, cell: bytes, now_ms: int) -> None:
+        table, key, entry = split_cell(cell)
+        stored = _stored(self._store, table, key, entry)
+        if stored is None:
+            return
+        if (expires_ms := expires_ms_of(stored)) > now_ms:  # It was written again.
+            self._queue.add(expires_ms, cell)
+        elif entry is None:
+            self._store.delete(table, key)
+        else:
+            self._forget(table, key, entry)
+
+    def _forget(self, table: bytes, key: bytes, entry: bytes) -> None:
+        self._store.delete_entry(table, key, entry)
+        # A list keeps the number of its next element; it is of no use without elements.
+        if is_list(table) and not self._store.has_entries(table, key, but=LIST_SIZE):
+            self._store.delete_entry(table, key, LIST_SIZE)
+
+
+class Ttl:
+    """How long values of one state are kept after they were written."""
+
+    def __init__(
+        self, duration: Duration, name: ClockName, clock: StateClock, expiry: Expiry
+    ) -> None:
+        self.name = name
+        self.duration_ms = duration_ms(duration)
+        if not self.duration_ms:
+            raise ConfigError("a ttl of 0 keeps nothing: leave it out to keep state for ever")
+        self._clock = clock
+        self._expiry = expiry
+
+    def __str__(self) -> str:
+        return f"{self.duration_ms} ms of {self.name} time"
+
+    def is_over(self, stored: Stored) -> bool:
+        """Tell whether a stored value has expired."""
+        return expires_ms_of(stored) <= self._expiry.now_ms()
+
+    def stamped(self, stored: Stored) -> tuple[int, Stored]:
+        """Return a value, as it is to be stored, with the time at which it expires."""
+        clock = self._clock
+        written_ms = clock.written_ms if self.name == "event" else clock.now_ms()
+        return min(written_ms + self.duration_ms, MAX_MS), stored
+
+    def on_write(self, cell: bytes, expires_ms: int, *, is_new: bool) -> None:
+        """Take note of a cell that was written; free some of what has expired."""
+        if is_new:
+            self._expiry.add(expires_ms, cell)
+        self._expiry.sweep(_WITH_A_WRITE)
+
+    def track(self, store: CellStore, tag: bytes) -> None:
+        """Take note of all that was restored of a state."""
+        for table, key, entry, stored in cells_of(store, tag):
+            if entry is None:
+                self._expiry.add(expires_ms_of(stored), cell_of(table, key))
+            elif entry != LIST_SIZE or not is_list(table):
+                self._expiry.add(expires_ms_of(stored), entry_cell(table, key, entry))
+
+
+def cells_of(store: CellStore, tag: bytes) -> Iterator[tuple[bytes, bytes, bytes | None, Stored]]:
+    """Yield table, key, entry (None for a value) and stored value of all cells of a tag."""
+    for table in store.tables(tag):
+        for key in store.keys(table):
+            if is_collection(table):
+                yield from ((table, key, *each) for each in store.entries(table, key))
+            else:
+                yield table, key, None, store.get(table, key)
+
+
+def _stored(store: CellStore, table: bytes, key: bytes, entry: bytes | None) -> Stored | None:
+    return store.get(table, key) if entry is None else store.get_entry(table, key, entry)

@@ -1,0 +1,283 @@
+"""Timers of keys, on event time and on wall time."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.state.encoding.coders import INT
+from gearpy.state.encoding.keys import decode_key
+from gearpy.state.kinds.expiry import cells_of
+from gearpy.state.kinds.place import Place, StateClock, namespace_of
+from gearpy.state.stores.cells import Tag, entry_cell, split_cell
+from gearpy.state.stores.store import CellStore
+
+__all__ = ["DOMAINS", "Domain", "KeyTimer", "KeyTimers", "timers_tag"]
+
+#: Which time a timer is on.
+Domain: TypeAlias = Literal["event", "processing"]
+DOMAINS: Final[tuple[Domain, ...]] = ("event", "processing")
+
+#: How often one timer may fire at the end of the stream, each time setting itself again.
+_LAST_FIRINGS_MAX: Final = 1000
+#: A queue is made anew when it has more entries than twice the timers and this.
+_SPARE_ENTRIES: Final = 1000
+
+
+class KeyTimer(NamedTuple):
+    """A timer that is due. One of a key, namespace and tag is there at a time in each domain."""
+
+    key: Any
+    namespace: Any
+    tag: str
+    at_ms: int
+    domain: Domain
+
+
+class _DomainTimers:
+    """The timers of one domain: cells with their times, and a queue of the cells.
+
+    Invariant: every timer is in the queue or among those ``held`` back, at its time or before.
+    """
+
+    def __init__(self, store: CellStore, tag: Tag, domain: Domain) -> None:
+        self.domain = domain
+        self.tag = tag.encode()
+        self._store = store
+        self._queue = store.time_queue(f"timers {tag.name}")
+        self._timers = 0
+        self._entries = 0
+        self._held: list[tuple[int, bytes]] | None = None
+        self._fill()
+
+    def _fill(self) -> None:
+        self._timers = self._entries = 0
+        for table, key, entry, stored in cells_of(self._store, self.tag):
+            assert entry is not None, "timers are entries of their key"
+            self._timers += 1
+            self._enqueue(_time_of(stored), entry_cell(table, key, entry))
+
+    def _enqueue(self, at_ms: int, cell: bytes) -> None:
+        if self._held is not None:
+            self._held.append((at_ms, cell))
+            return
+        self._entries += 1
+        self._queue.add(at_ms, cell)
+
+    def set(self, place: Place, name: bytes, at_ms: int) -> None:
+        """Set a timer of the key and namespace at hand, in place of the one that is there."""
+        table = self.tag + place.part
+        stored = self._store.get_entry(table, place.key, name)
+        before_ms = None if stored is None else _time_of(stored)
+        if before_ms == at_ms:
+            return
+        self._store.put_entry(table, place.key, name, at_ms)
+        self._timers += before_ms is None
+        # One that is later than before stays where it is: it is put off when its turn comes. So
+        # a timer that is moved on with each record does not fill the queue.
+        if before_ms is None or at_ms < before_ms:
+            self._enqueue(at_ms, entry_cell(table, place.key, name))
+            self._tidy()
+
+    def delete(self, place: Place, name: bytes) -> None:
+        """Take a timer away, if it is there."""
+        table = self.tag + place.part
+        if self._store.get_entry(table, place.key, name) is not None:
+            self._store.delete_entry(table, place.key, name)
+            self._timers -= 1
+
+    def clear(self, place: Place) -> None:
+        """Take all timers of the key and namespace at hand away."""
+        for name, _ in self._store.entries(self.tag + place.part, place.key):
+            self.delete(place, name)
+
+    def _tidy(self) -> None:
+        if self._entries > 2 * self._timers + _SPARE_ENTRIES and self._held is None:
+            self._queue.clear()
+            self._fill()
+
+    @property
+    def next_ms(self) -> int | None:
+        """No timer is due before this; None if there is none at all."""
+        return self._queue.first_ms if self._timers else None
+
+    def pop(self, until_ms: int) -> tuple[int, bytes, bytes, bytes] | None:
+        """Take out the first timer up to a time: that, table, key and tag."""
+        while (first_ms := self._queue.first_ms) is not None and first_ms <= until_ms:
+            first_ms, cell = self._queue.pop()
+            self._entries -= 1
+            table, key, name = split_cell(cell)
+            assert name is not None, "timers are entries of their key"
+            stored = self._store.get_entry(table, key, name)
+            if stored is None:
+                continue
+            if (at_ms := _time_of(stored)) > first_ms:
+                self._entries += 1
+                self._queue.add(at_ms, cell)
+                continue
+            self._store.delete_entry(table, key, name)
+            self._timers -= 1
+            return at_ms, table, key, name
+        return None
+
+    def hold_back(self) -> None:
+        """Let timers that are set from now on wait until `let_go`."""
+        self._held = []
+
+    def let_go(self) -> None:
+        """End `hold_back`."""
+        held, self._held = self._held, None
+        for at_ms, cell in held or ():
+            self._enqueue(at_ms, cell)
+
+
+class KeyTimers:
+    """Timers of the key and namespace that the state is at; they come back after a restart.
+
+    Each is set for a time and may have a tag, so that a key can have several. Setting one again
+    moves it. They are given to `Task.on_key_timer`, the state being at their key and namespace:
+    those on event time when the watermark has reached their time, those on wall time when that
+    has. Equal times are in the order of namespace, key and tag.
+
+    At the end of a bounded stream the watermark is `MAX_MS`, and all timers on event time fire,
+    also those that are set meanwhile. A timer that sets itself again for ever must not do so then.
+
+    Example:
+        >>> from gearpy.state.open import heap_state
+        >>> state = heap_state()
+        >>> state.key = "ada"
+        >>> state.timers.event_time(2000, "logout")
+        >>> state.timers.event_time(1000)
+        >>> [(timer.key, timer.tag, timer.at_ms) for timer in state.timers.due_event(5000)]
+        [('ada', '', 1000), ('ada', 'logout', 2000)]
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        clock: StateClock,
+        *,
+        path: tuple[str, ...],
+        move: Callable[[bytes, bytes], None],
+    ) -> None:
+        self._place = place
+        self._clock = clock
+        self._move = move
+        store = place.store
+        self._event = _DomainTimers(store, timers_tag(path, "event"), "event")
+        self._processing = _DomainTimers(store, timers_tag(path, "processing"), "processing")
+
+    def event_time(self, at_ms: EventTime, tag: str = "") -> None:
+        """Set a timer on event time: it fires when no older record will come."""
+        self._event.set(self._place, _name(tag), _time(at_ms))
+
+    def processing_time(self, at_ms: EventTime, tag: str = "") -> None:
+        """Set a timer on wall time, in ms since the epoch."""
+        self._processing.set(self._place, _name(tag), _time(at_ms))
+
+    def delete_event_time(self, tag: str = "") -> None:
+        """Take a timer on event time away, if it is there."""
+        self._event.delete(self._place, _name(tag))
+
+    def delete_processing_time(self, tag: str = "") -> None:
+        """Take a timer on wall time away, if it is there."""
+        self._processing.delete(self._place, _name(tag))
+
+    def clear(self) -> None:
+        """Take all timers away that the key has in the namespace at hand."""
+        self._event.clear(self._place)
+        self._processing.clear(self._place)
+
+    # -- for the runner --------------------------------------------------------------------------
+
+    def due_event(self, watermark_ms: int) -> Iterator[KeyTimer]:
+        """Take out the timers on event time that are due, in order of time, one by one.
+
+        While one is dealt with, its time is that by which state expires. What it sets up to the
+        watermark fires as well. To be called before `KeyedState.advance`.
+
+        Raises:
+            ConfigError: at the end of the stream one of them sets itself again and again.
+        """
+        firings: dict[tuple[bytes, bytes, bytes], int] = {}
+        for at_ms, table, key, name in self._due(self._event, watermark_ms):
+            self._clock.advance(at_ms)
+            self._clock.time_ms = at_ms
+            timer = self._timer(self._event, at_ms, table, key, name)
+            if watermark_ms == MAX_MS:
+                _count(firings, (table, key, name), timer)
+            yield timer
+
+    def due_processing(self, now_ms: int) -> Iterator[KeyTimer]:
+        """Take out the timers on wall time that are due, in order of time, one by one.
+
+        What is set meanwhile fires at the next call.
+        """
+        self._processing.hold_back()
+        try:
+            for each in self._due(self._processing, now_ms):
+                yield self._timer(self._processing, *each)
+        finally:
+            self._processing.let_go()
+
+    @property
+    def next_event_ms(self) -> int | None:
+        """No timer on event time is due before this; None if there is none."""
+        return self._event.next_ms
+
+    @property
+    def next_processing_ms(self) -> int | None:
+        """No timer on wall time is due before this; None if there is none."""
+        return self._processing.next_ms
+
+    def _due(
+        self, timers: _DomainTimers, until_ms: int
+    ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+        key, part, time_ms = self._place.key, self._place.part, self._clock.time_ms
+        try:
+            while (due := timers.pop(until_ms)) is not None:
+                self._move(due[2], due[1][len(timers.tag) :])
+                yield due
+        finally:
+            self._move(key, part)
+            self._clock.time_ms = time_ms
+
+    def _timer(
+        self, timers: _DomainTimers, at_ms: int, table: bytes, key: bytes, name: bytes
+    ) -> KeyTimer:
+        namespace = namespace_of(table[len(timers.tag) :])
+        tag = name.decode("utf-8", "surrogatepass")
+        return KeyTimer(decode_key(key), namespace, tag, at_ms, timers.domain)
+
+
+def timers_tag(path: tuple[str, ...], domain: Domain) -> Tag:
+    """Return the tag under which timers of a scope are kept; no user's state can have it."""
+    return Tag((*path, f"#{domain}"), "timers", INT.name)
+
+
+def _name(tag: str) -> bytes:
+    return tag.encode("utf-8", "surrogatepass")
+
+
+def _time(at_ms: EventTime) -> int:
+    # The end of the stream is no event time, but timers can wait for it.
+    return at_ms if type(at_ms) is int and MIN_MS < at_ms <= MAX_MS else event_time_ms(at_ms)
+
+
+def _time_of(stored: Any) -> int:
+    at_ms: int = INT.decode(stored) if type(stored) is bytes else stored
+    return at_ms
+
+
+def _count(
+    firings: dict[tuple[bytes, bytes, bytes], int],
+    which: tuple[bytes, bytes, bytes],
+    timer: KeyTimer,
+) -> None:
+    firings[which] = firings.get(which, 0) + 1
+    if firings[which] > _LAST_FIRINGS_MAX:
+        raise ConfigError(
+            f"timer {timer.tag!r} of key {timer.key!r} has set itself {_LAST_FIRINGS_MAX} times at "
+            "the end of the stream, where the watermark is MAX_MS: it must not do so then"
+        )

@@ -1,0 +1,188 @@
+"""States with one value for each key: values, and what records are folded into.
+
+A state is declared once, in `Task.on_start`, and is then that of whatever key and namespace the
+`KeyedState` is at. What is given to a state, and what it gives, is the user's own: changing it
+later changes nothing that is kept.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from gearpy.errors import ConfigError
+from gearpy.state.kinds.handle import MISSING, Binding, State
+from gearpy.state.stores.store import Stored
+
+__all__ = ["CombiningState", "ReducingState", "ValueState"]
+
+V = TypeVar("V")
+R = TypeVar("R")
+
+
+class _Single(State):
+    """A state with one value for each key."""
+
+    def clear(self) -> None:
+        """Forget the value of the key."""
+        self._store.delete(self._here(), self._place.key)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the key has no value."""
+        return not self._is_there(self._store.get(self._here(), self._place.key))
+
+    def keys_here(self) -> Iterator[bytes]:
+        """Yield all keys that have a value in the namespace at hand, encoded."""
+        table = self._here()
+        for key in self._store.keys(table):
+            if self._is_there(self._store.get(table, key)):
+                yield key
+
+
+class ValueState(_Single, Generic[V]):
+    """One value for each key. Gearpump PR #190: `ValueState`.
+
+    Example:
+        >>> from gearpy.state.open import heap_state
+        >>> state = heap_state()
+        >>> total = state.value("total", coder="int", default=0)
+        >>> for name, points in [("ada", 3), ("bob", 1), ("ada", 4)]:
+        ...     state.key = name
+        ...     total.set(total.get() + points)
+        >>> state.key = "ada"
+        >>> total.get()
+        7
+    """
+
+    def __init__(self, binding: Binding, default: V | None = None) -> None:
+        super().__init__(binding)
+        self._default: Stored = None if default is None else self._kept(default)
+
+    def get(self) -> V:
+        """Return the value of the key, or the default."""
+        value: V = self._read(MISSING)
+        return self._default_value() if value is MISSING else value
+
+    def _default_value(self) -> V:
+        # Made anew each time: it may be a list, which the user then changes.
+        stored = self._default
+        default: V = self._decode(stored) if type(stored) is bytes else stored
+        return default
+
+    def set(self, value: V) -> None:
+        """Set the value of the key."""
+        self._write(value)
+
+
+class ReducingState(_Single, Generic[V]):
+    """Values of each key folded into one of the same kind, by ``function(kept, value)``.
+
+    Example:
+        >>> from gearpy.state.open import heap_state
+        >>> state = heap_state()
+        >>> highest = state.reducing("highest", max)
+        >>> state.key = "ada"
+        >>> [highest.add(points) for points in (3, 7, 5)]
+        [3, 7, 7]
+    """
+
+    def __init__(self, binding: Binding, function: Callable[[V, V], V]) -> None:
+        super().__init__(binding)
+        self._function = function
+
+    def add(self, value: V) -> V:
+        """Fold a value in; return what the key has come to."""
+        kept = self._read(MISSING)
+        after = value if kept is MISSING else self._function(kept, value)
+        self._write(after)
+        return after
+
+    def get(self) -> V | None:
+        """Return what the key has come to; None without any value."""
+        kept: V | None = self._read()
+        return kept
+
+    def merge(self, *namespaces: Any) -> None:
+        """Fold in what is kept for the key in other namespaces, where it is cleared."""
+
+        def take_in() -> None:
+            if (value := self._read(MISSING)) is not MISSING:
+                found.append(value)
+
+        found: list[V] = []
+        self._absorb(namespaces, take_in)
+        for value in found:
+            self.add(value)
+
+
+class CombiningState(_Single, Generic[V, R]):
+    """Values of each key gathered in an accumulator, from which a result is made.
+
+    Args:
+        create: makes an accumulator without values.
+        add: ``add(accumulator, value)`` returns the accumulator with the value.
+        result: makes of an accumulator what `get` returns; the accumulator itself without it.
+        merge: ``merge(one, other)`` returns an accumulator with the values of both.
+
+    Example:
+        >>> from gearpy.state.open import heap_state
+        >>> state = heap_state()
+        >>> mean = state.combining(
+        ...     "mean",
+        ...     create=lambda: (0, 0),
+        ...     add=lambda kept, value: (kept[0] + value, kept[1] + 1),
+        ...     result=lambda kept: kept[0] / kept[1] if kept[1] else None,
+        ... )
+        >>> state.key = "ada"
+        >>> mean.add(3)
+        >>> mean.add(4)
+        >>> mean.get()
+        3.5
+    """
+
+    def __init__(
+        self,
+        binding: Binding,
+        *,
+        create: Callable[[], Any],
+        add: Callable[[Any, V], Any],
+        result: Callable[[Any], R] | None = None,
+        merge: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(binding)
+        self._create = create
+        self._add = add
+        self._result = result
+        self._merge = merge
+
+    def add(self, value: V) -> None:
+        """Put a value into the accumulator of the key."""
+        self._write(self._add(self._accumulator(), value))
+
+    def get(self) -> R:
+        """Return the result for the key, that of no values if it has none."""
+        kept: R = self._accumulator()
+        return kept if self._result is None else self._result(kept)
+
+    def merge(self, *namespaces: Any) -> None:
+        """Put in what is kept for the key in other namespaces, where it is cleared.
+
+        Raises:
+            ConfigError: the state was declared without ``merge``.
+        """
+        if self._merge is None:
+            raise ConfigError(
+                f"state {self.binding.tag.name!r} cannot merge namespaces: declare it with merge="
+            )
+        found: list[Any] = []
+
+        def take_in() -> None:
+            if (kept := self._read(MISSING)) is not MISSING:
+                found.append(kept)
+
+        self._absorb(namespaces, take_in)
+        for other in found:
+            self._write(self._merge(self._accumulator(), other))
+
+    def _accumulator(self) -> Any:
+        kept = self._read(MISSING)
+        return self._create() if kept is MISSING else kept

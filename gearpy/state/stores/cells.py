@@ -1,0 +1,294 @@
+"""The bytes of keyed state: names of tables, cells in them, and the sections of a checkpoint.
+
+A *tag* names a state of a task; with what it holds, with which coder, and whether that expires, it
+makes the first bytes of all its cells. A *table* is a tag in one namespace. A cell is::
+
+    u8 size | tag | u16 size | namespace | key                        a value
+    u8 size | tag | u16 size | namespace | size | key | entry         one entry of a collection
+
+So all cells of a table, and all entries of one key in it, share their first bytes, and a cell
+tells what it is without anything else.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgpack
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.state.encoding.coders import pack_atom
+from gearpy.state.stores.store import Section, Stored
+
+__all__ = [
+    "Cells",
+    "Run",
+    "Tables",
+    "Tag",
+    "cell_of",
+    "entry_cell",
+    "expires_ms_of",
+    "head_of",
+    "is_collection",
+    "is_list",
+    "namespace_part",
+    "order_of",
+    "pack_stored",
+    "runs_of",
+    "split_cell",
+    "split_head",
+    "successor",
+    "table_of",
+    "value_of",
+]
+
+#: Cells of a table by key: stored values, or maps of entries to them. None was deleted.
+Cells: TypeAlias = dict[bytes, Any]
+#: Tables by name.
+Tables: TypeAlias = dict[bytes, Cells]
+
+_KINDS: Final = {
+    "v": "value",
+    "r": "reducing",
+    "c": "combining",
+    "l": "list",
+    "s": "set",
+    "m": "map",
+    "t": "timers",
+    "b": "bulk",
+}
+_LETTERS: Final = {name: letter for letter, name in _KINDS.items()}
+_COLLECTIONS: Final = frozenset(b"lsmtLSMT")
+# One letter for each of gearpy's coders; names of others are longer.
+_SHORT: Final = {"msgpack": "p", "int": "i", "float": "f", "str": "s", "bytes": "b", "json": "j"}
+_LONG: Final = {letter: name for name, letter in _SHORT.items()}
+
+# A table must fit what a database takes as a key, see `gearpy.state.stores.disk`.
+_TAG_BYTES_MAX: Final = 190
+_NAMESPACE_BYTES_MAX: Final = 255
+_U16: Final = Struct(">H")
+_U32: Final = Struct(">I")
+_LONG_KEY: Final = 0xFF  # In place of the size of a key: it follows in 32 bits.
+_EXPIRES: Final = Struct(">q")
+
+
+class Tag(NamedTuple):
+    """A state of a task: its name, below the names of scopes, and how it is kept."""
+
+    path: tuple[str, ...]
+    kind: str
+    coder: str
+    expires: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name as people know it."""
+        return "/".join(self.path)
+
+    def __str__(self) -> str:
+        ttl = ", which expires" if self.expires else ""
+        return f"a {self.kind} with coder {self.coder!r}{ttl}"
+
+    def encode(self) -> bytes:
+        """Return the first bytes of all its cells.
+
+        Raises:
+            ConfigError: the name is too long, empty or has a character that it cannot have.
+        """
+        if not all(self.path) or any("\0" in name for name in self.path):
+            raise ConfigError(f"a state cannot have the name {self.name!r}: choose another one")
+        letter = _LETTERS[self.kind]
+        words = (letter.upper() if self.expires else letter) + _SHORT.get(self.coder, self.coder)
+        data = "\0".join((words, *self.path)).encode("utf-8", "surrogatepass")
+        if len(data) > _TAG_BYTES_MAX:
+            raise ConfigError(
+                f"state {self.name!r}: its name is {len(data) - _TAG_BYTES_MAX} bytes too long"
+            )
+        return bytes((len(data),)) + data
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Tag":
+        """Return the tag of a cell or table.
+
+        Raises:
+            ProtocolError: it has none.
+        """
+        try:
+            text = data[1 : 1 + data[0]].decode("utf-8", "surrogatepass")
+            words, *path = text.split("\0")
+            kind, coder = _KINDS[words[0].lower()], words[1:]
+            return cls(tuple(path), kind, _LONG.get(coder, coder), words[0].isupper())
+        except (LookupError, ValueError) as error:
+            raise ProtocolError(f"malformed cell {data[:40]!r}: {error}") from error
+
+
+# -- cells ---------------------------------------------------------------------------------
+
+
+def namespace_part(namespace: bytes) -> bytes:
+    """Return the bytes of a namespace in the name of a table, behind the tag.
+
+    Raises:
+        ConfigError: it is too long.
+    """
+    if len(namespace) > _NAMESPACE_BYTES_MAX:
+        raise ConfigError(
+            f"a namespace has {len(namespace)} bytes, at most {_NAMESPACE_BYTES_MAX} are taken: "
+            "choose a shorter one"
+        )
+    return _U16.pack(len(namespace)) + namespace
+
+
+def is_collection(table: bytes) -> bool:
+    """Tell whether the keys of a table have entries instead of one value."""
+    return table[1] in _COLLECTIONS
+
+
+def is_list(table: bytes) -> bool:
+    """Tell whether a table holds lists."""
+    return table[1] in b"lL"
+
+
+def order_of(table: bytes) -> Callable[[bytes], Any]:
+    """Return by what the keys of a table are sorted, to be in the order of their cells."""
+    return _size_first if is_collection(table) else bytes
+
+
+def _size_first(key: bytes) -> tuple[int, bytes]:
+    return len(key), key
+
+
+def cell_of(table: bytes, key: bytes) -> bytes:
+    """Return the cell of a value."""
+    return table + key
+
+
+def head_of(table: bytes, key: bytes) -> bytes:
+    """Return what the cells of all entries of a key begin with."""
+    size = len(key)
+    if size < _LONG_KEY:
+        return b"%b%c%b" % (table, size, key)
+    return b"%b%c%b%b" % (table, _LONG_KEY, _U32.pack(size), key)
+
+
+def entry_cell(table: bytes, key: bytes, entry: bytes) -> bytes:
+    """Return the cell of an entry."""
+    return head_of(table, key) + entry
+
+
+def table_of(cell: bytes) -> bytes:
+    """Return the table of a cell.
+
+    Raises:
+        ProtocolError: it is no cell.
+    """
+    try:
+        at = 1 + cell[0]
+        end = at + _U16.size + (cell[at] << 8 | cell[at + 1])
+    except IndexError:
+        end = len(cell) + 1
+    if end > len(cell):
+        raise ProtocolError(f"malformed cell {cell[:40]!r}: it is too short")
+    return cell[:end]
+
+
+def split_head(rest: bytes) -> tuple[bytes, bytes]:
+    """Return key and entry of what is behind the table of an entry's cell.
+
+    Raises:
+        ProtocolError: it has none.
+    """
+    start, size = 1, rest[0] if rest else _LONG_KEY
+    if size == _LONG_KEY:
+        start += _U32.size
+        size = _U32.unpack(rest[1:start])[0] if len(rest) >= start else len(rest)
+    if start + size > len(rest):
+        raise ProtocolError(f"malformed cell: its key has {len(rest) - start} bytes of {size}")
+    return rest[start : start + size], rest[start + size :]
+
+
+def split_cell(cell: bytes) -> tuple[bytes, bytes, bytes | None]:
+    """Return table and key of a cell, and the entry, if it is one of a collection."""
+    table = table_of(cell)
+    rest = cell[len(table) :]
+    return (table, *split_head(rest)) if is_collection(table) else (table, rest, None)
+
+
+def successor(prefix: bytes) -> bytes:
+    """Return the smallest bytes that are larger than all that begin with ``prefix``."""
+    stripped = prefix.rstrip(b"\xff")
+    assert stripped, "the first byte of a cell is smaller"
+    return stripped[:-1] + bytes((stripped[-1] + 1,))
+
+
+# -- values --------------------------------------------------------------------------------
+
+
+def pack_stored(value: Stored) -> bytes:
+    """Return a stored value as bytes."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, tuple):
+        return _EXPIRES.pack(value[0]) + pack_stored(value[1])
+    return pack_atom(value)
+
+
+def expires_ms_of(value: Stored) -> int:
+    """Return when a stored value of a tag that expires does so.
+
+    Raises:
+        ProtocolError: it does not say so.
+    """
+    if type(value) is not tuple and len(value) < _EXPIRES.size:
+        raise ProtocolError("malformed value of a state that expires")
+    expires_ms: int = value[0] if type(value) is tuple else _EXPIRES.unpack_from(value)[0]
+    return expires_ms
+
+
+def value_of(value: Stored) -> Stored:
+    """Return a stored value of a tag that expires without its time."""
+    return value[1] if type(value) is tuple else value[_EXPIRES.size :]
+
+
+# -- sections ------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """Cells of one table that are next to each other in a section: what is behind the table."""
+
+    table: bytes
+    rests: Sequence[bytes]
+    values: Sequence[bytes | None]
+
+
+def runs_of(section: Section) -> Iterator[Run]:
+    """Yield the cells of a section, each table once.
+
+    Raises:
+        ProtocolError: it is no map of cells.
+    """
+    cells = _map_of(section.body)
+    order = sorted(cells)
+    values = list(map(cells.__getitem__, order))
+    start = 0
+    while start < len(order):
+        table = table_of(order[start])
+        # Nothing is looked at cell by cell: there may be millions to load.
+        end = bisect_left(order, successor(table), start)
+        behind = itemgetter(slice(len(table), None))
+        yield Run(table, list(map(behind, order[start:end])), values[start:end])
+        start = end
+
+
+def _map_of(body: bytes) -> dict[bytes, bytes | None]:
+    try:
+        cells = msgpack.unpackb(body, raw=False, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"malformed section of keyed state: {error}") from error
+    if type(cells) is not dict or not set(map(type, cells)) <= {bytes}:
+        raise ProtocolError("a section of keyed state is no map of cells")
+    if not set(map(type, cells.values())) <= {bytes, type(None)}:
+        raise ProtocolError("a section of keyed state has values that are no bytes")
+    return cells

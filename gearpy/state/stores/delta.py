@@ -1,0 +1,192 @@
+"""What has changed in a store between two epochs, and how it becomes sections.
+
+The task's thread only hands the changes over. All the rest is done by whoever stores them, on
+another thread, a little at a time, as both want the interpreter.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+import msgpack
+
+from gearpy.state.encoding.coders import atom_packer
+from gearpy.state.encoding.keys import group_of
+from gearpy.state.stores.cells import Cells, Tables, cell_of, head_of, is_collection, pack_stored
+from gearpy.state.stores.store import Section, StateDelta, Stored
+
+__all__ = [
+    "GroupCell",
+    "Reads",
+    "TablesDelta",
+    "drain",
+    "drain_all",
+    "drain_list",
+    "joined",
+    "sections_of",
+    "sections_of_cells",
+]
+
+#: A key group, a cell in it, and its value; None was deleted.
+GroupCell: TypeAlias = tuple[int, bytes, Stored | None]
+
+_Group: TypeAlias = list[tuple[bytes, Stored | None]]
+_Groups: TypeAlias = dict[int, _Group]
+
+#: Cells, and bytes of values, that are sorted into groups at a time. More make fewer sections.
+_PORTION_CELLS: Final = 300_000
+_PORTION_BYTES: Final = 256 << 20
+#: A section with more is ended.
+_SECTION_BYTES: Final = 1 << 20
+#: Items of a dict or list that are freed in one step, which is over in a ms.
+_FREED_AT_ONCE: Final = 4096
+
+
+class Reads:
+    """Tells whether the task is in a read for which it has let go of the interpreter.
+
+    It would get it back after the switch interval of 5 ms, at each read. So who works beside it
+    looks here often, and lets it go on.
+    """
+
+    __slots__ = ("is_waiting",)
+
+    def __init__(self) -> None:
+        self.is_waiting = False
+
+    def let_go_on(self) -> None:
+        """Let the task have the interpreter; called if it is waiting."""
+        time.sleep(0)
+
+
+class TablesDelta:
+    """Changed cells of a store that keeps its tables in memory; see `StateDelta`."""
+
+    def __init__(self, changes: Tables) -> None:
+        self._changes = changes
+        self._is_released = False
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all changes."""
+        assert not self._is_released, "a released delta is not asked for again"
+        return sections_of(self._changes, Reads())
+
+    def release(self) -> None:
+        """Free the memory."""
+        self._is_released = True
+        drain(self._changes)
+
+
+class _Joined:
+    """What has changed in several places of a task; see `StateDelta`."""
+
+    def __init__(self, deltas: Sequence[StateDelta]) -> None:
+        self._deltas = deltas
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all changes."""
+        for delta in self._deltas:
+            yield from delta.sections()
+
+    def release(self) -> None:
+        """Free the memory."""
+        for delta in self._deltas:
+            delta.release()
+
+
+def joined(deltas: Iterable[StateDelta | None]) -> StateDelta | None:
+    """Return several deltas as one; None if there is none."""
+    found = [delta for delta in deltas if delta is not None]
+    return _Joined(found) if len(found) > 1 else next(iter(found), None)
+
+
+def sections_of(changes: Tables, reads: Reads) -> Iterator[Section]:
+    """Yield changed cells group by group."""
+    return sections_of_cells(_cells(changes), reads)
+
+
+def sections_of_cells(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iterator[Section]:
+    """Yield cells, which come with their groups and values, group by group."""
+    pack = msgpack.Packer(autoreset=True, use_bin_type=True).pack
+    pack_one = atom_packer()
+    for groups in _portions(cells_by_group, reads):
+        for group in sorted(groups):
+            # Each is freed when it is done: to free all at once takes long.
+            for cells in _bodies(groups.pop(group), reads, pack_one):
+                yield Section(group, pack(cells))
+
+
+def drain(tables: Tables) -> None:
+    """Empty tables that nobody else uses any more, some cells at a time.
+
+    Python frees a large dict in one go, during which nothing else runs.
+    """
+    while tables:
+        drain_all([tables.popitem()[1]])
+
+
+def drain_all(dicts: Iterable[dict[Any, Any]]) -> None:
+    """Empty dicts that nobody else uses any more, some items at a time."""
+    for each in dicts:
+        while each:  # What is called for each runs in C; what it yields is forgotten at once.
+            deque(map(dict.popitem, repeat(each, min(_FREED_AT_ONCE, len(each)))), maxlen=0)
+
+
+def drain_list(items: list[Any]) -> None:
+    """Empty a list that nobody else uses any more, some items at a time."""
+    while items:
+        del items[-_FREED_AT_ONCE:]
+
+
+def _portions(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iterator[_Groups]:
+    groups, count, size = defaultdict[int, _Group](list), 0, 0
+    for group, cell, value in cells_by_group:
+        groups[group].append((cell, value))
+        count += 1
+        if type(value) is bytes:
+            size += len(value)
+        if reads.is_waiting:
+            reads.let_go_on()
+        if count >= _PORTION_CELLS or size >= _PORTION_BYTES:
+            yield groups
+            groups, count, size = defaultdict(list), 0, 0
+    if groups:
+        yield groups
+
+
+def _cells(changes: Tables) -> Iterator[GroupCell]:
+    for table, cells in changes.items():
+        yield from (_entry_cells if is_collection(table) else _value_cells)(table, cells)
+
+
+def _value_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
+    for key, value in cells.items():
+        yield group_of(key), cell_of(table, key), value
+
+
+def _entry_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
+    for key, entries in cells.items():
+        group, head = group_of(key), head_of(table, key)
+        for entry, value in entries.items():
+            yield group, head + entry, value
+
+
+def _bodies(
+    cells: _Group, reads: Reads, pack_one: Callable[[Stored], bytes]
+) -> Iterator[dict[bytes, bytes | None]]:
+    body, size = dict[bytes, bytes | None](), 0
+    for cell, value in cells:
+        packed = value
+        if type(value) is not bytes and value is not None:
+            packed = pack_stored(value) if type(value) is tuple else pack_one(value)
+        body[cell] = packed
+        size += len(cell) + (len(packed) if packed else 0)
+        if reads.is_waiting:
+            reads.let_go_on()
+        if size >= _SECTION_BYTES:
+            yield body
+            body, size = {}, 0
+    if body:
+        yield body

@@ -1,0 +1,310 @@
+"""State on disk, for more than fits memory."""
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import merge
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from gearpy.errors import ConfigError
+from gearpy.state.stores.cells import (
+    Cells,
+    Tables,
+    cell_of,
+    head_of,
+    is_collection,
+    order_of,
+    pack_stored,
+    runs_of,
+    split_head,
+    successor,
+    table_of,
+)
+from gearpy.state.stores.delta import Reads, sections_of
+from gearpy.state.stores.disk_cells import FIRST_CELL, IN_ORDER_BYTES, DiskCells, DiskQueue
+from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
+
+__all__ = ["DiskStore", "folder_of"]
+
+_SLICE_WRITES: Final = 64
+#: Moved for each write, so that memory does not fill.
+_MOVED_WITH_A_WRITE: Final = 2
+#: A slice ends at so many bytes of values; takes a few ms.
+_SLICE_BYTES: Final = 1 << 20
+
+_ABSENT: Final[Any] = object()
+_NOTHING: Final[Cells] = {}
+
+
+class DiskStore:
+    """Keeps cells in a file, and those that have changed lately in memory before it.
+
+    What has changed since the last epoch is the newest layer; each delta that was handed over is a
+    layer until it is released. Then it is moved to the file, the oldest first, a little with each
+    write: the database lets the interpreter go at every call, so that another thread would get
+    ahead by one cell in each switch interval only, and all at once would stop the task.
+
+    Args:
+        folder: of this task alone; what is in it is deleted.
+        max_bytes: the file does not become larger.
+        slice_writes: so often writing stops to move changes that are stored to the file.
+
+    Invariant: of what the layers and the file say about a cell the newest layer is right, None
+    meaning that it was deleted.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int, *, slice_writes: int = _SLICE_WRITES) -> None:
+        self._reads = Reads()
+        self._file = DiskCells(folder, max_bytes, self._reads)
+        self._changes: Tables = {}
+        self._deltas: deque[_LayerDelta] = deque()
+        self._layers: list[Tables] = [self._changes]  # The newest first.
+        self._slice_writes = slice_writes
+        self._writes = 0
+
+    # -- values ------------------------------------------------------------------------------
+
+    def get(self, table: bytes, key: bytes) -> Stored | None:
+        """Return the value of a key."""
+        for layer in self._layers:
+            cells = layer.get(table)
+            if cells is not None and (value := cells.get(key, _ABSENT)) is not _ABSENT:
+                return value
+        return self._file.get(cell_of(table, key))
+
+    def put(self, table: bytes, key: bytes, value: Stored) -> None:
+        """Set the value of a key."""
+        try:
+            self._changes[table][key] = value
+        except KeyError:
+            self._changes[table] = {key: value}
+        self._on_write()
+
+    def delete(self, table: bytes, key: bytes) -> None:
+        """Take the value of a key away, if it has one."""
+        if self.get(table, key) is not None:
+            self._changes.setdefault(table, {})[key] = None
+            self._on_write()
+
+    # -- collections -------------------------------------------------------------------------
+
+    def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
+        """Return one entry of a collection."""
+        for layer in self._layers:
+            entries = layer.get(table, _NOTHING).get(key)
+            if entries is not None and (value := entries.get(entry, _ABSENT)) is not _ABSENT:
+                return value
+        return self._file.get(head_of(table, key) + entry)
+
+    def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
+        """Set one entry of a collection."""
+        self._set_entry(table, key, entry, value)
+        self._on_write()
+
+    def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
+        """Take one entry of a collection away, if it is there."""
+        if self.get_entry(table, key, entry) is not None:
+            self._set_entry(table, key, entry, None)
+            self._on_write()
+
+    def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
+        """Tell whether a collection has any entry, apart from one."""
+        lately = self._lately(table, key)
+        if any(value is not None and entry != but for entry, value in lately.items()):
+            return True
+        stored = self._stored_entries(table, key)
+        return any(entry not in lately and entry != but for entry, _ in stored)
+
+    def entries(self, table: bytes, key: bytes) -> list[Entry]:
+        """Return a collection in the order of its entries."""
+        found: Cells = dict(self._stored_entries(table, key))
+        found.update(self._lately(table, key))
+        return sorted((entry, value) for entry, value in found.items() if value is not None)
+
+    def clear_entries(self, table: bytes, key: bytes) -> None:
+        """Take a whole collection away."""
+        for entry, _ in self.entries(table, key):
+            self._set_entry(table, key, entry, None)
+        self._on_write()
+
+    def _set_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored | None) -> None:
+        try:
+            self._changes[table][key][entry] = value
+        except KeyError:
+            self._changes.setdefault(table, {})[key] = {entry: value}
+
+    def _lately(self, table: bytes, key: bytes) -> Cells:
+        """Return what the layers say about a collection."""
+        found: Cells = {}
+        for layer in reversed(self._layers):
+            found.update(layer.get(table, _NOTHING).get(key, _NOTHING))
+        return found
+
+    def _stored_entries(self, table: bytes, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        head = head_of(table, key)
+        return ((cell[len(head) :], value) for cell, value in self._file.scan(head))
+
+    # -- all of it ---------------------------------------------------------------------------
+
+    def keys(self, table: bytes) -> Iterator[bytes]:
+        """Yield the keys of a table."""
+        lately = {key for layer in self._layers for key in layer.get(table, _NOTHING)}
+        has = self.has_entries if is_collection(table) else self._has_value
+        order = order_of(table)
+        new = (key for key in sorted(lately, key=order) if has(table, key))
+        old = (key for key in self._stored_keys(table) if key not in lately)
+        return merge(new, old, key=order)
+
+    def _has_value(self, table: bytes, key: bytes) -> bool:
+        return self.get(table, key) is not None
+
+    def _stored_keys(self, table: bytes) -> Iterator[bytes]:
+        start, long = table, set[bytes]()
+        while (found := self._file.next_cell(start)) is not None and found[0].startswith(table):
+            cell, start = found
+            if not is_collection(table):
+                yield cell[len(table) :]
+                continue
+            key, _ = split_head(cell[len(table) :])
+            head = head_of(table, key)
+            if len(head) <= IN_ORDER_BYTES:
+                start = successor(head)
+            elif key in long:
+                continue
+            else:
+                long.add(key)
+            yield key
+
+    def tables(self, tag: bytes) -> list[bytes]:
+        """Return the tables of a tag in which something is."""
+        known = {table for layer in self._layers for table in layer if table.startswith(tag)}
+        known.update(self._stored_tables(tag))
+        return sorted(table for table in known if next(self.keys(table), None) is not None)
+
+    def _stored_tables(self, tag: bytes) -> Iterator[bytes]:
+        start = tag or FIRST_CELL
+        while (found := self._file.next_cell(start)) is not None and found[0].startswith(tag):
+            table = table_of(found[0])
+            start = successor(table)
+            yield table
+
+    def time_queue(self, name: str) -> DiskQueue:
+        """Return a new queue."""
+        return self._file.queue()
+
+    def load(self, section: Section) -> None:
+        """Take what a checkpoint holds."""
+        for run in runs_of(section):
+            cells = map(run.table.__add__, run.rests)
+            self._file.load(list(zip(cells, run.values, strict=True)))
+
+    def snapshot(self) -> StateDelta | None:
+        """Hand over what has changed.
+
+        Raises:
+            ConfigError: the file has become too large.
+            OSError: the file could not be written.
+        """
+        self._file.check()
+        self._move()
+        if not self._changes:
+            return None
+        delta = _LayerDelta(self._changes, self._reads)
+        self._deltas.append(delta)
+        self._changes = {}
+        self._set_layers()
+        return delta
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+        self._deltas.clear()
+        self._changes = {}
+        self._set_layers()
+
+    # -- from memory to the file -------------------------------------------------------------------
+
+    def _set_layers(self) -> None:
+        self._layers = [self._changes, *(delta.changes for delta in reversed(self._deltas))]
+
+    def _on_write(self) -> None:
+        self._writes += 1
+        if self._writes >= self._slice_writes:
+            self._move()
+
+    def _move(self) -> None:
+        """Move some of the oldest layer to the file, if it is stored durably."""
+        self._writes = 0
+        if not self._deltas or not self._deltas[0].is_released:
+            return
+        changes = self._deltas[0].changes
+        self._file.put_all(sorted(_taken(changes, self._slice_writes * _MOVED_WITH_A_WRITE)))
+        if not changes:
+            self._deltas.popleft()
+            self._set_layers()
+
+
+class _LayerDelta:
+    """Changed cells of a store that reads them until they are in the file; see `StateDelta`."""
+
+    def __init__(self, changes: Tables, reads: Reads) -> None:
+        self.changes = changes
+        self.is_released = False
+        self._reads = reads
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all changes."""
+        assert not self.is_released, "a released delta is not asked for again"
+        return sections_of(self.changes, self._reads)
+
+    def release(self) -> None:
+        """Let the task move the changes to the file."""
+        self.is_released = True
+
+
+def folder_of(folder: str, name: str) -> Path:
+    """Return the folder of a task's file.
+
+    Raises:
+        ConfigError: the name leads somewhere else.
+    """
+    parts = PurePath(name).parts
+    if not parts or PurePath(name).is_absolute() or ".." in parts:
+        raise ConfigError(f"state cannot have the name {name!r}: it must lead into its folder")
+    return Path(folder).expanduser().joinpath(*parts)
+
+
+def _taken(changes: Tables, cells_max: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """Take as many cells out as one slice has.
+
+    From the end: a dict from whose beginning much was deleted is slow to look into.
+    """
+    count = size = 0
+    while changes and count < cells_max and size < _SLICE_BYTES:
+        table = next(reversed(changes))
+        taken = (_take_entry if is_collection(table) else _take_value)(table, changes[table])
+        if taken is None:
+            changes.popitem()
+            continue
+        cell, value = taken
+        packed = None if value is None else pack_stored(value)
+        yield cell, packed
+        count += 1
+        size += len(packed or b"")
+
+
+def _take_value(table: bytes, cells: Cells) -> tuple[bytes, Stored | None] | None:
+    if not cells:
+        return None
+    key, value = cells.popitem()
+    return cell_of(table, key), value
+
+
+def _take_entry(table: bytes, cells: Cells) -> tuple[bytes, Stored | None] | None:
+    while cells:
+        key = next(reversed(cells))
+        if cells[key]:
+            entry, value = cells[key].popitem()
+            return head_of(table, key) + entry, value
+        cells.popitem()
+    return None

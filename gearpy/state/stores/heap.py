@@ -1,0 +1,177 @@
+"""State in memory."""
+
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Final
+
+from gearpy.state.stores.cells import (
+    Cells,
+    Run,
+    Tables,
+    is_collection,
+    order_of,
+    runs_of,
+    split_head,
+)
+from gearpy.state.stores.delta import TablesDelta
+from gearpy.state.stores.queues import HeapQueue
+from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
+
+__all__ = ["HeapStore"]
+
+_BY_ENTRY: Final = itemgetter(0)
+
+
+class HeapStore:
+    """Keeps cells in dicts: all that there is, and beside it what has changed since the last epoch.
+
+    Values in both are objects that never change, so that handing the changes over copies nothing.
+
+    Invariant: what has changed is in both, what was deleted is in the changes as None.
+    """
+
+    def __init__(self) -> None:
+        self._tables: Tables = {}
+        self._changes: Tables = {}
+
+    # -- values ------------------------------------------------------------------------------
+
+    def get(self, table: bytes, key: bytes) -> Stored | None:
+        """Return the value of a key."""
+        try:
+            return self._tables[table].get(key)
+        except KeyError:
+            return None
+
+    def put(self, table: bytes, key: bytes, value: Stored) -> None:
+        """Set the value of a key."""
+        try:
+            self._tables[table][key] = value
+        except KeyError:
+            self._tables[table] = {key: value}
+        try:
+            self._changes[table][key] = value
+        except KeyError:
+            self._changes[table] = {key: value}
+
+    def delete(self, table: bytes, key: bytes) -> None:
+        """Take the value of a key away, if it has one."""
+        cells = self._tables.get(table)
+        if cells is not None and cells.pop(key, None) is not None:
+            self._drop_if_empty(table, cells)
+            self._changes.setdefault(table, {})[key] = None
+
+    # -- collections -------------------------------------------------------------------------
+
+    def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
+        """Return one entry of a collection."""
+        try:
+            return self._tables[table][key].get(entry)
+        except KeyError:
+            return None
+
+    def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
+        """Set one entry of a collection."""
+        try:
+            self._tables[table][key][entry] = value
+        except KeyError:
+            self._tables.setdefault(table, {})[key] = {entry: value}
+        try:
+            self._changes[table][key][entry] = value
+        except KeyError:
+            self._changes.setdefault(table, {})[key] = {entry: value}
+
+    def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
+        """Take one entry of a collection away, if it is there."""
+        entries = self._entries(table, key)
+        if entries.pop(entry, None) is not None:
+            if not entries:
+                self._drop_key(table, key)
+            self._changes.setdefault(table, {}).setdefault(key, {})[entry] = None
+
+    def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
+        """Tell whether a collection has any entry, apart from one."""
+        entries = self._entries(table, key)
+        return len(entries) > (but in entries)
+
+    def entries(self, table: bytes, key: bytes) -> list[Entry]:
+        """Return a collection in the order of its entries."""
+        return sorted(self._entries(table, key).items(), key=_BY_ENTRY)
+
+    def clear_entries(self, table: bytes, key: bytes) -> None:
+        """Take a whole collection away."""
+        entries = self._entries(table, key)
+        if entries:
+            self._drop_key(table, key)
+            changes = self._changes.setdefault(table, {}).setdefault(key, {})
+            changes.update(dict.fromkeys(entries))
+
+    def _entries(self, table: bytes, key: bytes) -> Cells:
+        entries: Cells = self._tables.get(table, _NOTHING).get(key, _NOTHING)
+        return entries
+
+    def _drop_key(self, table: bytes, key: bytes) -> None:
+        cells = self._tables[table]
+        del cells[key]
+        self._drop_if_empty(table, cells)
+
+    def _drop_if_empty(self, table: bytes, cells: Cells) -> None:
+        if not cells:  # Namespaces come and go, with windows for example.
+            del self._tables[table]
+
+    # -- all of it ---------------------------------------------------------------------------
+
+    def keys(self, table: bytes) -> Iterator[bytes]:
+        """Yield the keys of a table."""
+        return iter(sorted(self._tables.get(table, _NOTHING), key=order_of(table)))
+
+    def tables(self, tag: bytes) -> list[bytes]:
+        """Return the tables of a tag in which something is."""
+        return sorted(table for table in self._tables if table.startswith(tag))
+
+    def time_queue(self, name: str) -> HeapQueue:
+        """Return a new queue."""
+        return HeapQueue()
+
+    def load(self, section: Section) -> None:
+        """Take what a checkpoint holds."""
+        for run in runs_of(section):
+            cells = self._tables.setdefault(run.table, {})
+            if is_collection(run.table):
+                _load_entries(cells, run)
+            else:
+                cells.update(zip(run.rests, run.values, strict=True))
+                if None in run.values:
+                    _drop_none(cells, run.rests)
+            self._drop_if_empty(run.table, cells)
+
+    def snapshot(self) -> StateDelta | None:
+        """Hand over what has changed."""
+        if not self._changes:
+            return None
+        changes, self._changes = self._changes, {}
+        return TablesDelta(changes)
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._tables, self._changes = {}, {}
+
+
+_NOTHING: Final[Cells] = {}
+
+
+def _load_entries(cells: Cells, run: Run) -> None:
+    for rest, value in zip(run.rests, run.values, strict=True):
+        key, entry = split_head(rest)
+        if value is not None:
+            cells.setdefault(key, {})[entry] = value
+        elif (entries := cells.get(key)) is not None:
+            entries.pop(entry, None)
+            if not entries:
+                del cells[key]
+
+
+def _drop_none(cells: Cells, keys: Iterable[bytes]) -> None:
+    for key in keys:
+        if cells[key] is None:
+            del cells[key]

@@ -1,0 +1,216 @@
+"""Many keys and values at once, as cells and as sections of a checkpoint.
+
+The same bytes and key groups as key by key, at a third of the cost: for most keys and values each
+step is one call for a whole chunk of them. Whoever stores an epoch wants the interpreter that the
+task works with, so what is saved here is saved there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+from zlib import crc32
+
+import msgspec
+
+from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
+from gearpy.state.encoding.coders import MSGPACK, atom_packer, atoms_packer, pack_atom
+from gearpy.state.encoding.keys import TASK_GROUP, encode_key
+from gearpy.state.stores.store import Section, Stored
+
+__all__ = ["CHUNK", "WITH_KEY", "Chunk", "cells_of", "groups_of_keys", "sections_of_chunks"]
+
+#: Keys that are worked on in one step: it costs little for each, and is over in a ms.
+CHUNK: Final = 2048
+#: Begins what is stored where a key would not be given back as it was: a pair of it and its value.
+#: msgpack begins no value with the first byte.
+WITH_KEY: Final = b"\xc1\x92"
+
+#: Keys of these types are given back exactly as they were; of others it is stored what they were.
+_EXACT: Final = frozenset({str, int, bytes, type(None)})
+
+# Cells, and bytes of values, that are encoded at a time.
+_PORTION_CELLS: Final = 1 << 16
+_PORTION_BYTES: Final = 4 << 20
+# Bytes of a group that make a section, and of all groups that make one of each.
+_SECTION_BYTES: Final = 1 << 20
+_WAITING_BYTES: Final = 128 << 20
+
+# Of the hash of a text only those bits are asked for that make its group. They come from these of
+# the factor; so numbers are small.
+_FACTOR: Final = 0x9E3779B97F4A7C15 & (1 << 32 + KEY_GROUPS.bit_length() - 1) - 1
+_MASK: Final = KEY_GROUPS - 1
+
+_HALF: Final = 1 << 63
+_INT: Final = Struct(">BQ")
+_INT_TAG: Final = ord("i")
+_HASH: Final = Struct("<q")
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_MAP: Final = Struct(">BI")
+_MAP_TAG: Final = 0xDF  # Of a map in msgpack, however large.
+# Sizes of lists up to which the header has so many bytes.
+_HEADERS: Final = ((15, 1), ((1 << 16) - 1, 3), ((1 << 32) - 1, 5))
+
+_Cell: TypeAlias = tuple[bytes, bytes | None]
+
+
+class Chunk(NamedTuple):
+    """Some keys of a table with their values, of which bytes are encoded already.
+
+    ``values`` is None if the keys have none any more.
+    """
+
+    table: bytes
+    keys: Sequence[Any]
+    values: Sequence[Stored] | None
+
+
+def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[Section]:
+    """Yield changed cells group by group; of what is said about one twice the last counts.
+
+    Args:
+        chunks: up to `CHUNK` keys each.
+        is_keyed: cells belong to the groups of their keys; else to the task.
+
+    Raises:
+        ConfigError: a key cannot be stored.
+    """
+    groups, count, size = _Groups(), 0, 0
+    for table, keys, values in chunks:
+        cells = cells_of(table, keys)
+        packed = _packed(keys, values)
+        groups.add(groups_of_keys(keys) if is_keyed else None, zip(cells, packed, strict=True))
+        count += len(keys)
+        size += sum(map(len, filter(None, packed)))
+        if count >= _PORTION_CELLS or size >= _PORTION_BYTES:
+            yield from groups.encoded()
+            count = size = 0
+    yield from groups.encoded()
+    yield from groups.sections()
+
+
+def cells_of(table: bytes, keys: Sequence[Any]) -> list[bytes]:
+    """Return the cell of each key.
+
+    Raises:
+        ConfigError: it can be no key, or could not be given back.
+    """
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return list(map((table + b"s").__add__, _texts(keys)))
+    if kinds == {int} and min(keys) >= -_HALF and max(keys) < _HALF:
+        return [table + _INT.pack(_INT_TAG, key + _HALF) for key in keys]
+    return [table + encode_key(key) for key in keys]
+
+
+def groups_of_keys(keys: Sequence[Any]) -> list[int]:
+    """Return the key group of each key."""
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        words: Iterable[bytes] = _texts(keys)
+    elif kinds == {int}:
+        words = map(_HASH.pack, map(hash, keys))
+    elif kinds == {bytes}:
+        words = keys
+    else:
+        return list(map(key_group, keys))
+    # See `gearpy.core.base.stable_hash`.
+    return [((spread := crc * _FACTOR) ^ spread >> 32) & _MASK for crc in map(crc32, words)]
+
+
+def _texts(keys: Sequence[str]) -> list[bytes]:
+    joined = "\n".join(keys).encode("utf-8", "surrogatepass").split(b"\n")
+    if len(joined) == len(keys):  # No key has such a character.
+        return joined
+    return [key.encode("utf-8", "surrogatepass") for key in keys]
+
+
+def _packed(keys: Sequence[Any], values: Sequence[Stored] | None) -> Sequence[bytes | None]:
+    if values is None:
+        return [None] * len(keys)
+    packed = _packed_values(values)
+    if set(map(type, keys)) <= _EXACT:
+        return packed
+    pairs = zip(keys, packed, strict=True)
+    return [
+        value if type(key) in _EXACT else WITH_KEY + MSGPACK.encode(key) + value
+        for key, value in pairs
+    ]
+
+
+def _packed_values(values: Sequence[Stored]) -> Sequence[bytes]:
+    kinds = set(map(type, values))
+    if kinds == {bytes}:
+        return values
+    if kinds == {tuple}:  # The faster ways below would find that out for each.
+        return list(map(pack_atom, values))
+    if bytes not in kinds:
+        return atoms_packer()(values)
+    pack = atom_packer()
+    return [value if type(value) is bytes else pack(value) for value in values]
+
+
+class _Groups:
+    """Cells by group: encoded as soon as there are some, and put together to sections later.
+
+    What is encoded soon is still near the processor.
+    """
+
+    def __init__(self) -> None:
+        self._flat = defaultdict[int, list[Any]](list)  # Cells and values in turns.
+        self._bodies = defaultdict[int, _Body](_Body)
+        self._size = 0
+
+    def add(self, groups: Iterable[int] | None, cells: Iterable[_Cell]) -> None:
+        """Take cells, which belong to these groups."""
+        if groups is None:
+            self._flat[TASK_GROUP] += chain.from_iterable(cells)
+            return
+        flat = self._flat
+        for group, cell in zip(groups, cells, strict=True):
+            flat[group] += cell
+
+    def encoded(self) -> Iterator[Section]:
+        """Encode what was added; yield sections that are large enough."""
+        for group in sorted(self._flat):
+            body = self._bodies[group]
+            self._size += body.add(self._flat.pop(group))
+            if body.size >= _SECTION_BYTES:
+                yield self._section(group)
+        if self._size >= _WAITING_BYTES:
+            yield from self.sections()
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all that is encoded, as sections."""
+        for group in sorted(self._bodies):
+            yield self._section(group)
+
+    def _section(self, group: int) -> Section:
+        body = self._bodies.pop(group)
+        self._size -= body.size
+        return Section(group, body.as_map())
+
+
+class _Body:
+    """A msgpack map in pieces."""
+
+    __slots__ = ("_count", "_pieces", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._count = 0
+        self._pieces: list[memoryview] = []
+
+    def add(self, flat: list[Any]) -> int:
+        """Add keys and values, in turns; return the bytes that they take."""
+        data = _ENCODER.encode(flat)
+        # All but the header is the same in a list and in a map.
+        header = next(size for most, size in _HEADERS if len(flat) <= most)
+        self._pieces.append(memoryview(data)[header:])
+        self._count += len(flat) // 2
+        self.size += len(data)
+        return len(data)
+
+    def as_map(self) -> bytes:
+        return b"".join((_MAP.pack(_MAP_TAG, self._count), *self._pieces))

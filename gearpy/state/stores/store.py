@@ -1,0 +1,148 @@
+"""What a state store is: the keyed state of one task, between records and across restarts.
+
+A store holds cells, bytes by bytes. What has changed since the last epoch is handed over at the
+end of the next one without being copied or encoded, so that the task can go on; whoever stores it
+reads it on another thread.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+__all__ = ["CellStore", "Entry", "Section", "StateDelta", "StateStore", "Stored", "TimeQueue"]
+
+#: A value as a store keeps it: bytes that a coder has made; an atom, see `encoding.coders`; or a
+#: tuple of the time in ms at which it expires and one of these. Never None.
+Stored: TypeAlias = Any
+#: An entry of a collection and its value.
+Entry: TypeAlias = tuple[bytes, Stored]
+
+
+class Section(NamedTuple):
+    """Changed cells of one key group, as bytes: what a checkpoint holds of keyed state.
+
+    ``body`` is a msgpack map of cell (bytes) to its value (bytes), or nil for one that was
+    deleted. A group may have several sections; of what they say about a cell the last one counts.
+    """
+
+    group: int
+    body: bytes
+
+
+class StateDelta(Protocol):
+    """What has changed between two epochs. Never changes itself.
+
+    Runs on: any thread, one at a time.
+    """
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all changes, in portions that take a few ms each to make. May be called again."""
+        ...
+
+    def release(self) -> None:
+        """Say that the changes are stored durably, and will not be asked for again."""
+        ...
+
+
+class StateStore(Protocol):
+    """The cells of one task.
+
+    Runs on: the task's thread, except what `snapshot` returns.
+    """
+
+    def load(self, section: Section) -> None:
+        """Take what a checkpoint holds, oldest sections first. Only before the first use.
+
+        Raises:
+            ProtocolError: the body is no such map.
+        """
+        ...
+
+    def snapshot(self) -> StateDelta | None:
+        """Hand over what has changed since the last call; None if nothing has.
+
+        Takes the same short time however much it is.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release memory and files. Does nothing when called again."""
+        ...
+
+
+class TimeQueue(Protocol):
+    """Cells in the order of a time. Holds no state: it is made again from the cells."""
+
+    def add(self, time_ms: int, cell: bytes) -> None:
+        """Put a cell in; it may be there several times."""
+        ...
+
+    @property
+    def first_ms(self) -> int | None:
+        """The earliest time, or None if the queue is empty."""
+        ...
+
+    def pop(self) -> tuple[int, bytes]:
+        """Take the first cell out, by time and then by its bytes. Only if there is one."""
+        ...
+
+    def clear(self) -> None:
+        """Take all out."""
+        ...
+
+
+class CellStore(StateStore, Protocol):
+    """A store by table and key, see `cells`. What tables hold shows in their names.
+
+    In a table of values a key has one value, in a table of collections it has entries.
+    """
+
+    def get(self, table: bytes, key: bytes) -> Stored | None:
+        """Return the value of a key."""
+        ...
+
+    def put(self, table: bytes, key: bytes, value: Stored) -> None:
+        """Set the value of a key."""
+        ...
+
+    def delete(self, table: bytes, key: bytes) -> None:
+        """Take the value of a key away, if it has one."""
+        ...
+
+    def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
+        """Return one entry of a collection."""
+        ...
+
+    def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
+        """Set one entry of a collection."""
+        ...
+
+    def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
+        """Take one entry of a collection away, if it is there."""
+        ...
+
+    def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
+        """Tell whether a collection has any entry, apart from one."""
+        ...
+
+    def entries(self, table: bytes, key: bytes) -> list[Entry]:
+        """Return a collection in the order of its entries."""
+        ...
+
+    def clear_entries(self, table: bytes, key: bytes) -> None:
+        """Take a whole collection away."""
+        ...
+
+    def keys(self, table: bytes) -> Iterator[bytes]:
+        """Yield the keys of a table in the order of cells; it may change meanwhile.
+
+        Whether what is added or taken away meanwhile is among them is not said.
+        """
+        ...
+
+    def tables(self, tag: bytes) -> list[bytes]:
+        """Return the tables of a tag in which something is, in the order of their names."""
+        ...
+
+    def time_queue(self, name: str) -> TimeQueue:
+        """Return a new queue; no two of a store have the same name."""
+        ...

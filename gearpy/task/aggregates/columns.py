@@ -1,0 +1,464 @@
+"""Aggregates over windows where records are columns: tables in, results in rows out.
+
+Arrow computes what the rows of each table come to, by window and key, where they are sent; these
+few rows travel to the tasks of the keys, which merge them into their windows. So a record costs its
+share of a few vector operations. The results are those of the same aggregates over rows; only of
+floats the last digits may differ, as they are added up in another order, and the keys of a window
+may come in another order, as Arrow finds them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.core.base.fields import NAN, one_nan
+from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import Table, Times, cells_of
+from gearpy.task.aggregates.fold import Fold, FoldLoop, WindowFold
+from gearpy.task.aggregates.partials import (
+    Input,
+    Partial,
+    Rows,
+    key_mistake,
+    partial_of,
+    plain,
+    unfit,
+)
+from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.generated import compiled
+from gearpy.task.columns.row_schema import as_table
+
+__all__ = [
+    "Aggregates",
+    "MergeAggregateStage",
+    "PartialAggregateStage",
+    "columnar_mistakes",
+    "is_columnar",
+]
+
+#: Named ones, whose results are a dict; or one alone.
+Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
+
+#: The number of records behind each row of partials; other columns of partials begin alike, so that
+#: only those of the key have the names that users gave.
+_RECORDS: Final = "#records"
+_OWN: Final = "#"
+
+
+def is_columnar(aggregate: Aggregate) -> bool:
+    """Tell whether an aggregate has a way of its own for columns: of a column, by its name."""
+    return aggregate.kind == "count" or (
+        aggregate.kind != "custom" and isinstance(aggregate.of, str)
+    )
+
+
+def columnar_mistakes(
+    windows: object, key: Sequence[str], aggregates: Aggregates, schema: Any = None
+) -> list[str]:
+    """Return why this cannot be aggregated in columns; empty if it can.
+
+    Args:
+        windows: over which.
+        key: the columns of the key; none for all records together.
+        aggregates: what to find out.
+        schema: of the tables, a `pyarrow.Schema`; None if it is not known before they come.
+    """
+    mistakes = [
+        f"{each} takes a function or whole records, not a column"
+        if each.kind != "custom"
+        else "a custom aggregate takes one value after the other"
+        for each in _listed(aggregates)
+        if not is_columnar(each)
+    ]
+    fitting = TumblingWindows | SlidingWindows | GlobalWindows
+    if not isinstance(windows, fitting) or not windows.is_plain:
+        mistakes.append("the windows are not tumbling or sliding ones that fire once")
+    if isinstance(windows, SlidingWindows) and "collect" in {e.kind for e in _listed(aggregates)}:
+        mistakes.append("collect() over sliding windows needs the order of the records")
+    mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(_OWN)]
+    return mistakes or ([] if schema is None else _schema_mistakes(key, aggregates, schema))
+
+
+def _schema_mistakes(key: Sequence[str], aggregates: Aggregates, schema: pa.Schema) -> list[str]:
+    wanted = [*key, *(each.of for each in _listed(aggregates) if each.kind != "count")]
+    there = ", ".join(schema.names) or "none"
+    if missing := [name for name in dict.fromkeys(wanted) if name not in schema.names]:
+        return [f"there is no column {name!r}: there are {there}" for name in missing]
+    mistakes = [
+        f"column {name!r} of type {schema.field(name).type} {mistake}"
+        for name in key
+        if (mistake := key_mistake(schema.field(name).type))
+    ]
+    return mistakes + [
+        f"{each}: column {each.of!r} of type {schema.field(each.of).type} {mistake}"
+        for each in _listed(aggregates)
+        if each.kind != "count" and (mistake := unfit(each, schema.field(each.of).type))
+    ]
+
+
+def _listed(aggregates: Aggregates) -> list[Aggregate]:
+    return [aggregates] if isinstance(aggregates, Aggregate) else list(aggregates.values())
+
+
+# -- where tables come from --------------------------------------------------------------------
+
+
+class PartialAggregateStage:
+    """Turns each table into a smaller one: a row for each window and key in it.
+
+    Such a row has the columns of the key, and has the oldest of its records' event times. Nothing
+    is kept.
+
+    Args:
+        context: of the task.
+        name: for people.
+        windows: tumbling, sliding, or the one over everything.
+        key: names of its columns; none for all records together.
+        aggregates: what to find out.
+
+    Raises:
+        ConfigError: this cannot be done in columns; see `columnar_mistakes`.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: TumblingWindows | SlidingWindows | GlobalWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+    ) -> None:
+        if mistakes := columnar_mistakes(windows, key, aggregates):
+            raise ConfigError(*(f"{name}: {mistake}" for mistake in mistakes))
+        self.name = name
+        self._pieces = _Pieces(windows)
+        self._key = tuple(key)
+        self._aggregates = aggregates
+        self._partials = [
+            (each.of, partial_of(each)) for each in _listed(aggregates) if each.kind != "count"
+        ]
+        self._schema: pa.Schema = None
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield what the records come to."""
+        table, times = as_table(values), Times.of(timestamps)
+        if not len(times):
+            return
+        self._check(table.batch.schema)
+        try:
+            if times.promised is not None:
+                late = pc.less(times.array, times.promised)
+                yield from self._partials_of_late(table.filter(late), times.filter(late))
+                in_time = pc.invert(late)
+                table, times = table.filter(in_time), Times(times.array.filter(in_time))
+            if len(times):
+                yield self._partial(table.batch, times)
+        except pa.ArrowException as error:
+            raise operator_error(self.name, error) from error
+
+    def _partials_of_late(self, table: Table, times: Times) -> Iterator[Columns]:
+        """Yield the partial results of late rows, with the promise before each row."""
+        for promised_ms in pc.unique(times.promised).to_pylist():
+            alike = pc.equal(times.promised, promised_ms)
+            partials, oldest = self._partial(table.filter(alike).batch, times.filter(alike))
+            assert type(oldest) is Times
+            promised = pa.repeat(pa.scalar(promised_ms, pa.int64()), len(oldest))
+            yield partials, Times(oldest.array, promised)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """Nothing is kept."""
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _check(self, schema: pa.Schema) -> None:
+        if self._schema is not None and self._schema.equals(schema):
+            return
+        if mistakes := _schema_mistakes(self._key, self._aggregates, schema):
+            raise OperatorError(operator=self.name, cause="; ".join(mistakes))
+        self._schema = schema
+
+    def _partial(self, table: pa.RecordBatch, times: Times) -> Columns:
+        rows = Rows(times.array)
+        names = dict.fromkeys([*self._key, *(of for of, _ in self._partials)])
+        columns = {name: plain(table.column(name)) for name in names}
+        pieces = self._pieces.of_all(times)
+        by = [*([] if pieces is None else [pieces]), *(columns[name] for name in self._key)]
+        inputs = [partial.inputs(columns[of], rows) for of, partial in self._partials]
+        keys, (oldest, records, *found) = _grouped(
+            by or [pa.repeat(pa.scalar(0, pa.int8()), len(times))],
+            [
+                (times.array, "min", None),
+                (times.array, "count", None),
+                *chain.from_iterable(inputs),
+            ],
+        )
+        arrays = [*(keys[len(keys) - len(self._key) :] if self._key else []), records]
+        labels = [*self._key, _RECORDS]
+        for at, ((of, partial), needed) in enumerate(zip(self._partials, inputs, strict=True)):
+            mine, found = found[: len(needed)], found[len(needed) :]
+            finished = partial.finish(mine, columns[of], rows)
+            arrays += finished
+            labels += [f"{_OWN}{at}.{part}" for part in range(len(finished))]
+        return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(oldest)
+
+
+def _grouped(by: list[pa.Array], inputs: list[Input]) -> tuple[list[pa.Array], list[pa.Array]]:
+    """Return the different values of some columns, and what Arrow computes for each."""
+    names = [f"k{at}" for at in range(len(by))]
+    labels = [f"v{at}" for at in range(len(inputs))]
+    table = pa.Table.from_arrays([*by, *(column for column, _, _ in inputs)], [*names, *labels])
+    asked = [(label, *how) for label, (_, *how) in zip(labels, inputs, strict=True)]
+    # In one thread, which keeps the order of the rows.
+    found = table.group_by(names, use_threads=False).aggregate(asked).combine_chunks()
+    arrays = [_one_chunk(column) for column in found.columns]
+    return arrays[: len(by)], arrays[len(by) :]
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+class _Pieces:
+    """Event time in pieces: all times of one are in the same windows."""
+
+    def __init__(self, windows: TumblingWindows | SlidingWindows | GlobalWindows) -> None:
+        self._steps: list[tuple[int, int]] = []  # Boundaries: one every so often, and where.
+        self.of: Callable[[int], int] = lambda _: MIN_MS
+        if isinstance(windows, TumblingWindows):
+            self._steps = [(windows.size_ms, windows.offset_ms)]
+            self.of = windows.start_of
+        elif isinstance(windows, SlidingWindows):
+            begin, every = windows.offset_ms, windows.every_ms
+            self._steps = [(every, begin), (every, begin + windows.size_ms)]
+            self.of = windows.piece_of
+
+    def of_all(self, times: Times) -> pa.Array | None:
+        """Return a number for each time, alike for those of one piece; None if they all are."""
+        low, high = times.bounds()
+        if self.of(low) == self.of(high):
+            return None
+        try:
+            counts = [_boundaries(times.array, low, *step) for step in self._steps]
+        except (pa.ArrowException, OverflowError):  # At the ends of time 64 bits do not suffice.
+            number: dict[int, int] = {}
+            pieces = map(self.of, times)
+            return pa.array([number.setdefault(each, len(number)) for each in pieces], pa.int64())
+        # With each boundary that is passed at least one of them grows.
+        return counts[0] if len(counts) == 1 else pc.add(*counts)
+
+
+def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
+    """Return how many boundaries lie between the one before ``low`` and each time."""
+    before = low - (low - offset) % step
+    passed = pc.subtract_checked(times, pa.scalar(before, pa.int64()))
+    return pc.divide(passed, pa.scalar(step, pa.int64()))
+
+
+# -- where they are merged ---------------------------------------------------------------------
+
+
+class MergeAggregateStage:
+    """Merges partials into windows; yields `WindowResult`s when the watermark closes them.
+
+    A `WindowFold` whose records are the rows of partials: what it keeps is the same as if it were
+    given the records behind them. Late ones are counted and dropped.
+
+    Args:
+        context: of the task.
+        name: for people.
+        windows: as at the other end, like all that follows.
+        key: names of its columns. The key of a result is the value of one, the tuple of several,
+            or None.
+        aggregates: what to find out.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: TumblingWindows | SlidingWindows | GlobalWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+    ) -> None:
+        self.name = name
+        self._reader = _Reader(tuple(key), aggregates)
+        self._windows = WindowFold(
+            context,
+            name,
+            windows,
+            itemgetter(_KEY) if key else None,
+            _merging_fold(aggregates),
+            limit=context.limits.batch_records,
+        )
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Merge partials into their windows; yields nothing."""
+        if not values:
+            return iter(())
+        return self._windows.process(self._reader.rows(as_table(values).batch), list(timestamps))
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield the results of the windows that end at or before the watermark, in order."""
+        return self._windows.on_watermark(watermark_ms)
+
+    def snapshot(self) -> Any:
+        """Return what `WindowFold` does."""
+        return self._windows.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Go on from there, and from what keyed state has."""
+        self._windows.restore(state)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+        self._windows.close(completed=completed)
+
+    @property
+    def place(self) -> int:
+        """Number in the chain."""
+        return self._windows.place
+
+    @place.setter
+    def place(self, place: int) -> None:
+        self._windows.place = place
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record of an open window."""
+        return self._windows.hold_ms
+
+
+_KEY: Final = 0  # Places in the rows of partials.
+_COUNT: Final = 1
+
+
+class _Reader:
+    """Makes rows of tables of partials."""
+
+    def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
+        self._key = key
+        self._partials: list[Partial | None] = [
+            None if each.kind == "count" else partial_of(each) for each in _listed(aggregates)
+        ]
+
+    def rows(self, table: pa.RecordBatch) -> list[tuple[Any, ...]]:
+        """Return key, number of records, and accumulators of each row."""
+        records: list[int] = table.column(_RECORDS).to_pylist()
+        names = table.schema.names
+        accumulators: list[list[Any]] = []
+        at = 0
+        for partial in self._partials:
+            if partial is None:
+                accumulators.append(records)
+                continue
+            mine = [name for name in names if name.startswith(f"{_OWN}{at}.")]
+            accumulators.append(partial.accumulators([table.column(name) for name in mine]))
+            at += 1
+        return list(zip(self._keys(table), records, *accumulators, strict=True))
+
+    def _keys(self, table: pa.RecordBatch) -> list[Any]:
+        columns = [_key_values(table.column(name)) for name in self._key]
+        if not columns:
+            return [None] * table.num_rows
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _key_values(column: pa.Array) -> list[Any]:
+    values = cells_of(column)
+    if pa.types.is_floating(column.type):
+        return [each if each == each else NAN for each in values]  # noqa: PLR0124 - NaN
+    return values
+
+
+#: How a partial ``{p}`` joins an accumulator ``{s}``; for the rest there is `Aggregate.merge`.
+_MERGES: Final[dict[str, tuple[str, ...]]] = {
+    "count": ("{s} += {p}",),
+    "sum": (
+        "c = type({p})",
+        "if c is int or c is float: {s} = {p} if {s} is None else {s} + {p}",
+        "elif {p} is not None: {s} = {merge}({s}, {p})",
+    ),
+}
+_MERGE: Final = ("{s} = {merge}({s}, {p})",)
+
+
+def _merging_fold(aggregates: Aggregates) -> Fold:
+    """Return the fold of the records, but of rows of partials."""
+    fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
+    loop = _merge_loop(_listed(aggregates))
+    return replace(
+        fold,
+        kind="fold",
+        timed=False,
+        loop=lambda _: loop,
+        records_in=lambda rows: sum(row[_COUNT] for row in rows),
+    )
+
+
+def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
+    """Return a generated loop that merges rows of partials into accumulators by key."""
+    if [each.kind for each in aggregates] == ["count"]:
+        return _add_counts
+    numbers = range(len(aggregates))
+    parts = ", ".join(f"p{at}" for at in numbers)
+    accumulators = ", ".join(f"s{at}" for at in numbers)
+    steps = [
+        line.format(s=f"s{at}", p=f"p{at}", merge=f"merge{at}")
+        for at, each in enumerate(aggregates)
+        for line in _MERGES.get(each.kind, _MERGE)
+    ]
+    lines = [
+        "def made(kept, rows, times, reject):",
+        "    get = kept.get",
+        f"    for k, _, {parts} in rows:",
+        "        a = get(k)",
+        "        if a is None:",
+        "            k = one_nan(k)",  # On the way, NaN became another one.
+        "            a = get(k)",
+        "        if a is None:",
+        f"            kept[k] = ({parts},)",
+        "            continue",
+        f"        {accumulators}, = a",
+        *(f"        {step}" for step in steps),
+        f"        kept[k] = ({accumulators},)",
+        "    return map(key_of, rows)",
+    ]
+    scope: dict[str, Any] = {f"merge{at}": each.merge for at, each in enumerate(aggregates)}
+    scope |= {"key_of": itemgetter(_KEY), "one_nan": one_nan}
+    return compiled(lines, scope, what="merge")
+
+
+def _add_counts(
+    kept: dict[Any, Any], rows: list[Any], _times: list[int], _reject: Callable[..., None]
+) -> Iterable[Any]:
+    get = kept.get
+    for key, count, _ in rows:
+        before = get(key)
+        if before is None:
+            key = one_nan(key)  # noqa: PLW2901 -- see `_merge_loop`
+            before = get(key, 0)
+        kept[key] = before + count
+    return map(itemgetter(_KEY), rows)

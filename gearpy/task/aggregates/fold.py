@@ -1,0 +1,527 @@
+"""Stages that fold records by key: running, or per window."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import groupby, islice, repeat
+from operator import itemgetter, length_hint
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from gearpy.core.base.copies import ATOMS, own
+from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.window.sliding import SlidingPieces
+from gearpy.core.window.windows import SlidingWindows, WindowAssigner
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.api.sides import Side
+from gearpy.task.api.window_result import WindowResult, result_of
+from gearpy.task.chain.changes import Changes
+from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.step_state import step_bulk
+from gearpy.task.time.late import LATE, WindowLate
+
+__all__ = [
+    "Fold",
+    "FoldLoop",
+    "KeyFunction",
+    "RunningFold",
+    "RunningStage",
+    "WindowFold",
+    "WindowResult",
+    "shared_state",
+]
+
+KeyFunction: TypeAlias = Callable[[Any], Any]
+#: Folds records with their event times into values by key, and returns the keys of those taken.
+#: Called with the dict of values, records, times, and what takes ``(error, place)`` of a bad one.
+FoldLoop: TypeAlias = Callable[
+    [dict[Any, Any], list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
+]
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """An aggregation, record by record: ``first`` makes a value of a record, ``add`` goes on.
+
+    Attributes:
+        kind: "count" is known to stages that have a faster way for it.
+        first: called with a record; where ``timed``, also with its event time.
+        add: called with a value and a record; where ``timed``, also with its event time. It may
+            change the value and return it.
+        merge: joins the values of two panes, which are not used any more; the second came later.
+        result: makes what a pane gives of its value, which goes on. None: the value itself.
+        timed: whether the functions take event times.
+        loop: makes a loop that folds a whole batch in, quicker than record by record.
+        commutes: the order of records makes no difference, so parts may be merged in any.
+        records_in: how many records some values stand for, where these are late.
+    """
+
+    kind: Literal["count", "fold"]
+    first: Callable[..., Any]
+    add: Callable[..., Any]
+    merge: Callable[[Any, Any], Any] | None = None
+    result: Callable[[Any], Any] | None = None
+    timed: bool = False
+    loop: "Callable[[KeyFunction], FoldLoop] | None" = None
+    commutes: bool = False
+    records_in: Callable[[list[Any]], int] = len
+
+
+class RunningStage:
+    """What stages have in common that fold each key over the whole stream: all but the folding.
+
+    Subclasses make of a key's value and a record the next value, in ``process``.
+
+    Args:
+        context: of the task.
+        name: for people.
+        key: of a record.
+        fold: what becomes of a key's records.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+    #: What ``process`` notes of the keys that it has changed; see `Changes`.
+    _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
+
+    def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
+        self.name = name
+        self._context = context
+        self._rejects = context.rejects
+        self._key = key
+        self._fold = fold
+        self._values: dict[Any, Any] = {}
+        self._changes: Changes | None = None
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """Let keyed state have what has changed; there is nothing else."""
+        assert self._changes is not None, "restore comes first"
+        self._changes.tell()
+
+    def restore(self, state: Any) -> None:
+        """Go on from what keyed state has."""
+        kept = step_bulk(self._context, "running", self.place, operator=self.name)
+        restored = [pairs for _, pairs in kept.restored()]
+        self._values = restored[0] if restored else {}
+        self._changes = Changes(
+            self._values, kept, gathers=self._gathers, is_restored=bool(restored)
+        )
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _reject(self, error: BaseException, record: Any, time: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        self._rejects.take(record, time, blamed, place=self.place)
+
+
+class RunningFold(RunningStage):
+    """Folds each key over the whole stream; yields ``(key, value)`` after every record.
+
+    A record that user code raises on leaves what its key has come to as it was, provided that
+    the fold's functions change nothing themselves.
+    """
+
+    _gathers = dict
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield one update for each record."""
+        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._values
+        out = []
+        dropped: list[int] = []
+        for record in values:
+            try:
+                key = key_of(record)
+                before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
+                after = first(record) if before is _MISSING else add(before, record)
+                state[key] = after
+                # The next record may change what is kept, within this batch.
+                out.append((key, after if type(after) in ATOMS else own(after)))
+            except USER_ERRORS as error:
+                at = len(out) + len(dropped)
+                self._reject(error, record, timestamps[at])
+                dropped.append(at)
+        if out:
+            if self._changes is not None:
+                self._changes.note(out)
+            yield out, _without(timestamps, dropped) if dropped else timestamps
+
+
+def shared_state(states: Sequence[Any]) -> Any | None:
+    """Return one snapshot for all tasks that go on from those of some others; None if none fits.
+
+    Of how far event time is the least is safe for windows and joins that are done with what has
+    closed. It is not for a `WindowStage` that allows lateness, which would close windows again.
+    Each `WindowFold` forgets the windows of which it has nothing.
+    """
+    return reduce(_shared_by_both, states) if states else None
+
+
+def _shared_by_both(one: Any, other: Any) -> Any | None:
+    match one, other:
+        case [dict() as starts, int() as time_ms], [dict() as more, int() as other_ms]:
+            oldest_ms = {start: min(ms, starts.get(start, ms)) for start, ms in more.items()}
+            return [{**starts, **oldest_ms}, min(time_ms, other_ms)]
+        case [str() as join, int() as time_ms], [str() as same, int() as other_ms] if join == same:
+            return [join, min(time_ms, other_ms)]
+        case [int() as time_ms], [int() as other_ms]:
+            return [min(time_ms, other_ms)]
+        case _:
+            return None
+
+
+class WindowFold:
+    """Folds each key within each window; yields `WindowResult`s when the watermark closes it.
+
+    For windows that fire once. No record is kept, only one value for each key and open window; of
+    windows that overlap, for each key and piece of time between two of their boundaries. A record
+    whose windows have all closed is late: it is counted, and dropped unless something else was
+    asked for. Results carry the last ms of their window. A record that user code raises on leaves
+    the windows as they were, provided that the fold's functions change nothing themselves.
+    Gearpump: `WindowOperator`, which buffers all records until the window fires.
+
+    Args:
+        key: None for one value over all records.
+        fold: for sliding windows, one that commutes.
+        limit: results handed over at once.
+        late: what becomes of late records: "restamp" gives them the time of the watermark, "side"
+            sends them to a side output.
+        late_tag: of that side output.
+        waits: which records wait for event time; all, where the fold sees their order.
+    """
+
+    place = 0
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: WindowAssigner | SlidingWindows,
+        key: KeyFunction | None,
+        fold: Fold,
+        *,
+        limit: int,
+        late: WindowLate = "drop",
+        late_tag: str = LATE,
+        waits: Waits = "late",
+    ) -> None:
+        self.name = name
+        self._late = late
+        self._late_tag = late_tag
+        self._context = context
+        self._rejects = context.rejects
+        self._pieces = SlidingPieces(windows) if isinstance(windows, SlidingWindows) else windows
+        self._key = key or _no_key
+        self._fold = fold
+        self._loop = fold.loop(self._key) if fold.loop is not None else None
+        self._limit = limit
+        self._kept: BulkState | None = None
+        self._open: dict[int, dict[Any, Any]] = {}
+        self._changes: dict[int, Changes] = {}
+        self._oldest_ms: dict[int, int] = {}
+        self._watermark_ms = MIN_MS
+        self._gate = EventGate(context, key, waits=waits)
+        self._waits_all = waits == "all"
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Fold the records into their windows; late ones may have to wait for that.
+
+        Yields nothing, but what had to come before a late one.
+        """
+        if self._waits_all or self._context.sees_late:
+            values, timestamps = self._gate.take(values, timestamps)
+        self._fold_in(values, timestamps)
+        return self._due(self._watermark_ms) if len(self._gate) else iter(())
+
+    def _fold_in(self, values: list[Any], timestamps: list[int]) -> None:
+        if not timestamps:
+            return
+        start_of = self._pieces.start_of
+        low, high = min(timestamps), max(timestamps)
+        start = start_of(low)
+        if start == start_of(high):
+            self._add(start, values, timestamps, low)
+        else:
+            self._add_split(values, timestamps)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the late records whose turn has come, each when event time is where it was late."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            yield from self._closed(max(at_ms, self._watermark_ms))
+            self._fold_in(values, timestamps)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield the results of the windows that end at or before the watermark, in order."""
+        try:
+            if len(self._gate):
+                yield from self._due(watermark_ms)
+            yield from self._closed(watermark_ms)
+        except USER_ERRORS as error:  # No record is to blame for what makes results.
+            raise operator_error(self.name, error) from error
+
+    def _closed(self, watermark_ms: int) -> Iterator[Columns]:
+        before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
+        # Where time ends, several windows end at once, and may share pieces.
+        for end, windows in groupby(self._closing(before_ms), key=itemgetter(1)):
+            for start, _, values in windows:
+                rows = map(result_of, _rows(values, self._fold.result, start, end))
+                while portion := list(islice(rows, self._limit)):
+                    yield portion, [end - 1] * len(portion)
+            self._end_until(end)
+
+    def _closing(self, before_ms: int) -> Iterator[tuple[int, int, dict[Any, Any]]]:
+        """Yield start and end of each window that closes, and what the keys have in it."""
+        pieces, watermark_ms = self._pieces, self._watermark_ms
+        if isinstance(pieces, SlidingPieces):
+            for end, start in pieces.closing(self._open, before_ms, watermark_ms):
+                yield start, end, pieces.joined(self._open, start, end, self._fold)
+        else:
+            for start in sorted(s for s in self._open if pieces.end_of(s) <= watermark_ms):
+                yield start, pieces.end_of(start), self._open[start]
+
+    def snapshot(self) -> Any:
+        """Return the oldest records of open windows, and the watermark that says what is late.
+
+        What has changed in the windows, keyed state has. All are of one kind, which the program
+        tells.
+        """
+        for changes in self._changes.values():
+            changes.tell()
+        self._gate.tell()
+        return [self._oldest_ms, self._watermark_ms]
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Go on from there, and from what keyed state has."""
+        if state is not None:
+            self._oldest_ms, self._watermark_ms = state
+        for start, pairs in self._bulk().restored():
+            self._begin(start, pairs)
+        self._gate.restore(self.place, self.name)
+        # It may have been shared with other tasks.
+        self._oldest_ms = {start: self._oldest_ms[start] for start in self._open}
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record of an open window, or one that waits."""
+        return min(self._gate.first_ms, *self._oldest_ms.values(), MAX_MS)
+
+    def _add_split(self, values: list[Any], timestamps: list[int]) -> None:
+        start_of = self._pieces.start_of
+        parts: dict[int, tuple[list[Any], list[int]]] = {}
+        for value, time in zip(values, timestamps, strict=True):
+            start = start_of(time)
+            part = parts.get(start)
+            if part is None:
+                part = parts[start] = ([], [])
+            part[0].append(value)
+            part[1].append(time)
+        for start, (part_values, part_times) in parts.items():
+            self._add(start, part_values, part_times, min(part_times))
+
+    def _add(self, start: int, values: list[Any], timestamps: list[int], low: int) -> None:
+        if self._pieces.end_of(start) <= self._watermark_ms:
+            self._take_late(values, timestamps)
+            return
+        state = self._open.get(start)
+        if state is None:
+            state = self._begin(start)
+        self._oldest_ms[start] = min(low, self._oldest_ms.get(start, MAX_MS))
+        if isinstance(state, Counter):
+            keys = self._count(state, values, timestamps)
+        else:
+            keys = self._fold_into(state, values, timestamps)
+        self._changes[start].note(keys)
+        if not state:  # No record was good.
+            self._end(start)
+
+    def _begin(self, start: int, restored: dict[Any, Any] | None = None) -> dict[Any, Any]:
+        """Open a window."""
+        values = restored or {}
+        values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
+        self._changes[start] = Changes(
+            values, self._bulk(), start, gathers=set, is_restored=restored is not None
+        )
+        return values
+
+    def _end_until(self, end: int) -> None:
+        """Forget what no window needs that ends later."""
+        end_of = self._pieces.end_of
+        for start in [s for s in self._open if end_of(s) <= end]:
+            self._end(start)
+
+    def _end(self, start: int) -> None:
+        """Forget a window, or a piece."""
+        del self._open[start], self._oldest_ms[start]
+        self._changes.pop(start).tell_end()
+
+    def _bulk(self) -> BulkState:
+        if self._kept is None:
+            self._kept = step_bulk(
+                self._context,
+                "windows",
+                self.place,
+                operator=self.name,
+                is_keyed=self._key is not _no_key,
+            )
+        return self._kept
+
+    def _take_late(self, values: list[Any], timestamps: list[int]) -> None:
+        self._context.counters.late_records += self._fold.records_in(values)
+        if self._late == "side":
+            self._context.sees_late = True  # From here on.
+            times = marked_late(timestamps, self._watermark_ms)
+            for value, time in zip(values, times, strict=True):
+                self._context.output(Message(Side(self._late_tag, value), time))
+        elif self._late == "restamp":
+            time = self._watermark_ms
+            start = self._pieces.start_of(time)
+            if self._pieces.end_of(start) > time:  # Else event time has ended.
+                self._add(start, values, [time] * len(values), time)
+
+    def _count(
+        self, state: Counter[Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
+        """Do what `_fold_into` does for a count, at the speed of `Counter.update`."""
+        # A list, since `map` takes a `StopIteration` of the key function for its end.
+        keys, keyless = self._keys(values, timestamps)
+        if keyless:
+            values, timestamps = _without(values, keyless), _without(timestamps, keyless)
+        pending = iter(keys)
+        unhashable: list[int] = []
+        known = len(state)
+        while length_hint(pending):
+            try:
+                state.update(pending)
+            except USER_ERRORS as error:  # A key that cannot be hashed. Go on behind it.
+                self._reject(error, values, timestamps, pending)
+                unhashable.append(len(keys) - length_hint(pending) - 1)
+        _join_nans(state, len(state) - known)
+        return _without(keys, unhashable) if unhashable else keys
+
+    def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
+        """Return the keys of the records, and the places of those that have none."""
+        key_of = self._key
+        keys: list[Any] = []
+        keyless: list[int] = []
+        pending = iter(values)
+        while len(keys) + len(keyless) < len(values):
+            try:
+                keys.extend(map(key_of, pending))  # As far as it goes.
+                if len(keys) + len(keyless) < len(values):  # `map` takes it for its end.
+                    raise StopIteration
+            except USER_ERRORS as error:
+                self._reject(error, values, timestamps, pending)
+                keyless.append(len(keys) + len(keyless))
+        return keys, keyless
+
+    def _fold_into(
+        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
+        """Fold the records into a window; return the keys."""
+        if self._loop is not None:
+            return self._loop(state, values, timestamps, partial(self._blame, values, timestamps))
+        if self._fold.timed:
+            return self._fold_timed(state, values, timestamps)
+        key_of, add, first = self._key, self._fold.add, self._fold.first
+        keys: list[Any] = []
+        pending = iter(values)
+        for value in pending:
+            try:
+                key = key_of(value)
+                before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
+                state[key] = first(value) if before is _MISSING else add(before, value)
+                keys.append(key)
+            except USER_ERRORS as error:
+                self._reject(error, values, timestamps, pending)
+        return keys
+
+    def _fold_timed(
+        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
+    ) -> Iterable[Any]:
+        """Do the same with functions that are given event times."""
+        key_of, add, first = self._key, self._fold.add, self._fold.first
+        keys: list[Any] = []
+        for at, (value, time) in enumerate(zip(values, timestamps, strict=True)):
+            try:
+                key = key_of(value)
+                before = state.get(key, _MISSING)
+                if before is _MISSING:
+                    key = one_nan(key)
+                    before = state.get(key, _MISSING)
+                state[key] = first(value, time) if before is _MISSING else add(before, value, time)
+                keys.append(key)
+            except USER_ERRORS as error:
+                self._blame(values, timestamps, error, at)
+        return keys
+
+    def _reject(
+        self,
+        error: BaseException,
+        values: list[Any],
+        timestamps: list[int],
+        pending: Iterator[Any],
+    ) -> None:
+        self._blame(values, timestamps, error, len(values) - length_hint(pending) - 1)
+
+    def _blame(
+        self, values: list[Any], timestamps: list[int], error: BaseException, at: int
+    ) -> None:
+        value, time = values[at], timestamps[at]
+        blamed = operator_error(self.name, error, record=value, event_time_ms=time)
+        self._rejects.take(value, time, blamed, place=self.place)
+
+
+def _rows(
+    values: dict[Any, Any], result: Callable[[Any], Any] | None, start: int, end: int
+) -> Iterator[tuple[Any, ...]]:
+    """Return the fields of the results of a window."""
+    given = values.values() if result is None else map(result, values.values())
+    # Most of the fields are the same for all. `zip` ends with the keys.
+    return zip(
+        values,
+        given,
+        repeat(start),
+        repeat(end),
+        repeat(0),
+        repeat("on-time"),
+        repeat(False),
+        strict=False,
+    )
+
+
+def _join_nans(counts: Counter[Any], new: int) -> None:
+    """Let the keys that came last have one NaN; see `one_nan`."""
+    if not may_have_nan(islice(reversed(counts), new)):
+        return
+    for key in list(islice(reversed(counts), new)):
+        one = one_nan(key)
+        if one is not key:
+            counts[one] += counts.pop(key)
+
+
+def _without(items: list[Any], dropped: list[int]) -> list[Any]:
+    left_out = set(dropped)
+    return [item for at, item in enumerate(items) if at not in left_out]
+
+
+def _no_key(_: Any) -> None:
+    return None

@@ -1,0 +1,470 @@
+"""What the rows of one table come to, by group, as columns of Arrow, and on as accumulators.
+
+A partial is what an aggregate makes of one table: columns with one row for each group. It says what
+Arrow has to compute (`inputs`), finishes what Arrow gives (`finish`) into what travels, and turns
+that, at the other end, into the accumulators of `core.window.aggregates` (`accumulators`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.core.base.fields import NAN
+from gearpy.core.window.aggregates import Aggregate
+from gearpy.messages.table import cells_of
+
+__all__ = ["Input", "Partial", "Rows", "key_mistake", "partial_of", "plain", "unfit"]
+
+#: A column to compute on, the name of Arrow's function over groups, and its options.
+Input = tuple[Any, str, Any]
+
+_INT64_MAX: Final = 2**63 - 1
+_HALF: Final = 32
+_LOW: Final = 2**_HALF - 1
+#: A sum of decimals has so many digits more than they have: a table has fewer rows than ten to it.
+_MORE_DIGITS: Final = 10
+_DIGITS_MAX: Final = 76
+_DIGITS_128: Final = 38
+_BITS_128: Final = 128
+_NO_NULLS: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
+_UNIT_US: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+class Rows:
+    """The rows of a table, with their times, and places in the order of their times."""
+
+    def __init__(self, times: pa.Array) -> None:
+        self.times = times
+        self._order: pa.Array | None = None
+        self._ranks: pa.Array | None = None
+
+    @cached_property
+    def places(self) -> pa.Array:
+        """The number of each row, from 0."""
+        ones = pa.repeat(pa.scalar(1, pa.int64()), len(self.times))
+        return pc.subtract(pc.cumulative_sum(ones), 1)
+
+    def ranks(self) -> pa.Array:
+        """Return the place of each row in the order of times; equal ones stay in theirs."""
+        if self._ranks is None:
+            times = self.times
+            if pc.all(pc.less_equal(times[:-1], times[1:]), min_count=0).as_py():
+                self._order = self._ranks = self.places
+            else:
+                self._order = pc.array_sort_indices(times).cast(pa.int64())
+                self._ranks = pc.sort_indices(self._order).cast(pa.int64())
+        return self._ranks
+
+    def of_ranks(self, ranks: pa.Array) -> pa.Array:
+        """Return the rows with these ranks."""
+        assert self._order is not None
+        return self._order.take(ranks)
+
+
+class Partial(Protocol):
+    """What one aggregate needs of a table and of the groups in it."""
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return what Arrow has to compute."""
+        ...
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the columns that travel, of those that Arrow has computed."""
+        ...
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return an accumulator for each group."""
+        ...
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column in a form with which Arrow can compute; its values stay the same."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return plain(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return plain(pc.run_end_decode(column))
+    for is_kind, make in _PLAINER:
+        if is_kind(kind):
+            return column.cast(make(kind))
+    return column
+
+
+def _is_short_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind)) and kind.bit_width < _BITS_128
+
+
+_PLAINER: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
+    (pa.types.is_string_view, lambda _: pa.string()),
+    (pa.types.is_binary_view, lambda _: pa.binary()),
+    (pa.types.is_float16, lambda _: pa.float32()),
+    (_is_short_decimal, lambda kind: pa.decimal128(kind.precision, kind.scale)),
+)
+
+
+# -- which columns fit -------------------------------------------------------------------------
+
+
+def key_mistake(kind: pa.DataType) -> str | None:
+    """Return why a column of this type is no key, or None if it is."""
+    kind = _plain_type(kind)
+    return None if any(is_kind(kind) for is_kind in _HASHABLE) else "is no key"
+
+
+def unfit(aggregate: Aggregate, kind: pa.DataType) -> str | None:
+    """Return what an aggregate cannot do with a column of this type, or None if it can."""
+    kind = _plain_type(kind)
+    what, fitting = _FITTING[aggregate.kind]
+    if fitting is None or pa.types.is_null(kind) or any(is_kind(kind) for is_kind in fitting):
+        return _too_long(aggregate, kind)
+    return what
+
+
+def _too_long(aggregate: Aggregate, kind: pa.DataType) -> str | None:
+    if aggregate.kind in {"sum", "mean"} and pa.types.is_decimal(kind):
+        most = _DIGITS_MAX - _MORE_DIGITS
+        if kind.precision > most:
+            return f"has more than {most} digits and cannot be added up"
+    return None
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _plain_type(kind.value_type)
+    for is_kind, make in _PLAINER:
+        if is_kind(kind):
+            return make(kind)
+    return kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
+def _is_length_of_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_duration(kind)) and kind.unit in _UNIT_US
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind))
+
+
+_IsKind = Callable[[Any], bool]
+_HASHABLE: Final[tuple[_IsKind, ...]] = (
+    _is_number, _is_text, _is_time, _is_length_of_time, pa.types.is_null
+)  # fmt: skip
+_ORDERED: Final[tuple[_IsKind, ...]] = (_is_number, _is_text, _is_time, _is_length_of_time)
+_FITTING: Final[dict[str, tuple[str, tuple[_IsKind, ...] | None]]] = {
+    "count": ("", None),
+    "sum": ("cannot be added up", (_is_number, _is_length_of_time)),
+    "mean": ("cannot be added up", (_is_number, _is_length_of_time)),
+    "min": ("has no order here", _ORDERED),
+    "max": ("has no order here", _ORDERED),
+    "top": ("has no order here", _ORDERED),
+    "first": ("", None),
+    "last": ("", None),
+    "collect": ("", None),
+    "distinct": ("has values that cannot be told apart here", _ORDERED),
+    "variance": ("has no variance", (_is_number,)),
+    "stddev": ("has no variance", (_is_number,)),
+    "any": ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
+    "all": ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
+}
+
+
+# -- partials ----------------------------------------------------------------------------------
+
+
+def partial_of(aggregate: Aggregate) -> Partial:
+    """Return the partial of an aggregate; there is one for all but `count` and `custom`."""
+    return _PARTIALS[aggregate.kind](aggregate)
+
+
+class _Whole:
+    """Sums that would not fit into 64 bits: the upper and the lower halves are added up apart."""
+
+    @staticmethod
+    def inputs(column: pa.Array) -> list[Input]:
+        """Return the sums to compute."""
+        if pa.types.is_duration(column.type):
+            column = column.cast(pa.int64())
+        elif pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        found = pc.min_max(column)
+        ends = [abs(each.as_py() or 0) for each in (found["min"], found["max"])]
+        if max(ends) * len(column) <= _INT64_MAX:
+            return [(column, "sum", None)]
+        wide = column.cast(pa.uint64() if pa.types.is_unsigned_integer(column.type) else pa.int64())
+        low = pc.bit_wise_and(wide, pa.scalar(_LOW, wide.type)).cast(pa.int64())
+        high = pc.shift_right(wide, pa.scalar(_HALF, wide.type)).cast(pa.int64())
+        return [(low, "sum", None), (high, "sum", None)]
+
+    @staticmethod
+    def finish(found: list[pa.Array], column: pa.Array) -> list[pa.Array]:
+        """Return both halves, the lower one in the unit of durations."""
+        low = found[0].cast(pa.int64())
+        high = found[1] if len(found) > 1 else pa.repeat(pa.scalar(0, pa.int64()), len(low))
+        return [low.cast(column.type) if pa.types.is_duration(column.type) else low, high]
+
+    @staticmethod
+    def totals(low: pa.Array, high: pa.Array) -> list[Any]:
+        """Return the sums."""
+        lows: list[Any] = low.cast(pa.int64()).to_pylist()
+        if pc.any(pc.not_equal(high, 0), min_count=0).as_py():
+            pairs = zip(lows, high.to_pylist(), strict=True)
+            lows = [None if a is None else a + (b << _HALF) for a, b in pairs]
+        if not pa.types.is_duration(low.type):
+            return lows
+        unit_us = _UNIT_US[low.type.unit]
+        return [None if a is None else timedelta(microseconds=a * unit_us) for a in lows]
+
+
+class _Sum:
+    """A sum; whole numbers and durations by `_Whole`, decimals with room for all digits."""
+
+    def __init__(self, _: Aggregate) -> None:
+        pass
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return the sums to compute."""
+        kind = column.type
+        if _is_whole(kind):
+            return _Whole.inputs(column)
+        if pa.types.is_decimal(kind):
+            digits = kind.precision + _MORE_DIGITS
+            wide = pa.decimal128 if digits <= _DIGITS_128 else pa.decimal256
+            column = column.cast(wide(digits, kind.scale))
+        elif pa.types.is_null(kind):
+            column = column.cast(pa.float64())
+        return [(column, "sum", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the sums, in halves if they are whole numbers."""
+        if _is_whole(column.type):
+            return _Whole.finish(found, column)
+        return [found[0], pa.nulls(len(found[0]), pa.int64())]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return the sums."""
+        low, high = columns
+        totals: list[Any] = _Whole.totals(low, high) if _is_whole(low.type) else low.to_pylist()
+        return totals
+
+
+class _Mean(_Sum):
+    """A sum, and the number of its values."""
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return the sums and the numbers to compute."""
+        return [(column, "count", None), *super().inputs(column, rows)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the sums and the numbers."""
+        return [found[0], *super().finish(found[1:], column, rows)]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return pairs of sum and number."""
+        totals = super().accumulators(columns[1:])
+        pairs = zip(totals, columns[0].to_pylist(), strict=True)
+        return [(total, count) if count else None for total, count in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """The least or the greatest value, as Arrow finds it."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return what to compute; of durations the number of their units."""
+        if pa.types.is_duration(column.type):
+            column = column.cast(pa.int64())
+        return [(column, self.aggregate.kind, None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the values."""
+        return [found[0].cast(column.type)]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return the values."""
+        return cells_of(columns[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """The value with the earliest or the latest time: that of the least or the greatest rank."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return the ranks to compute on, without those where there is no value."""
+        ranks = pc.if_else(column.is_valid(), rows.ranks(), pa.scalar(None, pa.int64()))
+        return [(ranks, "min" if self.aggregate.kind == "first" else "max", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return times and values."""
+        at = rows.of_ranks(found[0])
+        return [rows.times.take(at), column.take(at)]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return pairs of time and value."""
+        pairs = zip(columns[0].to_pylist(), cells_of(columns[1]), strict=True)
+        return [None if pair[0] is None else pair for pair in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """All values of a group, in order."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return the places of the rows: they can be listed, whatever their values are."""
+        return [(rows.places, "list", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the lists of values."""
+        (places,) = found
+        values = column.take(places.flatten())
+        lengths = pc.list_value_length(places)
+        ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+        return [pa.LargeListArray.from_arrays(offsets, values)]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return lists, or what the aggregate keeps of them."""
+        lists = [[each for each in values if each is not None] for values in cells_of(columns[0])]
+        if self.aggregate.kind == "collect":
+            return lists
+        assert self.aggregate.merge is not None
+        return [self.aggregate.merge([], values) for values in lists]
+
+
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """The different values of a group."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return what to compute; of a column without values nothing is to be found."""
+        if pa.types.is_null(column.type):
+            column = column.cast(pa.bool_())  # Arrow crashes on the other.
+        return [(column, "distinct", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the lists of different values."""
+        return found
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return sets."""
+        kind = columns[0].type.value_type
+        lists = cells_of(columns[0])
+        if pa.types.is_floating(kind):
+            lists = [[each if each == each else NAN for each in some] for some in lists]  # noqa: PLR0124
+        return [{each for each in some if each is not None} for some in lists]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Number of values, their mean, and the sum of the squares of the distances from it."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return what to compute, on floats."""
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        # Of large whole numbers the last digits do not matter here.
+        column = column.cast(pa.float64(), safe=False)
+        return [
+            (column, "count", None),
+            (column, "mean", None),
+            (column, "variance", pc.VarianceOptions(ddof=0)),
+        ]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return all three."""
+        return found
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return the three numbers of each group."""
+        rows = zip(*(each.to_pylist() for each in columns), strict=True)
+        return [(n, mean, variance * n) if n else None for n, mean, variance in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """Whether any, or all values are true."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return which values are true, to compute on."""
+        return [(_truth(column), self.aggregate.kind, _NO_NULLS)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        """Return the answers."""
+        return found
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        """Return the answers."""
+        answers: list[Any] = columns[0].to_pylist()
+        return answers
+
+
+_PARTIALS: Final[dict[str, Callable[[Aggregate], Partial]]] = {
+    "sum": _Sum,
+    "mean": _Mean,
+    "min": _Extreme,
+    "max": _Extreme,
+    "first": _Edge,
+    "last": _Edge,
+    "collect": _Values,
+    "top": _Values,
+    "distinct": _Distinct,
+    "variance": _Spread,
+    "stddev": _Spread,
+    "any": _Truth,
+    "all": _Truth,
+}
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_duration(kind)
+    )
+
+
+def _truth(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return column.cast(pa.bool_())
+    if _is_text(kind):
+        return pc.not_equal(pc.binary_length(column), 0)
+    if pa.types.is_duration(kind):
+        column = column.cast(pa.int64())
+    zero = Decimal(0) if pa.types.is_decimal(column.type) else 0
+    return pc.not_equal(column, pa.scalar(zero, column.type))

@@ -1,0 +1,149 @@
+"""Counts of rows in two parts: some where the rows are, merged where their key belongs.
+
+So not each record travels, but a number for each key and window now and then: when event time
+moves, when an epoch ends, or when there are many keys.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from operator import itemgetter
+from typing import Any, Final
+
+from gearpy.core.base.fields import one_nan
+from gearpy.core.window.windows import GlobalWindows, TumblingWindows
+from gearpy.ids import MAX_MS
+from gearpy.messages.late_time import late_places
+from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+
+__all__ = ["PartialCount", "key_of_part", "merging_counts"]
+
+#: Keys that wait; more of them would be of little use, and take long to send.
+_WAITING_MAX: Final = 16_384
+
+#: Finds the key in what `PartialCount` gives.
+key_of_part: Final[KeyFunction] = itemgetter(0)
+_number_of_part: Final = itemgetter(1)
+
+
+class PartialCount(WindowFold):
+    """Counts records by window and key; yields ``(key, number)`` with the time of the oldest.
+
+    Nothing of it is in a snapshot: the chain sends what waits when an epoch ends; see `drain`.
+    What is late is sent at once, each record with its own time, since it may still be taken.
+
+    Args:
+        context: of the task.
+        name: for people.
+        windows: that fire once.
+        key: of a record.
+        limit: pairs handed over at once.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: TumblingWindows | GlobalWindows,
+        key: KeyFunction,
+        *,
+        limit: int,
+    ) -> None:
+        count = Fold(kind="count", first=_one, add=_one_more)
+        super().__init__(context, name, windows, key, count, limit=limit)
+        self._has_late = False
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Count the records; yield what has been counted, if it is much or late."""
+        late = late_places(timestamps) if self._context.sees_late else ()
+        if late:
+            values, timestamps = yield from self._sent(late, values, timestamps)
+        self._fold_in(values, timestamps)
+        if self._has_late or sum(map(len, self._open.values())) >= _WAITING_MAX:
+            yield from self.drain()
+
+    def _sent(
+        self, late: list[int], values: list[Any], timestamps: list[int]
+    ) -> Generator[Columns, None, Columns]:
+        """Yield the counts of late records; return the other records."""
+        pairs: list[Any] = []
+        times: list[int] = []
+        for at in late:
+            count: Counter[Any] = Counter()
+            self._count(count, [values[at]], [timestamps[at]])
+            pairs += count.items()
+            times += [timestamps[at]] * len(count)
+        if pairs:
+            yield pairs, times
+        is_late = set(late)
+        others = [at for at in range(len(values)) if at not in is_late]
+        return [values[at] for at in others], [timestamps[at] for at in others]
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield all that has been counted."""
+        self._watermark_ms = watermark_ms
+        return self.drain()
+
+    def drain(self) -> Iterator[Columns]:
+        """Yield all that has been counted, window by window, then as the keys came."""
+        self._has_late = False
+        while self._open:
+            start = next(iter(self._open))
+            pairs, time_ms = iter(self._open[start].items()), self._oldest_ms[start]
+            while portion := list(islice(pairs, self._limit)):
+                yield portion, [time_ms] * len(portion)
+            del self._open[start], self._oldest_ms[start]
+
+    def snapshot(self) -> None:
+        """Return nothing: it was drained."""
+        assert not self._open, "what waits is sent before the epoch ends"
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
+    def _add(self, start: int, values: list[Any], timestamps: list[int], low: int) -> None:
+        known = self._open.get(start)
+        count: Counter[Any] = known if isinstance(known, Counter) else Counter()
+        self._count(count, values, timestamps)
+        if count:
+            self._open[start] = count
+            self._oldest_ms[start] = min(low, self._oldest_ms.get(start, MAX_MS))
+            self._has_late |= self._pieces.end_of(start) <= self._watermark_ms
+
+
+def merging_counts(fold: Fold) -> Fold:
+    """Return what makes of parts what this fold, a count, makes of the records behind them."""
+    return replace(
+        fold,
+        kind="fold",
+        first=_number_of_part,
+        add=lambda total, part: total + part[1],
+        loop=lambda _: _merge,
+        records_in=lambda parts: sum(map(_number_of_part, parts)),
+    )
+
+
+def _merge(
+    counts: dict[Any, int],
+    parts: list[tuple[Any, int]],
+    *_: object,
+) -> Iterable[Any]:
+    count_of = counts.get
+    for key, number in parts:
+        before = count_of(key)
+        if before is None:
+            key = one_nan(key)  # noqa: PLW2901 -- on the way, NaN became another one
+            before = count_of(key, 0)
+        counts[key] = before + number
+    return map(key_of_part, parts)
+
+
+def _one(_: Any) -> int:
+    return 1
+
+
+def _one_more(total: int, _: Any) -> int:
+    return total + 1

@@ -1,0 +1,296 @@
+"""Aggregates over rows: one generated loop for all aggregates of a step.
+
+Generated as Python source and compiled once for a step, so that a record costs one look-up of its
+key and a few bytecodes for each aggregate. What a key has come to is a tuple, one accumulator for
+each aggregate; a record's values are all taken and checked before anything changes, so that a
+record on which something raises changes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import length_hint
+from typing import Any, Final
+
+from gearpy.core.base.copies import ATOMS, own
+from gearpy.core.base.fields import NAN, FieldGetter, FieldsGetter, one_nan, value_getter
+from gearpy.core.window.aggregates import Aggregate, check_aggregates
+from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningStage
+from gearpy.task.api.failure import USER_ERRORS
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.generated import compiled, indented
+
+__all__ = ["RunningAggregate", "fold_of", "fold_of_one"]
+
+#: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
+#: its own function does it.
+_STEPS: Final[dict[str, tuple[str, ...]]] = {
+    "count": ("{s} += 1",),
+    "sum": (
+        "if {c} is int or {c} is float: {s} = {x} if {s} is None else {s} + {x}",
+        "elif {x} is not None: {s} = {add}({s}, {x})",
+    ),
+    "min": ("if {x} is not None and ({s} is None or {x} < {s} or {s} != {s}): {s} = {x}",),
+    "max": ("if {x} is not None and ({s} is None or {x} > {s} or {s} != {s}): {s} = {x}",),
+    "mean": (
+        "if {c} is int or {c} is float:",
+        "    {s} = ({x}, 1) if {s} is None else ({s}[0] + {x}, {s}[1] + 1)",
+        "elif {x} is not None: {s} = {add}({s}, {x})",
+    ),
+    "first": ("if {x} is not None and ({s} is None or t < {s}[0]): {s} = (t, {x})",),
+    "last": ("if {x} is not None and ({s} is None or t >= {s}[0]): {s} = (t, {x})",),
+    "any": ("{s} = {s} or bool({x})",),
+    "all": ("{s} = {s} and ({x} is None or bool({x}))",),
+    "collect": (),
+    "distinct": ("{y} = {x} if {x} == {x} else nan", "hash({y})"),
+}
+_STEP: Final = ("{s} = {add}({s}, {x})",)
+#: What changes an accumulator in place comes when nothing can fail any more.
+_COMMITS: Final = {
+    "collect": "if {x} is not None: {s}.append({x})",
+    "distinct": "if {x} is not None: {s}.add({y})",
+}
+_EMPTY: Final = {
+    "count": "0",
+    "collect": "[]",
+    "distinct": "set()",
+    "top": "[]",
+    "any": "False",
+    "all": "True",
+    "custom": "{create}()",
+}
+_TYPED: Final = frozenset({"sum", "mean"})
+
+
+def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
+    """Return a fold that gives a dict of what the aggregates come to, by their names.
+
+    Raises:
+        ConfigError: there are none, or one is none.
+    """
+    check_aggregates(aggregates)
+    names, all_of = list(aggregates), list(aggregates.values())
+    if [each.kind for each in all_of] == ["count"]:
+        return _count(lambda total: {names[0]: total})
+    results = [each.result for each in all_of]
+
+    def result(kept: tuple[Any, ...]) -> dict[str, Any]:
+        return {name: of(part) for name, of, part in zip(names, results, kept, strict=True)}
+
+    return _fold(all_of, result)
+
+
+def fold_of_one(aggregate: Aggregate) -> Fold:
+    """Return a fold that gives what one aggregate comes to."""
+    if aggregate.kind == "count":
+        return _count(None)
+    return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
+
+
+class RunningAggregate(RunningStage):
+    """Aggregates each key over the whole stream; yields ``(key, result)`` after every record.
+
+    Its fold is one of `fold_of` or `fold_of_one`.
+    """
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield one update for each record."""
+        key_of, take, show, kept = self._key, _taker(self._fold), self._fold.result, self._values
+        out: list[Any] = []
+        times: list[int] = []
+        for record, time in zip(values, timestamps, strict=True):
+            try:
+                key = key_of(record)
+                before = kept.get(key)
+                if before is None:
+                    key = one_nan(key)
+                    before = kept.get(key)
+                after = take(before, record, time)
+                shown = after if show is None else show(after)
+                kept[key] = after
+            except USER_ERRORS as error:
+                self._reject(error, record, time)
+                continue
+            out.append((key, shown if type(shown) in ATOMS else own(shown)))
+            times.append(time)
+        if out:
+            if self._changes is not None:
+                self._changes.note(key for key, _ in out)
+            yield out, times
+
+
+def _taker(fold: Fold) -> Callable[[Any, Any, int], Any]:
+    """Return what takes a record and its time into a value, which is None at first."""
+    first, add = fold.first, fold.add
+    if fold.timed:
+        return lambda kept, r, time: first(r, time) if kept is None else add(kept, r, time)
+    return lambda kept, r, _: first(r) if kept is None else add(kept, r)
+
+
+# -- folds -------------------------------------------------------------------------------------
+
+
+def _count(result: Callable[[Any], Any] | None) -> Fold:
+    return Fold(
+        kind="count",
+        first=lambda _: 1,
+        add=lambda total, _: total + 1,
+        merge=lambda total, other: total + other,
+        result=result,
+        commutes=True,
+    )
+
+
+def _fold(aggregates: list[Aggregate], result: Callable[[Any], Any]) -> Fold:
+    code = _Code(aggregates)
+    merges = [each.merge for each in aggregates]
+
+    def merge(kept: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        parts = zip(merges, kept, other, strict=True)
+        return tuple(join(a, b) for join, a, b in parts if join is not None)
+
+    return Fold(
+        kind="fold",
+        first=code.function("first"),
+        add=code.function("add"),
+        merge=None if None in merges else merge,
+        result=result,
+        timed=code.is_timed,
+        loop=code.loop,
+        # Of a window, only lists tell the order of records that differ in time.
+        commutes=not {each.kind for each in aggregates} & {"collect", "custom"},
+    )
+
+
+class _Code:
+    """Makes the functions that take records into the accumulators of some aggregates."""
+
+    def __init__(self, aggregates: list[Aggregate]) -> None:
+        self._aggregates = aggregates
+        self.is_timed = any(each.is_timed for each in aggregates)
+        of_all = [each.of for each in aggregates if each.kind != "count"]
+        self._of = list(dict.fromkeys(of_all))  # Each is taken once, whoever needs it.
+        self._names: dict[str, Any] = {
+            "nan": NAN,
+            "one_nan": one_nan,
+            "errors": USER_ERRORS,
+            "length_hint": length_hint,
+            "named": self._named,
+        }
+        self._names |= {f"f{at}": value_getter(of) for at, of in enumerate(self._of)}
+        self._names |= {f"add{at}": each.add for at, each in enumerate(aggregates)}
+        self._names |= {f"create{at}": each.create for at, each in enumerate(aggregates)}
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return ``first`` or ``add`` of a fold."""
+        arguments = [*(["kept"] if name == "add" else []), "r", *(["t"] if self.is_timed else [])]
+        accumulators = self._accumulators()
+        lines = [f"def made({', '.join(arguments)}):"]
+        body = [
+            "try:",
+            *indented(self._values(), 1),
+            "except KeyError as error:",
+            "    raise named(error, r) from error",
+            *([f"{accumulators}, = kept"] if name == "add" else [self._empty()]),
+            *self._steps(),
+            f"return ({accumulators},)",
+        ]
+        return compiled([*lines, *indented(body, 1)], self._names, what="aggregates")
+
+    def loop(self, key: KeyFunction) -> FoldLoop:
+        """Return a loop that folds a whole batch by key."""
+        accumulators = self._accumulators()
+        pairs = "zip(pending, times)" if self.is_timed else "pending"
+        lines = [
+            "def made(kept, values, times, reject):",
+            "    get = kept.get",
+            "    pending = iter(values)",
+            f"    for {'r, t' if self.is_timed else 'r'} in {pairs}:",
+            "        try:",
+            *indented([*self._values(), _key_line(key), "a = get(k)"], 3),
+            "            if a is None: k = one_nan(k); a = get(k)",
+            f"            if a is None: {self._empty()}",
+            f"            else: {accumulators}, = a",
+            *indented([*self._steps(), f"kept[k] = ({accumulators},)"], 3),
+            "        except errors as error:",
+            "            reject(named(error, r, key), len(values) - length_hint(pending) - 1)",
+            "    return keys(kept, values)",
+        ]
+        names = self._names | {"key": key, "keys": _keys_of(key)}
+        return compiled(lines, names, what="aggregates")
+
+    def _accumulators(self) -> str:
+        return ", ".join(f"s{at}" for at in range(len(self._aggregates)))
+
+    def _empty(self) -> str:
+        parts = [
+            f"s{at} = {_EMPTY.get(each.kind, 'None').format(create=f'create{at}')}"
+            for at, each in enumerate(self._aggregates)
+        ]
+        return "; ".join(parts)
+
+    def _values(self) -> list[str]:
+        """Return the lines that take the values out of record ``r``."""
+        lines = ["d = type(r) is dict"]
+        for at, of in enumerate(self._of):
+            if of is None:
+                lines.append(f"x{at} = r")
+            elif isinstance(of, str):
+                lines.append(f"x{at} = r[{of!r}] if d else f{at}(r)")
+            else:
+                lines.append(f"x{at} = f{at}(r)")
+        typed = {each.of for each in self._aggregates if each.kind in _TYPED}
+        return lines + [f"c{at} = type(x{at})" for at, of in enumerate(self._of) if of in typed]
+
+    def _steps(self) -> list[str]:
+        """Return the lines that take the values in."""
+        steps: list[str] = []
+        commits: list[str] = []
+        # What users wrote may change what it was given, so it comes when the rest cannot fail.
+        order = sorted(enumerate(self._aggregates), key=lambda pair: pair[1].kind == "custom")
+        for at, each in order:
+            value = self._of.index(each.of) if each.kind != "count" else 0
+            words = {
+                "s": f"s{at}", "x": f"x{value}", "c": f"c{value}", "y": f"y{at}", "add": f"add{at}"
+            }  # fmt: skip
+            steps += [line.format(**words) for line in _STEPS.get(each.kind, _STEP)]
+            if each.kind in _COMMITS:
+                commits.append(_COMMITS[each.kind].format(**words))
+        return steps + commits
+
+    def _named(self, error: BaseException, record: Any, *keys: KeyFunction) -> BaseException:
+        """Return an error that says which fields there are, if a dict lacks one."""
+        if type(error) is not KeyError or type(record) is not dict:
+            return error
+        getters = [*keys, *(value_getter(of) for of in self._of)]
+        try:
+            for each in getters:
+                if isinstance(each, FieldGetter | FieldsGetter):
+                    each(record)
+        except LookupError as better:
+            return better
+        return error
+
+
+def _key_line(key: KeyFunction) -> str:
+    """Return the line that makes the key ``k`` of record ``r``."""
+    if not isinstance(key, FieldGetter | FieldsGetter):
+        return "k = key(r)"
+    fields = [f"r[{name!r}]" for name in key.names]
+    made = fields[0] if isinstance(key, FieldGetter) else f"({', '.join(fields)},)"
+    return f"k = {made} if d else key(r)"
+
+
+def _keys_of(key: KeyFunction) -> Callable[[dict[Any, Any], list[Any]], Iterator[Any]]:
+    """Return what finds the keys of a batch again; as a rule nobody asks."""
+
+    def keys(kept: dict[Any, Any], values: Iterable[Any]) -> Iterator[Any]:
+        for value in values:
+            try:
+                found = key(value)
+                if found not in kept:
+                    found = one_nan(found)
+                if found in kept:
+                    yield found
+            except USER_ERRORS:  # It was told when the record was folded.
+                continue
+
+    return keys

@@ -1,0 +1,276 @@
+"""The stage for windows of any kind, with any trigger."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from gearpy.core.base.fields import one_nan
+from gearpy.core.window.aligned import AlignedPanes
+from gearpy.core.window.counted import CountPanes
+from gearpy.core.window.panes import Fired
+from gearpy.core.window.sessions import SessionPanes
+from gearpy.core.window.windows import (
+    AlignedWindows,
+    CountWindows,
+    GlobalWindows,
+    SessionWindows,
+    SlidingWindows,
+    TumblingWindows,
+    Windows,
+)
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
+from gearpy.task.aggregates.pane_store import AlignedStore, KeyStore
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.api.sides import Side
+from gearpy.task.api.window_result import result_of
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.step_state import step_bulk
+from gearpy.task.time.late import LATE, WindowLate
+
+__all__ = ["WindowStage", "window_stage"]
+
+
+def window_stage(
+    context: TaskContext,
+    name: str,
+    windows: Windows,
+    key: KeyFunction | None,
+    fold: Fold,
+    *,
+    limit: int,
+    late: WindowLate = "drop",
+    late_tag: str = LATE,
+    waits: Waits = "late",
+) -> Stage:
+    """Return the fastest stage that does it; arguments as of `WindowStage`."""
+    in_pieces = fold.kind == "count" or (fold.commutes and fold.merge is not None)
+    is_quick = isinstance(windows, TumblingWindows | GlobalWindows) or (
+        isinstance(windows, SlidingWindows) and in_pieces
+    )
+    if is_quick and windows.is_plain:
+        assert isinstance(windows, TumblingWindows | GlobalWindows | SlidingWindows)
+        return WindowFold(
+            context,
+            name,
+            windows,
+            key,
+            fold,
+            limit=limit,
+            late=late,
+            late_tag=late_tag,
+            waits=waits,
+        )
+    return WindowStage(
+        context,
+        name,
+        windows,
+        key,
+        fold,
+        limit=limit,
+        late=late,
+        late_tag=late_tag,
+        waits=waits,
+    )
+
+
+class WindowStage:
+    """Folds each key within each window; yields `WindowResult`s when a trigger says so.
+
+    No record is kept, only what they come to. What is put out when event or wall time has passed
+    comes by end and start of the windows, then in the order in which the keys came. A record
+    that user code raises on leaves the windows as they were, provided that the fold's functions
+    change nothing themselves. Gearpump: `WindowOperator`, which buffers all records.
+
+    Args:
+        context: of the task; has the state.
+        name: for people.
+        windows: with trigger, accumulation and lateness.
+        key: None for one value over all records.
+        fold: what it does.
+        limit: results handed over at once.
+        late: what becomes of records that come too late even for the lateness that is allowed:
+            "restamp" gives them the time of the watermark, "side" sends them to a side output.
+        late_tag: of that side output.
+        waits: which records wait for event time; all, where the fold sees their order.
+
+    Raises:
+        ConfigError: the windows need what the fold cannot do.
+    """
+
+    place = 0
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: Windows,
+        key: KeyFunction | None,
+        fold: Fold,
+        *,
+        limit: int,
+        late: WindowLate = "drop",
+        late_tag: str = LATE,
+        waits: Waits = "late",
+    ) -> None:
+        self.name = name
+        self._context = context
+        self._key = key or _no_key
+        self._is_keyed = key is not None
+        self._limit = limit
+        self._is_by_event = windows.clock == "event"
+        self._lateness_ms = windows.allowed_lateness_ms
+        self._late = late
+        self._late_tag = late_tag
+        self._panes = _panes_of(windows, fold)
+        self._store: AlignedStore | KeyStore | None = None
+        self._gate = EventGate(context, key, waits=waits)
+        self._waits_all = waits == "all"
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Take the records; yield what they make fire. Late ones may have to wait for that."""
+        if self._is_by_event and (self._waits_all or self._context.sees_late):
+            values, timestamps = self._gate.take(values, timestamps)
+        yield from self._fired(values, timestamps)
+        if len(self._gate):
+            yield from self._due(self._panes.clock_ms)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the late records whose turn has come, each when event time is where it was late."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            yield from self._advance(at_ms, self._context.now_ms())
+            for results, times in self._fired(values, timestamps):
+                yield results, marked_late(times, at_ms)
+
+    def _fired(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        key_of, add = self._key, self._panes.add
+        now_ms = self._context.now_ms()
+        out: list[Fired] = []
+        for record, time_ms in zip(values, timestamps, strict=True):
+            try:
+                key = key_of(record)
+                if type(key) is not str:
+                    key = one_nan(key)
+                fired = add(key, record, time_ms, now_ms)
+                if fired is None:
+                    fired = self._take_late(key, record, time_ms, now_ms)
+            except USER_ERRORS as error:
+                self._reject(error, record, time_ms)
+                continue
+            if fired:
+                out += fired
+                if len(out) >= self._limit:
+                    yield _columns(out)
+                    out = []
+        if out:
+            yield _columns(out)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield what closes, and what triggers want to put out by now."""
+        if len(self._gate):
+            yield from self._due(watermark_ms)
+        if watermark_ms < MAX_MS or not isinstance(self._panes, CountPanes):
+            yield from self._advance(watermark_ms, self._context.now_ms())
+            return
+        # What is left of them is as old as its records, whatever event time was.
+        self._context.sees_late = True
+        for results, times in self._advance(watermark_ms, self._context.now_ms()):
+            yield results, marked_late(times, MAX_MS - 1)
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Yield what has waited for wall time."""
+        return self._advance(MIN_MS, now_ms)
+
+    def snapshot(self) -> list[int]:
+        """Return how far the windows are, and what lateness they allow, if any.
+
+        What has changed in them, keyed state has.
+        """
+        self._kept().tell()
+        self._gate.tell()
+        lateness_ms = self._lateness_ms
+        return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
+
+    def restore(self, state: list[int] | None) -> None:
+        """Go on from there, and from what keyed state has."""
+        clock_ms, *_ = state or (MIN_MS,)
+        bulk = step_bulk(
+            self._context, "panes", self.place, operator=self.name, is_keyed=self._is_keyed
+        )
+        if isinstance(self._panes, AlignedPanes):
+            self._panes.restore(clock_ms, bulk.restored())
+            self._store = AlignedStore(self._panes, bulk)
+        else:
+            self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
+            self._store = KeyStore(self._panes, bulk)
+        self._gate.restore(self.place, self.name)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that is in no result, of windows that have still to close."""
+        return min(self._panes.hold_ms, self._gate.first_ms)
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When something waits for wall time."""
+        wake_ms = self._panes.wake_ms
+        return wake_ms if wake_ms < MAX_MS else None
+
+    def _advance(self, event_ms: int, now_ms: int) -> Iterator[Columns]:
+        fired = self._panes.advance(event_ms, now_ms)
+        try:
+            while portion := list(islice(fired, self._limit)):
+                yield _columns(portion)
+        except USER_ERRORS as error:  # No record is to blame for what makes results.
+            raise operator_error(self.name, error) from error
+        self._kept().tidy()
+
+    def _kept(self) -> AlignedStore | KeyStore:
+        assert self._store is not None, "restore comes first"
+        return self._store
+
+    def _take_late(
+        self, key: Any, record: Any, time_ms: int, now_ms: int
+    ) -> Sequence[Fired] | None:
+        self._context.counters.late_records += 1
+        if self._late == "side":
+            self._context.sees_late = True  # From here on.
+            (time_ms,) = marked_late([time_ms], self._panes.clock_ms)
+            self._context.output(Message(Side(self._late_tag, record), time_ms))
+        elif self._late == "restamp":
+            return self._panes.add(key, record, self._panes.clock_ms, now_ms)
+        return None
+
+    def _reject(self, error: BaseException, record: Any, time_ms: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time_ms)
+        self._context.rejects.take(record, time_ms, blamed, place=self.place)
+
+
+def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:
+    if isinstance(windows, AlignedWindows):
+        return AlignedPanes(windows, fold)
+    if isinstance(windows, SessionWindows):
+        return SessionPanes(windows, fold)
+    if isinstance(windows, CountWindows):
+        return CountPanes(windows, fold)
+    raise ConfigError(
+        f"{windows!r} are no windows: take tumbling, sliding, session, count_window or "
+        "global_window"
+    )
+
+
+def _columns(fired: Sequence[Fired]) -> Columns:
+    rows, times = zip(*fired, strict=True)
+    return list(map(result_of, rows)), list(times)
+
+
+def _no_key(_: Any) -> None:
+    return None

@@ -1,0 +1,261 @@
+"""The low-level graph: processors, edges, and the application made of them.
+
+Holds the user's code; the cluster itself passes only the `Dag` made from it around.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec
+from gearpy.core.flow.partition import HashPartitioner, Partitioner
+from gearpy.errors import ConfigError, GraphError
+from gearpy.ids import ProcessorId
+from gearpy.task.api.interfaces import Sink, Source, Task, TaskContext
+from gearpy.wire.values.class_names import without_package
+
+__all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"]
+
+TaskFactory: TypeAlias = Callable[[TaskContext], Task]
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_PARTITIONS_CHARS_MAX: Final = 200
+
+
+@dataclass(eq=False, slots=True)
+class Processor:
+    """An operator: a `Task` class (or a function that makes one) and how many of them run.
+
+    Two processors are the same only if they are the same object. Gearpump: `Processor`.
+
+    Args:
+        task: called with the `TaskContext` on the executor, once for each task.
+        parallelism: number of tasks.
+        name: for people; derived from the class if not given.
+        config: plain values the task finds in `TaskContext.config`.
+        dispatcher: "pinned" gives each task a thread of its own, for code that blocks.
+        source: what it reads, if it reads something; checked when the application is built.
+        key: gives the key of a record, for keyed state; the records must come by this key.
+        ordered: the task gets its records in the order of event time, and key timers between them.
+        sources: how many sources they may come from; 0 if nobody knows.
+        sink: what it writes to, if it writes to something; for the guarantee that people are told.
+        steps: what is in it; if not given, it is one step, found again by its name.
+    """
+
+    task: TaskFactory
+    parallelism: int = 1
+    name: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    dispatcher: Literal["default", "shared", "pinned"] = "default"
+    source: Source | None = None
+    key: Callable[[Any], Any] | None = None
+    ordered: bool = False
+    sources: int = 0
+    sink: Sink | None = None
+    steps: Sequence[StepSpec] = ()
+
+    def __post_init__(self) -> None:
+        self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
+
+
+class Graph:
+    """Processors and the edges between them. Gearpump: `Graph`."""
+
+    def __init__(self) -> None:
+        self._processors: list[Processor] = []
+        self._edges: list[tuple[Processor, Processor, Partitioner]] = []
+
+    def add(self, processor: Processor) -> "Graph":
+        """Add a processor; adding it again changes nothing."""
+        if not any(known is processor for known in self._processors):
+            self._processors.append(processor)
+        return self
+
+    def connect(
+        self, source: Processor, target: Processor, partitioner: Partitioner | None = None
+    ) -> "Graph":
+        """Send the output of one processor to another, spread by ``partitioner`` (hash)."""
+        self.add(source).add(target)
+        self._edges.append((source, target, partitioner or HashPartitioner()))
+        return self
+
+    @property
+    def processors(self) -> list[Processor]:
+        """The processors in the order they were added."""
+        return list(self._processors)
+
+    @property
+    def edges(self) -> list[tuple[Processor, Processor, Partitioner]]:
+        """The edges in the order they were added."""
+        return list(self._edges)
+
+
+class Buildable(Protocol):
+    """Whatever makes a `StreamApplication`; the stream language has one, too."""
+
+    def build(self) -> "StreamApplication":
+        """Return the application, checked.
+
+        Raises:
+            ConfigError: it cannot run; all mistakes at once.
+        """
+        ...
+
+
+class StreamApplication:
+    """A named graph, ready to run. Gearpump: `StreamApplication`.
+
+    Attributes:
+        dag: the graph without code; processors are numbered in topological order.
+        processors: the processor of each number.
+        partitioners: the partitioner of each edge (source number, target number).
+        of_no_use: what to tell who runs it, if nothing would come of it; empty otherwise.
+        program: the package of the modules that made it, where several programs share a process.
+
+    Raises:
+        ConfigError: name, graph or a source is wrong; all mistakes at once.
+    """
+
+    def __init__(self, name: str, graph: Graph) -> None:
+        self.name = name
+        self.of_no_use = ""
+        self.program = ""
+        mistakes = [] if _NAME.fullmatch(name) else [_bad_name(name)]
+        if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
+            raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
+        mistakes += [m for p in graph.processors for m in _source_mistakes(p)]
+        mistakes += _sink_mistakes(graph.processors)
+        mistakes += [m for edge in graph.edges for m in _edge_mistakes(*edge)]
+        try:
+            self._number(graph)
+        except GraphError as error:
+            raise GraphError(*mistakes, *error.mistakes) from None
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    def build(self) -> "StreamApplication":
+        """Return itself, so that it stands wherever a `Buildable` does."""
+        return self
+
+    def _number(self, graph: Graph) -> None:
+        given = graph.processors
+        number = {id(processor): ProcessorId(i) for i, processor in enumerate(given)}
+        specs = {
+            number[id(p)]: ProcessorSpec(
+                id=number[id(p)],
+                name=p.name,
+                parallelism=p.parallelism,
+                kind=_kind(p),
+                partitions=_partitions(p),
+                steps=steps,
+            )
+            for p, steps in zip(given, _steps(given), strict=True)
+        }
+        edges = [
+            EdgeSpec(source=number[id(a)], target=number[id(b)], partitioner=partitioner.name)
+            for a, b, partitioner in graph.edges
+        ]
+        provisional = Dag(0, specs, tuple(edges))
+        place = provisional.renumbering
+        self.dag = provisional.renumbered()
+        self.processors = {place[number[id(p)]]: p for p in given}
+        self.partitioners = {
+            (place[number[id(a)]], place[number[id(b)]]): partitioner
+            for a, b, partitioner in graph.edges
+        }
+
+
+def _kind(processor: Processor) -> str:
+    """Name what a processor runs, alike in every process that built it."""
+    task = processor.task
+    module = without_package(getattr(task, "__module__", None) or "")
+    return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"
+
+
+def _steps(processors: Sequence[Processor]) -> Iterator[tuple[StepSpec, ...]]:
+    """Yield the steps of each processor; what has none is one, and one of several with a name."""
+    times: Counter[str] = Counter()
+    for each in processors:
+        if each.steps:
+            yield tuple(each.steps)
+            continue
+        times[each.name] += 1
+        number = "" if times[each.name] == 1 else f"-{times[each.name]}"
+        yield (
+            StepSpec(
+                id=f"{each.name}{number}",
+                name=each.name,
+                kind="task",
+                keeps=f"what its task keeps, {_kind(each)}",
+                key="a function" if each.key is not None else "",
+                is_whole=True,
+            ),
+        )
+
+
+def _partitions(processor: Processor) -> str:
+    """Return the partitions in the order by which tasks share them; many in short."""
+    if processor.source is None:
+        return ""
+    try:
+        names = sorted(processor.source.partitions())
+    except ConfigError:
+        return ""  # Told with all other mistakes.
+    text = json.dumps(names)
+    if len(text) <= _PARTITIONS_CHARS_MAX:
+        return text
+    ends = f"{json.dumps(names[0])} to {json.dumps(names[-1])}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{len(names)} partitions, {ends}, SHA-256 {digest}"
+
+
+def _bad_name(name: str) -> str:
+    return (
+        f"application name {name!r}: start with a letter or underscore, "
+        "go on with letters, digits, '_', '-' or '.'"
+    )
+
+
+def _number_mistakes(processor: Processor) -> list[str]:
+    given = processor.parallelism
+    if type(given) is int:
+        return []
+    return [f"processor {processor.name!r} has parallelism {given!r}: give a whole number from 1"]
+
+
+def _source_mistakes(processor: Processor) -> list[str]:
+    if processor.source is None:
+        return []
+    try:
+        found = len(processor.source.partitions())
+    except ConfigError as error:
+        return list(error.mistakes)
+    if processor.parallelism > found > 0:
+        return [
+            (
+                f"processor {processor.name!r} has parallelism {processor.parallelism} "
+                f"but its source has {found} partitions: lower the parallelism"
+            )
+        ]
+    return []
+
+
+def _sink_mistakes(processors: Sequence[Processor]) -> list[str]:
+    """Find what two transactional sinks write to: each would remove the other's files."""
+    sinks = [p.sink for p in processors if p.sink and p.sink.transactional]
+    places = [place for sink in sinks for place in sink.writes]
+    return [
+        f"{count} sinks write to {place}: give each a folder, prefix, writer or name of its own"
+        for place, count in Counter(places).items()
+        if count > 1
+    ]
+
+
+def _edge_mistakes(source: Processor, target: Processor, partitioner: Partitioner) -> list[str]:
+    reason = partitioner.check(
+        source_parallelism=source.parallelism, target_parallelism=target.parallelism
+    )
+    return [f"edge {source.name} -> {target.name}: {reason}"] if reason else []

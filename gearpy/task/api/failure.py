@@ -1,0 +1,183 @@
+"""From an exception in user code to an `OperatorError` that names what, where, which record."""
+
+import linecache
+import os
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from gearpy.errors import CannotTravel, GearpyError, MessageLost, OperatorError, placed
+from gearpy.messages.app import FailureKind
+from gearpy.messages.cluster import ErrorCard
+
+__all__ = [
+    "USER_ERRORS",
+    "TimerFailure",
+    "card_of",
+    "complete",
+    "is_final",
+    "kind_of",
+    "note_place",
+    "operator_error",
+    "raised_by_user",
+    "shown",
+    "source_in",
+    "source_of",
+]
+
+#: What user code may raise that is a failure of the task. `sys.exit` ends a task, no more.
+USER_ERRORS: Final = (Exception, SystemExit)
+
+
+class TimerFailure(Exception):
+    """A timer has raised that fired before a record: the record is not to blame.
+
+    Args:
+        error: what it raised.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+_GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
+_RECORD_CHARS_MAX: Final = 500
+_TRACEBACK_CHARS_MAX: Final = 8000
+_CAUSE_CHARS_MAX: Final = 4000  # Cards travel in control messages, whose size has a limit.
+_NOTHING: Final = object()
+
+
+def operator_error(
+    operator: str,
+    error: BaseException,
+    *,
+    record: Any = _NOTHING,
+    event_time_ms: int | None = None,
+) -> OperatorError:
+    """Describe what user code raised. An `OperatorError` is returned as it is."""
+    if isinstance(error, OperatorError):
+        return error
+    error = raised_by_user(error)
+    source, line = source_of(error.__traceback__)
+    if isinstance(error, SyntaxError) and error.filename:  # Of a file that was not run yet.
+        source, line = f"{error.filename}:{error.lineno}", (error.text or "").strip()
+    return OperatorError(
+        operator=operator,
+        cause=_cause_of(error, source),
+        source=source,
+        source_line=line,
+        record="" if record is _NOTHING else shown(record),
+        event_time_ms=event_time_ms,
+        traceback=_trace_of(error),
+        is_final=isinstance(error, CannotTravel),
+    )
+
+
+def is_final(error: BaseException) -> bool:
+    """Tell whether something would fail again in the same way, however often it is tried."""
+    return isinstance(error, CannotTravel) or getattr(error, "is_final", False)
+
+
+def kind_of(error: BaseException) -> FailureKind:
+    """Return the kind of a failure, by which the app master decides on restarts."""
+    if isinstance(error, MessageLost):
+        return "lost"
+    return "final" if is_final(error) else "raised"
+
+
+def _cause_of(error: BaseException, source: str) -> str:
+    if isinstance(error, CannotTravel):
+        return str(error)
+    if not str(error):
+        return type(error).__name__
+    # With no line of the user's it was a step that could not look a key up.
+    is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and not source
+    cure = ": choose a key of text, numbers or tuples of them" if is_key else ""
+    return f"{type(error).__name__}: {error}{cure}"
+
+
+def source_of(trace: TracebackType | None) -> tuple[str, str]:
+    """Return ``file:line`` and text of the innermost line that is not gearpy's own."""
+    return source_in(traceback.walk_tb(trace))
+
+
+def source_in(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, str]:
+    """Return the same of frames and the lines they are at, the outermost first.
+
+    Standard-library lines are passed over for the user's line that called them, if there is one.
+    """
+    found = ("", "")
+    for frame, number in frames:
+        name = frame.f_code.co_filename
+        if name.startswith((_GEARPY, "<")):
+            continue
+        if found[0] and _is_library(name):
+            break
+        found = (f"{name}:{number}", linecache.getline(name, number).strip())
+    return found
+
+
+def note_place(error: GearpyError) -> None:
+    """Note on an error that gearpy raised which line of the user's has led to it.
+
+    One that the user's code raises itself says what it wants to say.
+    """
+    source, line = source_of(error.__traceback__)
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if source and files[-1].startswith(_GEARPY) and not isinstance(error, OperatorError):
+        error.add_note(placed(source, line))
+
+
+def complete(error: OperatorError) -> None:
+    """Add what a core that blamed user code cannot find out: where in the code it was."""
+    if error.__cause__ is not None and not error.traceback:
+        error.source, error.source_line = source_of(error.__cause__.__traceback__)
+        error.traceback = _trace_of(error.__cause__)
+
+
+def raised_by_user(error: BaseException) -> BaseException:
+    """Return what user code raised; a generator of ours turns `StopIteration` into another."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        return error.__cause__
+    return error
+
+
+def card_of(error: BaseException, *, operator: str = "", task: str = "") -> ErrorCard:
+    """Make the card of any exception that ended a task or an actor."""
+    if not isinstance(error, OperatorError):
+        error = operator_error(operator, error)
+    return ErrorCard(
+        cause=_cut(error.cause),
+        operator=error.operator,
+        task=task,
+        source=error.source,
+        source_line=error.source_line,
+        record=error.record,
+        # A plain number: what a late record knows of promises is not for cards.
+        event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
+        traceback=error.traceback,
+    )
+
+
+def _trace_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS_MAX:]
+
+
+def _is_library(filename: str) -> bool:
+    return "site-packages" in filename or "/lib/python" in filename
+
+
+def shown(record: Any) -> str:
+    """Return a record as text of limited length, whatever its `__repr__` does."""
+    try:
+        text = repr(record)
+    except Exception as error:  # noqa: BLE001 - user code in __repr__
+        text = f"<{type(record).__name__} whose repr raised {type(error).__name__}>"
+    return _cut(text, _RECORD_CHARS_MAX)
+
+
+def _cut(text: str, chars_max: int = _CAUSE_CHARS_MAX) -> str:
+    return text if len(text) <= chars_max else text[:chars_max] + "..."

@@ -1,0 +1,606 @@
+"""What users subclass: tasks, sources and sinks.
+
+A task is driven by one `TaskRunner` and never called by two threads at once. It sends by
+`TaskContext.output`, or by returning what it has to send, lazily: what is returned as an
+iterator is pulled only while the tasks downstream can take it, so even an endless answer to
+one record stays within the flow-control window.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+
+from gearpy.config.spark import SparkConfig
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.data import NOWHERE, Batch, Message, Origin
+from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.timers import KeyTimer
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.keyed import KeyedTask
+from gearpy.task.api.rejects import Rejects
+from gearpy.task.api.sides import Side
+from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
+
+if TYPE_CHECKING:
+    from gearpy.task.columns.row_schema import RowSchema
+
+__all__ = [
+    "FINISHED",
+    "Batch",
+    "Message",
+    "PacedWriter",
+    "Sink",
+    "SinkContext",
+    "SinkWriter",
+    "Source",
+    "SourceReader",
+    "Task",
+    "TaskContext",
+    "TaskCounters",
+    "TaskLimits",
+    "TransactionalWriter",
+]
+
+#: `Task.produce` returns this when it will never produce again.
+FINISHED: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """How much a task takes or hands on at a time."""
+
+    batch_records: int = 1024  #: Records of one output batch.
+    read_batch_records: int = 1024  #: Records read from a source at a time.
+    idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
+    held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
+    columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
+    spark: SparkConfig = field(default_factory=SparkConfig)  #: Of a hand-off to Spark.
+
+
+@dataclass(slots=True)
+class TaskContext(Generic[Out_co]):
+    """What a task knows and may do. Gearpump: `TaskContext`.
+
+    Belongs to the task's own thread of work: use it only inside the task's methods.
+    """
+
+    task_id: TaskId
+    parallelism: int  #: Number of tasks of this task's processor.
+    operator: str  #: Name of the processor, for messages to people.
+    app_id: AppId
+    app_name: str
+    executor_id: ExecutorId
+    output: Callable[[Message[Out_co | Side]], None]
+    """Send one message to every downstream processor. Gearpump: `TaskContext.output`."""
+    schedule: Callable[[int, object], None]
+    """``schedule(delay_ms, payload)``: call `Task.on_timer` with the payload after the delay."""
+    update_watermark: Callable[[int], None]
+    """Promise of a task without inputs: no later message is older than this (ms). `MAX_MS`
+    ends its stream. Gearpump: `TaskContext.updateWatermark`."""
+    set_idle: Callable[[bool], None]
+    """A task without inputs says that it has nothing to give and holds no clock back."""
+    send_unmanaged: Callable[[TaskId, Any], None]
+    """Send a value outside of flow control: not counted, not replayed."""
+    upstream_min_clock: Callable[[], int]
+    """The watermark of the task's inputs, ms. Gearpump: `TaskContext.upstreamMinClock`."""
+    now_ms: Callable[[], int]
+    """Wall time in ms since the epoch (virtual in tests)."""
+    log: logging.Logger
+    limits: TaskLimits
+    config: Mapping[str, Any] = field(default_factory=dict)
+    resume: Any = None
+    """What `Task.snapshot` returned when the epoch ended that the task goes on from; None at
+    the first start, and if it returned None."""
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+    """Places of partitions that count more than those in ``resume``; set by hand."""
+    run: str = ""
+    """Of this run of the application, alike in all its tasks and after restarts; no other run of
+    any application has the same."""
+    incarnation: int = 0
+    """Number of this start of the task; in one run a later start has a greater one."""
+    epoch: int = 1
+    """The epoch that the records belong to which the task gets; in `Task.snapshot`, the one that
+    has ended."""
+    origin: Origin = NOWHERE
+    """Where the records come from that the task has at hand; told to those behind."""
+    enter: Callable[[Origin], None] = lambda _: None
+    """Let what is put out from now on be of another origin."""
+    sources: int = 0
+    """How many sources its records may come from; 0 if nobody knows."""
+    sees_late: bool = False
+    """Whether it has met a `LateTime`: as long as it has not, nobody need look for one."""
+    keyed: KeyedTask | None = None
+    counters: TaskCounters = field(default_factory=TaskCounters)
+    rejects: Rejects = field(default_factory=Rejects)
+    """Where gearpy's own operators leave records on which user code raised."""
+    wake: Callable[[], object] = lambda: None
+    """Have the task look at `Task.wake_ms` soon. This one may be called on any thread."""
+    step_ids: Sequence[str] = ()
+    """Ids of gearpy's own stages in a chain, by place; none where state is not found by them."""
+    coroutines: Coroutines = NO_COROUTINES
+    """Runs user code that is asynchronous, for gearpy's own operators."""
+
+    def output_to(self, tag: str, message: Message) -> None:
+        """Send one message to the side output of this name; `Stream.side` is what comes of it."""
+        self.output(Message(Side(tag, message.value), message.timestamp))
+
+    @property
+    def state(self) -> KeyedState:
+        """State for each key, which comes back after a restart, and timers.
+
+        The key is that of the record, if the stream is grouped by key; without one there is one
+        state for the task as a whole. That is also the one that `Task.on_watermark` finds.
+
+        Raises:
+            ConfigError: the task is not `Task.aligned`.
+        """
+        if self.keyed is None:
+            raise ConfigError("this context has no keyed state: it was made by hand")
+        return self.keyed.state
+
+
+class Task(Generic[In_contra, Out_co]):
+    """An operator: gets records of its inputs in order, sends records downstream.
+
+    Override `on_next` (a message at a time) or `on_batch` (all at once, faster), or `produce`
+    for a task without inputs. Made on the executor, at the start: the constructor may open
+    nothing, `on_start` may. Gearpump: `Task`.
+
+    A task that keeps something between messages overrides `snapshot`, and in `on_start` goes on
+    from `TaskContext.resume`. Then a restart after a failure loses nothing: the sources go back
+    to where they were at the same moment. A task without `snapshot` restarts empty.
+
+    What follows when it raises on a record is set by ``application.on-error``: the tasks are
+    restarted, or the record is dropped. What `on_next` has put out for it is then taken back, as
+    far as it has not been sent; what it has changed in the task is not. Of an `on_batch` that
+    raises nobody knows the record, unless it was one alone: more are always a failure.
+    """
+
+    #: Records of a later epoch wait until all inputs have ended the one before. Where this is false
+    #: they do not: `TaskContext.epoch` is then that of the record, what is put out for them waits
+    #: instead, and `snapshot` must leave out what belongs to later epochs. If too much waits, links
+    #: that are ahead do wait. There is no `TaskContext.state` then.
+    aligned: ClassVar[bool] = True
+    #: State expires by a watermark behind `on_watermark`, not before.
+    keeps_state_until_told: ClassVar[bool] = False
+    #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
+    #: without downstream, what it takes counts.
+    counts_output: ClassVar[bool] = False
+
+    def __init__(self, context: TaskContext[Out_co]) -> None:
+        self.context = context
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Start; sources go to ``start_time_ms`` (`MIN_MS` on a first start)."""
+
+    def on_next(self, message: Message[In_contra]) -> Iterable[Message[Out_co | Side]] | None:
+        """Take one message. What is returned is sent, pulled as fast as downstream allows."""
+        raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
+
+    def on_batch(self, batch: Batch[In_contra]) -> Iterator[Batch[Out_co] | None] | None:
+        """Take many messages. Not called for tasks that only have `on_next`.
+
+        Their keys may differ: set ``context.state.key`` for each of them, if you use the state.
+        """
+        raise NotImplementedError
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch[Out_co] | None] | None:
+        """Learn that no older record will come (late ones excepted); `MAX_MS` is the end.
+
+        What is returned is sent before the watermark is passed on.
+        Gearpump: `Task.onWatermarkProgress`.
+        """
+        return None
+
+    def produce(self) -> int | Generator[Batch[Out_co] | None, None, int]:
+        """Send some messages on one's own; called while downstream has room.
+
+        A task without inputs ends its stream when this returned `FINISHED` and no timer is left.
+        Its epochs end between two calls, so a generator must not go on for ever.
+
+        Returns:
+            0 to be called again at once, a number of ms to wait first, or `FINISHED`; or a
+            generator that yields batches to send and returns such a number.
+        """
+        return FINISHED
+
+    def on_timer(self, payload: object) -> None:
+        """Take what `TaskContext.schedule` was given, when its time has come."""
+
+    def on_key_timer(self, timer: KeyTimer) -> Iterable[Message[Out_co | Side]] | None:
+        """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
+
+        What is returned is sent. Timers on event time come before `on_watermark`. Those on wall
+        time do not fire any more when the task's clock has come to the end of the stream; as long
+        as `hold_ms` says that something is kept, it does not.
+        """
+
+    def before_snapshot(self) -> Iterable[Batch[Out_co]]:
+        """Return what is to be sent before an epoch ends, rather than kept in its snapshot."""
+        return ()
+
+    def snapshot(self) -> Any:
+        """Return all that the task keeps, to go on from it after a restart.
+
+        Called between records, at the end of each epoch. Plain data: numbers, text, bytes,
+        lists, dicts, tuples, sets, times and classes known to `gearpy.register_record`. It is
+        encoded at once, so it need not be copied. With it goes what `TaskContext.schedule` was
+        given and is not due yet: these timers are there again when `on_start` is called with a
+        ``resume``. One whose payload is no such data is left out, and this is logged.
+        """
+        return None
+
+    def on_commit(self, epoch: int) -> None:
+        """Learn that an epoch, and all before it, are complete: no restart goes back before it.
+
+        Called once for an epoch at most, some time after `snapshot`; not for every epoch, and
+        after a restart not for the one that the task goes on from.
+        """
+
+    def begin_cut(self, cut_time_ms: int) -> bool:
+        """Take an event time: records older than that end an epoch, newer ones are held back.
+
+        For tasks without inputs; the epoch ends when `is_cut` has become true.
+
+        Returns:
+            False if a record that is not older was sent already.
+        """
+        return True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether all records that belong to the epoch that `begin_cut` ends were sent."""
+        return True
+
+    def end_cut(self) -> None:
+        """Go on behind the end of the epoch, with what was held back first."""
+
+    def offsets(self) -> Mapping[str, Any]:
+        """Return where a task that reads a source is, by partition; called after `snapshot`."""
+        return {}
+
+    def on_unmanaged(self, value: Any) -> None:
+        """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Release what `on_start` took; ``completed`` when the stream has ended well."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time of what this task keeps and has not sent yet; `MAX_MS` if nothing."""
+        return MAX_MS
+
+    @property
+    def wake_ms(self) -> int | None:
+        """Wall time, in ms since the epoch, at which `on_wake` is to be called; None: not at all.
+
+        Asked again and again, so this must be quick; a time that has passed means now. It may
+        change from outside if `TaskContext.wake` is called then.
+        """
+        return None
+
+    def on_wake(self, now_ms: int) -> Iterator[Batch[Out_co]] | None:
+        """Learn that `wake_ms` has come. What is returned is sent; at most one call in each ms."""
+        return None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the task takes more. If not, no record and no end of an epoch is given to it.
+
+        A job, which is what `on_batch` or `produce` returns, that yields None while there is no
+        room is left until there is. `on_wake` makes room.
+        """
+        return True
+
+    @property
+    def epoch_fill(self) -> float:
+        """How much it keeps until its epoch ends, as a share of what it may keep.
+
+        In good time before that is 1 the epoch is ended, whatever its time; and a source waits.
+        """
+        return 0.0
+
+    @property
+    def is_working(self) -> bool:
+        """Whether results of records that it has taken will come without more input, and soon.
+
+        Then an application that is drained waits for them.
+        """
+        return False
+
+    @property
+    def passes_ms(self) -> int:
+        """No watermark above this is passed on; `MAX_MS` if nothing holds one up."""
+        return MAX_MS
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream need not wait for who takes what `on_commit` has shown.
+
+        Asked after `on_commit`; where it is false, the app master does not hear of the commit, and
+        so does not end the application, until it has become true. `TaskContext.wake` has it asked
+        again.
+        """
+        return True
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what a sink of this task has shown, and how far they are."""
+        return ()
+
+    @property
+    def waits_for(self) -> str:
+        """What outside of the application this task waits for; see `SourceReader.waits_for`."""
+        return ""
+
+
+class SourceReader(ABC, Generic[T_co]):
+    """Reads one partition of a source, from where it was opened.
+
+    Calls come in this order: `read_batch` and the questions after it, over and over, then
+    `close`. All in one thread.
+    """
+
+    #: Nothing will ever come again; `read_batch` is not called any more.
+    finished: bool = False
+    #: Nothing comes at present; the partition holds no clock back until it gives again.
+    idle: bool = False
+
+    #: What outside of the application it waits for before it can give more, such as a server that
+    #: does not answer; for people. Empty while there is nothing of that kind.
+    waits_for: str = ""
+
+    #: Event times are no more than the time at which records came, or there are none: the order of
+    #: arrival is the only one that records have.
+    is_by_arrival: bool = False
+
+    #: Bad records that it has left out since it was opened, where its source was told to.
+    skipped_records: int = 0
+
+    #: The watermark is the newest event time that was read less this; None: it moves by other
+    #: rules, and a batch should end where it moves.
+    out_of_order_ms: int | None = None
+
+    @abstractmethod
+    def read_batch(self, max_records: int) -> Batch[T_co] | None:
+        """Return up to ``max_records`` records, or None if there are none now. Never waits.
+
+        A reader of a source with a `Source.schema` gives a `Table` and its `Times`.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Return where to resume: plain data, given to `Source.open` after a restart.
+
+        A reader that was opened there gives the records, times and watermarks that follow.
+        """
+
+    @property
+    def watermark_ms(self) -> int:
+        """No later record is older than this. A function of what was read so far only."""
+        return MIN_MS
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How much was read of how much, in any unit; (0, 0) if unknown."""
+        return (0, 0)
+
+    def close(self) -> None:
+        """Release what `Source.open` took."""
+
+
+class Source(ABC, Generic[T_co]):
+    """Where records come from: a number of partitions, each read by one task.
+
+    After a restart a partition is opened at its last snapshot, or, if the source is not
+    ``replayable``, with None: it gives what comes from then on, and what was read since the
+    snapshot is lost. What a source itself raises is a failure, whatever ``application.on-error``
+    says, as nobody knows what it would give next.
+
+    The object is built with the graph, in every process: it must not open anything before
+    `open`. Gearpump: `DataSource`.
+    """
+
+    replayable: bool = False  #: A partition opened at a snapshot gives the same records again.
+    bounded: bool = False  #: Every partition finishes.
+    is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
+
+    @abstractmethod
+    def partitions(self) -> Sequence[str]:
+        """Return the names of the partitions, stable over restarts."""
+
+    @abstractmethod
+    def open(self, partition: str, resume: Any | None) -> SourceReader[T_co]:
+        """Open a partition at the start, or where a snapshot of it was taken."""
+
+    def renewed(self) -> "Source":
+        """Return a source that looks again at what there is, such as which files; for a table."""
+        return self
+
+    def version(self) -> str | None:
+        """Return text that is another when what the source gives has changed, at little cost.
+
+        None: nobody knows without reading it. A table that is refreshed is read again only if this
+        is None, or another.
+        """
+        return None
+
+    @property
+    def schema(self) -> "RowSchema | None":
+        """The columns of what readers give, which are tables then; None where they give rows."""
+        return None
+
+    @property
+    def description(self) -> str:
+        """Short text for plans and messages."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkContext:
+    """For whom a writer writes."""
+
+    app_id: AppId
+    app_name: str
+    operator: str  #: The sink's name, for people.
+    limits: TaskLimits
+    wake: Callable[[], object]
+    """Have the task look soon at what its writer says. This one may be called on any thread."""
+
+
+class SinkWriter(ABC, Generic[T_contra]):
+    """Writes what one task gets.
+
+    After a restart records are written again from the last complete epoch on: at least once.
+    With `snapshot` and `restore` a writer can take back what was written since then, and so
+    write each record once. Calls come in this order: `begin` and `restore` once; `write_batch`,
+    `on_watermark` and `snapshot`; `close`.
+    """
+
+    #: A `write_batch` that raises an `OperatorError`, which names a record, has written nothing.
+    #: By ``application.on-error`` the records are then written one by one. Of another writer
+    #: nobody knows which record it was, unless it was one alone: more are always a failure.
+    atomic: ClassVar[bool] = False
+
+    def begin(self, context: SinkContext) -> None:
+        """Learn for whom it writes."""
+
+    def restore(self, state: Any) -> None:
+        """Go on from what `snapshot` returned; with None begin afresh.
+
+        None does not mean that nothing was written: a task may have failed before the end of
+        the first epoch.
+        """
+
+    @abstractmethod
+    def write_batch(self, batch: Batch[T_contra]) -> None:
+        """Write the records; may block, which slows the stream down."""
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Learn how far event time has come."""
+
+    def snapshot(self) -> Any:
+        """Make durable what was written so far, and return where this is, as plain data.
+
+        Called at the end of each epoch. Once it has returned, what was written before is not
+        written again; what is written later may be.
+        """
+        return None
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what was written, and how far they are; asked often."""
+        return ()
+
+    @property
+    def epoch_fill(self) -> float:
+        """How much is kept until the epoch ends, as a share of what may be: `Task.epoch_fill`."""
+        return 0.0
+
+    def close(self, *, completed: bool) -> None:
+        """Flush and release; ``completed`` when the stream has ended well."""
+
+
+class TransactionalWriter(SinkWriter[T_contra]):
+    """Writes so that nobody sees a record before its epoch is complete, and everybody does then.
+
+    Calls come in this order: `restore`, then `recover` once; `write_batch`, `on_watermark`;
+    `prepare`, then `snapshot` at the end of each epoch; `commit` some time later, when more may
+    have been written; `close`. The end of a bounded stream is the end of an epoch: before `close`
+    with ``completed`` all is committed. A writer that keeps nothing but what `prepare` returns
+    needs neither `restore` nor `snapshot`.
+    """
+
+    @abstractmethod
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Begin, or go on from the end of an epoch, whoever has written before.
+
+        Args:
+            prepared: what `prepare` returned for the epochs up to ``epoch`` that may not be
+                committed yet, oldest first: commit them.
+            epoch: everything of this run that was written by this task for later epochs must
+                vanish, also what was committed; 0 at the beginning.
+            run: name of the run of the application; what other runs have written stays.
+            incarnation: number of this start of the task. In one run a later start has a greater
+                one, so who finds a greater one was given up, and must not write; between runs
+                the numbers tell nothing.
+        """
+
+    @abstractmethod
+    def prepare(self, epoch: int) -> Any:
+        """Make durable what was written since the last call, so that `commit` cannot fail.
+
+        Returns:
+            Plain data that tells `commit` or `recover`, in any process, what to show; None when
+            nothing was written.
+        """
+
+    @abstractmethod
+    def commit(self, epoch: int, prepared: Any) -> None:
+        """Show what `prepare` returned; the same again if it is shown already."""
+
+
+class PacedWriter(TransactionalWriter[T_contra]):
+    """Hands what it has shown to somebody, on a thread of its own, and as fast as they take it.
+
+    What it is asked here may change at any time, on any thread; it calls `SinkContext.wake` then.
+    """
+
+    @property
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Whether the stream may go on; if not, it gets no record and no end of an epoch.
+
+        It must become true again without them: only what was shown may count.
+        """
+
+    @property
+    @abstractmethod
+    def is_delivered(self) -> bool:
+        """Whether all that was shown was handed over; the end of the stream waits for it."""
+
+    @property
+    @abstractmethod
+    def failure(self) -> BaseException | None:
+        """What has ended the hand-over, and so ends the task."""
+
+
+class Sink(ABC, Generic[T_contra]):
+    """Where records go. Built with the graph, opened once for each of its tasks.
+
+    Gearpump: `DataSink`.
+    """
+
+    idempotent: bool = False  #: Writing a record twice is the same as writing it once.
+    transactional: bool = False  #: Its writers are `TransactionalWriter`s.
+    columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
+    takes_back: bool = False  #: `SinkWriter.restore` takes back what was written after a snapshot.
+    paced: bool = False  #: Its writers are `PacedWriter`s.
+
+    @abstractmethod
+    def open(self, task_index: int, parallelism: int) -> SinkWriter[T_contra]:
+        """Open the writer of one task."""
+
+    @property
+    def description(self) -> str:
+        """Short text for plans and messages."""
+        return type(self).__name__
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """What a transactional sink writes to, and no other sink of the application may."""
+        return (self.description,)
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """Folders with what it has prepared, in files that have the run in their names.
+
+        A run that was killed and cannot be resumed is cleared away there by whoever runs next.
+        """
+        return ()

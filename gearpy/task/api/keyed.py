@@ -1,0 +1,219 @@
+"""The keyed state of one task as its runner sees it: made when first used, saved, restored."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.state.encoding.keys import NO_KEY
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.timers import KeyTimer
+from gearpy.state.open import StateSettings, open_state
+from gearpy.state.stores.store import Section, StateDelta
+from gearpy.task.api.failure import USER_ERRORS, TimerFailure
+
+__all__ = ["KeyedTask", "OpenState", "open_on_heap"]
+
+#: Makes the keyed state of a task: its name, wall time in ms, the watermark of its inputs in ms.
+OpenState: TypeAlias = Callable[[str, Callable[[], int], Callable[[], int]], KeyedState]
+
+_REFUSAL: Final = (
+    "a task with aligned = False cannot use context.state: what it changes for records of later "
+    "epochs would be in the snapshot of an earlier one; set aligned = True, or keep a "
+    "PersistentState"
+)
+
+
+class KeyedTask:
+    """Keyed state that costs nothing until somebody asks for it.
+
+    Args:
+        name: of the task, unlike that of any other in the process.
+        open_state: makes the state.
+        wall_ms: ms since the epoch.
+        watermark_ms: how far the inputs of the task are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_state: OpenState,
+        *,
+        wall_ms: Callable[[], int],
+        watermark_ms: Callable[[], int],
+    ) -> None:
+        self._name = name
+        self._open_state = open_state
+        self._wall_ms = wall_ms
+        self._watermark_ms = watermark_ms
+        self._state: KeyedState | None = None
+        self._key_of: Callable[[Any], Any] | None = None
+        self._message: Message | None = None  # The newest record that the task was given.
+        self._is_refused = False
+        self._reached_ms: int | None = None  # How far event time is, if not by the record.
+        self._reach: Callable[[int], None] | None = None
+        self._fired_ms = MIN_MS  # When timers on wall time have fired last.
+
+    @property
+    def state(self) -> KeyedState:
+        """The state; made at the first call.
+
+        Raises:
+            ConfigError: the task cannot have any.
+        """
+        if self._is_refused:
+            raise ConfigError(_REFUSAL)
+        if self._state is None:
+            self._state = self._open_state(self._name, self._wall_ms, self._watermark_ms)
+            if self._message is not None:  # Used for the first time, at a record.
+                self._enter(self._state, self._message)
+        return self._state
+
+    def refuse(self) -> None:
+        """Let nobody use the state, as the task is not aligned.
+
+        Raises:
+            ConfigError: somebody has, or it was kept before the restart.
+        """
+        if self._state is not None:
+            raise ConfigError(_REFUSAL)
+        self._is_refused = True
+
+    def load(self, sections: Iterable[Section]) -> None:
+        """Go on from what was saved; called before the state is used."""
+        for section in sections:
+            self.state.load(section)
+
+    def snapshot(self) -> StateDelta | None:
+        """Hand over what has changed."""
+        return None if self._state is None else self._state.snapshot()
+
+    def close(self) -> None:
+        """Release it."""
+        if self._state is not None:
+            self._state.close()
+
+    def keyed(
+        self, on_next: Callable[[Message], Any], key_of: Callable[[Any], Any] | None
+    ) -> Callable[[Message], Any]:
+        """Return ``on_next`` with the state's key and time set to those of each message before."""
+        self._key_of = key_of
+        if key_of is None and self._state is None:
+            return on_next
+
+        def at_record(message: Message) -> Any:
+            self._message = message
+            if self._state is not None:
+                self._enter(self._state, message)
+            return on_next(message)
+
+        return at_record
+
+    def in_order(
+        self,
+        on_next: Callable[[Message], Any],
+        on_timer: Callable[[KeyTimer], Any],
+        key_of: Callable[[Any], Any] | None,
+        reach: Callable[[int], None],
+    ) -> Callable[[Message], Any]:
+        """Do as `keyed` for records in the order of event time: timers up to one fire before it.
+
+        Args:
+            on_next: of the task.
+            on_timer: of the task.
+            key_of: gives the key of a record.
+            reach: called with how far event time is, in ms, before either is.
+        """
+        self._key_of, self._reach = key_of, reach
+
+        def at_record(message: Message) -> Any:
+            self._message = message
+            if (state := self._state) is None:
+                reach(self._place_of(message))
+                return on_next(message)
+            next_ms, place_ms = state.timers.next_event_ms, self._place_of(message)
+            if next_ms is not None and next_ms <= place_ms:
+                return timers_first(state, message)
+            reach(place_ms)
+            self._enter(state, message)
+            return on_next(message)
+
+        def timers_first(state: KeyedState, message: Message) -> Iterator[Message]:
+            for timer in self.until(message):
+                try:
+                    yield from on_timer(timer) or ()
+                except USER_ERRORS as error:
+                    raise TimerFailure(error) from error
+            reach(self._place_of(message))
+            self._enter(state, message)
+            yield from on_next(message) or ()
+
+        return at_record
+
+    def reach(self, at_ms: int | None) -> None:
+        """Let event time be so far for the records that follow; None: as far as each of them."""
+        self._reached_ms = at_ms
+        if at_ms is not None and self._state is not None:
+            self._state.advance(at_ms)
+
+    def until(self, message: Message) -> Iterator[KeyTimer]:
+        """Give the timers up to a record."""
+        if self._state is not None:
+            yield from self._reached(self._state.timers.due_event(self._place_of(message)))
+
+    def enter(self, message: Message) -> None:
+        """Let event time be as far as a record, for a task that takes it in a batch."""
+        if self._reach is not None:
+            self._reach(self._place_of(message))
+
+    def _reached(self, timers: Iterator[KeyTimer]) -> Iterator[KeyTimer]:
+        for timer in timers:
+            if self._reach is not None:
+                self._reach(timer.at_ms)
+            yield timer
+
+    def _place_of(self, message: Message) -> int:
+        return message.timestamp if self._reached_ms is None else self._reached_ms
+
+    def _enter(self, state: KeyedState, message: Message) -> None:
+        if self._key_of is not None:
+            state.key = self._key_of(message.value)
+        if state.namespace is not None:  # That of the record before; a restart would forget it.
+            state.namespace = None
+        state.time_ms = message.timestamp
+
+    def advance(self, watermark_ms: int) -> Iterator[KeyTimer]:
+        """Let event time go on: forget what is over, give the timers that are due, in order."""
+        if self._state is None:
+            return
+        yield from self._reached(self._state.timers.due_event(watermark_ms))
+        self._state.advance(watermark_ms)
+        # Not at the record that came last: after a restart that would be another one.
+        self._state.key, self._state.namespace = NO_KEY, None
+
+    def due(self) -> Iterator[KeyTimer]:
+        """Give the timers on wall time that are due."""
+        if self._state is not None:
+            now_ms = self._wall_ms()
+            yield from self._state.timers.due_processing(now_ms)
+            self._fired_ms = now_ms
+
+    @property
+    def wait_ms(self) -> int | None:
+        """How long until a timer on wall time is due; None where there is none."""
+        if self._state is None:
+            return None
+        at_ms = self._state.timers.next_processing_ms
+        if at_ms is None or at_ms >= MAX_MS:
+            return None
+        now_ms = self._wall_ms()
+        # One that sets itself again lets records through.
+        return max(at_ms - now_ms, 1 if now_ms == self._fired_ms else 0)
+
+
+def open_on_heap(
+    name: str, wall_ms: Callable[[], int], watermark_ms: Callable[[], int]
+) -> KeyedState:
+    """Return keyed state in memory; an `OpenState`."""
+    return open_state(StateSettings(), name, wall_ms, watermark_ms)

@@ -1,0 +1,117 @@
+"""Records that user code could not take, and what follows from it.
+
+Policies: "fail" ends the task, which is then restarted as a whole; "skip" goes on without the
+record and counts it; "quarantine" also hands it over, to be kept and perhaps given to the task
+once more.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.cluster import ErrorCard
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.failure import card_of, shown
+from gearpy.wire.values.payload import encode_value
+from gearpy.wire.values.records import register_record
+
+__all__ = ["OUTPUT", "Midway", "OnError", "RejectedRecord", "Rejects"]
+
+OnError: TypeAlias = Literal["fail", "skip", "quarantine"]
+
+#: The place behind a task's last step: its output, which a partitioner could not take.
+OUTPUT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Midway:
+    """A value on its way through a task, and the step that could not take it.
+
+    Stands in quarantine where the steps before have taken what the record brought them, so
+    that it does not count there twice when it is given again: then it goes on at its place.
+
+    Attributes:
+        place: number of the step in the task's chain, from 0, or `OUTPUT`.
+        value: what the step was given.
+    """
+
+    place: int
+    value: Any
+
+
+register_record(Midway, "gearpy.Midway")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedRecord:
+    """A record in quarantine. ``value`` is encoded; its `repr` if it could not be."""
+
+    value: bytes
+    event_time_ms: int
+    error: ErrorCard
+
+
+class Rejects:
+    """Does with a record that user code raised on as the policy says.
+
+    Invariant: `take` returns only if the record is dropped, counted and, in quarantine, handed
+    over in ``records``, which the task's owner empties.
+
+    Args:
+        policy: what to do.
+        counters: of the task.
+        task: its name, for error cards.
+    """
+
+    def __init__(
+        self, policy: OnError = "fail", counters: TaskCounters | None = None, task: str = ""
+    ) -> None:
+        self.records: list[RejectedRecord] = []
+        self._counters = counters or TaskCounters()
+        self._policy = policy
+        self._task = task
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the policy lets a task go on without a record."""
+        return self._policy != "fail"
+
+    def take(self, value: Any, event_time_ms: int, error: OperatorError, *, place: int = 0) -> None:
+        """Drop a record, or raise the error.
+
+        Args:
+            value: what could not be taken.
+            event_time_ms: its event time.
+            error: what user code raised.
+            place: the step of the chain that was given it; see `Midway`.
+
+        Raises:
+            OperatorError: the policy is to fail.
+        """
+        encoded = _encoded(value, place) if self._policy == "quarantine" else b""
+        self.take_encoded(encoded, event_time_ms, error)
+
+    def take_encoded(self, value: bytes, event_time_ms: int, error: OperatorError) -> None:
+        """Do the same with a record that stays encoded, as it cannot be decoded here.
+
+        Raises:
+            OperatorError: the policy is to fail.
+        """
+        if self._policy == "fail":
+            raise error
+        if self._policy == "skip":
+            self._counters.skipped_records += 1
+            return
+        self._counters.quarantined_records += 1
+        card = card_of(error, task=self._task)
+        self.records.append(
+            RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
+        )
+
+
+def _encoded(value: Any, place: int) -> bytes:
+    try:
+        return encode_value(value if place == 0 else Midway(place, value))
+    except ConfigError:
+        text = shown(value)
+        return encode_value(text if place == 0 else Midway(place, text))

@@ -1,0 +1,118 @@
+"""Side outputs: streams of a processor beside its main one, told apart by a tag.
+
+A record of a side is wrapped until it leaves its task; the edges take from the output what they
+are for, and unwrap it. What comes out at the other end is a record like any other.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from gearpy.core.flow.partition import Part, Partitioner
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table
+from gearpy.wire.values.records import register_record
+
+__all__ = ["MAIN", "Side", "SidePartitioner", "split_sides"]
+
+#: The tag of what is not wrapped.
+MAIN: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A record of a side output.
+
+    Attributes:
+        tag: which one; no two of a processor have the same.
+        value: the record itself.
+    """
+
+    tag: str
+    value: Any
+
+
+register_record(Side, "gearpy.Side")  # It may stand in a snapshot, and in quarantine.
+
+
+class SidePartitioner(Partitioner):
+    """Hands on the records of some outputs of a processor, unwrapped, to another partitioner.
+
+    Every edge of a processor with sides needs one, the main ones too: the other records are
+    not theirs.
+
+    Args:
+        inner: splits what is left.
+        tags: of the outputs that the edge is for; `MAIN` is one, too.
+    """
+
+    def __init__(self, inner: Partitioner, tags: Collection[str]) -> None:
+        self._inner = inner
+        self.keeps_whole = inner.keeps_whole
+        self._tags = frozenset(tags)
+        self.is_unicast = inner.is_unicast
+
+    @property
+    def name(self) -> str:
+        """What the other one is called, and of which sides."""
+        sides = sorted(self._tags - {MAIN})
+        if not sides:
+            return self._inner.name
+        mains = ["all"] if MAIN in self._tags else []
+        return f"{self._inner.name} of {', '.join([*mains, *sides])}"
+
+    def check(self, *, source_parallelism: int, target_parallelism: int) -> str | None:
+        """Ask the other one."""
+        return self._inner.check(
+            source_parallelism=source_parallelism, target_parallelism=target_parallelism
+        )
+
+    def fork(self, rng: Random) -> "SidePartitioner":
+        """Return one with an own instance of the other."""
+        return SidePartitioner(self._inner.fork(rng), self._tags)
+
+    def partition(
+        self, values: list[Any], timestamps: list[int], *, parallelism: int, sender: int
+    ) -> list[Part]:
+        """Split what belongs to the edge."""
+        if _has_sides(values):
+            values, timestamps = self._pick(values, timestamps)
+        elif MAIN not in self._tags:
+            return []
+        if not values:
+            return []
+        return self._inner.partition(values, timestamps, parallelism=parallelism, sender=sender)
+
+    def _pick(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
+        tags = self._tags
+        picked: list[Any] = []
+        times: list[int] = []
+        for value, time in zip(values, timestamps, strict=True):
+            tag, record = (value.tag, value.value) if type(value) is Side else (MAIN, value)
+            if tag in tags:
+                picked.append(record)
+                times.append(time)
+        return picked, times
+
+
+def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int], Batch]:
+    """Return what belongs to the main output, and the wrapped rest as a batch to send."""
+    sides = Batch([], [])
+    if not _has_sides(values):
+        return values, timestamps, sides
+    main: list[Any] = []
+    times: list[int] = []
+    for value, time in zip(values, timestamps, strict=True):
+        if type(value) is Side:
+            sides.values.append(value)
+            sides.timestamps.append(time)
+        else:
+            main.append(value)
+            times.append(time)
+    return main, times, sides
+
+
+def _has_sides(values: list[Any]) -> bool:
+    """Tell whether there is a wrapped record; in a table there is none."""
+    return type(values) is not Table and Side in set(map(type, values))

@@ -1,0 +1,166 @@
+"""What a task is at the end of an epoch, handed over; and what it goes on from after a restart.
+
+Values are encoded as they are when they travel between tasks, so a snapshot holds plain data
+and registered records only, and never code.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolError
+from gearpy.ids import MIN_MS
+from gearpy.state.stores.store import Section, StateDelta
+from gearpy.wire.values.payload import decode_value, encode_value
+
+__all__ = [
+    "TaskResume",
+    "TaskSnapshot",
+    "TaskState",
+    "decode_state",
+    "encode_offsets",
+    "encode_state",
+]
+
+_log = logging.getLogger(__name__)
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """What a task goes on from, beside its keyed state.
+
+    ``task`` is what `Task.snapshot` returned. ``timers`` are delays in ms and payloads, in their
+    order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
+    them. ``promised_ms`` is what its inputs had promised to it.
+    """
+
+    task: Any
+    counters: Mapping[str, int]
+    watermark_ms: int
+    clock_ms: int
+    timers: Sequence[tuple[int, object]] = ()
+    promised_ms: int = MIN_MS
+
+    def encode(self, operator: str) -> bytes:
+        """Return the state as bytes.
+
+        Raises:
+            OperatorError: what the user's task keeps is no plain data.
+        """
+        return encode_value(
+            [
+                _VERSION,
+                encode_state(operator, self.task),
+                dict(self.counters),
+                self.watermark_ms,
+                self.clock_ms,
+                [*_encodable_timers(operator, self.timers)],
+                self.promised_ms,
+            ]
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "TaskState":
+        """Return what `encode` made into bytes.
+
+        Raises:
+            ProtocolError: the bytes are of another version, or hold records not known here.
+        """
+        version, *rest = decode_value(data)
+        if version != _VERSION:
+            raise ProtocolError(f"snapshot has version {version}, this gearpy reads {_VERSION}")
+        task, counters, watermark_ms, clock_ms, timers, promised_ms = rest
+        return cls(
+            task=decode_state(task),
+            counters=counters,
+            watermark_ms=watermark_ms,
+            clock_ms=clock_ms,
+            timers=[(delay_ms, decode_value(payload)) for delay_ms, payload in timers],
+            promised_ms=promised_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResume:
+    """What a task goes on from: its `TaskState`, encoded, and its keyed state.
+
+    ``offsets`` are places of partitions that count more than those in the state; decoded.
+    """
+
+    head: bytes
+    sections: Iterable[Section] = ()
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSnapshot:
+    """What a task is at the end of an epoch; what has not changed is not repeated.
+
+    ``head`` is its `TaskState`, encoded. ``delta`` is read on another thread, while the task goes
+    on. Keyed state is that of all snapshots so far, put together. ``offsets`` are encoded; empty
+    bytes stand for a partition that has finished. ``has_more``: see `Task.is_working`.
+    """
+
+    epoch: int
+    head: bytes
+    delta: StateDelta | None = None
+    offsets: Mapping[str, bytes] = field(default_factory=dict)
+    has_missed_cut: bool = False
+    has_more: bool = False
+
+    def sections(self) -> Iterator[Section]:
+        """Yield what has changed in keyed state."""
+        return iter(()) if self.delta is None else self.delta.sections()
+
+    def resume(self, before: TaskResume | None = None) -> TaskResume:
+        """Return what the task goes on from, ``before`` being the snapshots before this one."""
+        sections = [*before.sections] if before is not None else []
+        return TaskResume(head=self.head, sections=[*sections, *self.sections()])
+
+
+def encode_state(operator: str, state: Any) -> bytes:
+    """Return what an operator keeps as bytes; none for None.
+
+    Raises:
+        OperatorError: it is no plain data.
+    """
+    if state is None:
+        return b""
+    try:
+        return encode_value(state)
+    except ConfigError as error:
+        raise OperatorError(
+            operator=operator,
+            cause=f"its snapshot cannot be stored: {error}",
+            is_final=isinstance(error, CannotTravel),
+        ) from error
+
+
+def decode_state(data: bytes) -> Any:
+    """Return what `encode_state` made into bytes."""
+    return decode_value(data) if data else None
+
+
+def encode_offsets(operator: str, offsets: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return places of partitions as bytes.
+
+    Raises:
+        OperatorError: one is no plain data.
+    """
+    return {name: encode_state(operator, place) for name, place in offsets.items()}
+
+
+def _encodable_timers(
+    operator: str, timers: Sequence[tuple[int, object]]
+) -> list[tuple[int, bytes]]:
+    encoded = []
+    for delay_ms, payload in timers:
+        try:
+            encoded.append((delay_ms, encode_value(payload)))
+        except ConfigError as error:
+            _log.warning(
+                "operator %r: a timer will not be there after a restart: %s", operator, error
+            )
+    return encoded

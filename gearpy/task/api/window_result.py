@@ -1,0 +1,44 @@
+"""What windows put out."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias
+
+from gearpy.messages.type_variables import K_co, V_co
+from gearpy.wire.values.records import register_record
+
+__all__ = ["Timing", "WindowResult", "result_of"]
+
+Timing: TypeAlias = Literal["early", "on-time", "late"]
+
+
+class WindowResult(NamedTuple, Generic[K_co, V_co]):
+    """What one key came to in one window ``[start, end)``; times in ms since the epoch.
+
+    ``key`` is None for a stream without keys. The window over everything has
+    ``start = MIN_MS`` and ``end = MAX_MS``. The last three fields tell the results of a window
+    apart that fires more than once.
+    """
+
+    key: K_co
+    value: V_co
+    start: int
+    end: int
+    firing: int = 0  #: Number of the firing of this key and window, from 0.
+    timing: Timing = "on-time"  #: Whether the window had still to close, closed, or had closed.
+    retracts: bool = False  #: This was put out before, and is replaced by what comes next.
+
+    def __repr__(self) -> str:
+        """Leave out what is as it mostly is."""
+        shown = list(zip(self._fields, self, strict=True))
+        plain = (self.firing, self.timing, self.retracts) == (0, "on-time", False)
+        fields = ", ".join(f"{name}={value!r}" for name, value in shown[: 4 if plain else None])
+        return f"WindowResult({fields})"
+
+
+register_record(WindowResult, "gearpy.WindowResult")
+
+#: Makes a result of a tuple of all its fields, at the speed of a tuple.
+result_of: Final[Callable[[Iterable[Any]], WindowResult[Any, Any]]] = partial(
+    tuple.__new__, WindowResult
+)

@@ -1,0 +1,482 @@
+"""The tasks that the stream language lowers to: a chain of stages, fed by a source or by inputs.
+
+A stage takes columns of records and yields columns of records; all of a chain run in one task,
+one after the other on each batch.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.data import Batch
+from gearpy.task.api.failure import USER_ERRORS
+from gearpy.task.api.interfaces import Task, TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.api.rejects import Midway
+from gearpy.task.api.snapshots import decode_state, encode_state
+
+__all__ = [
+    "STEPS",
+    "ChainTask",
+    "CommittingStage",
+    "ConsumedStage",
+    "DeferringStage",
+    "Stage",
+    "StagesOfSteps",
+    "TimedStage",
+]
+
+# Keys of snapshots.
+STEPS: Final = "steps"  #: What steps keep, by id.
+_STAGES: Final = "stages"  # The same by place, without ids; gearpy wrote so before there were any.
+
+
+class Stage(Protocol):
+    """One step of a chain. Deals with records on which user code raises by itself."""
+
+    name: str  #: For people.
+    place: int  #: Number in the chain, which sets it; for `Midway`.
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Take records, yield what follows from them now."""
+        ...
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Learn how far event time has come, yield what was waiting for it."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return what is kept between records, as plain data; None for nothing."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot, None at the first start; called once, before all else."""
+        ...
+
+    def close(self, *, completed: bool) -> None:
+        """Release everything."""
+        ...
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that is kept here and not yielded; `MAX_MS` if none."""
+        ...
+
+
+@runtime_checkable
+class DrainingStage(Protocol):
+    """A stage that keeps something, but has it sent before a snapshot is taken."""
+
+    def drain(self) -> Iterator[Columns]:
+        """Yield all that is kept."""
+        ...
+
+
+@runtime_checkable
+class CommittingStage(Protocol):
+    """A stage that shows what it has done only when the epoch is complete."""
+
+    def commit(self, epoch: int) -> None:
+        """Learn that an epoch, and all before it, are complete."""
+        ...
+
+
+@runtime_checkable
+class KeepingStage(Protocol):
+    """A stage that keeps records until the epoch ends."""
+
+    @property
+    def epoch_fill(self) -> float:
+        """How many, as a share of those that it may keep; see `Task.epoch_fill`."""
+        ...
+
+
+@runtime_checkable
+class ConsumedStage(Protocol):
+    """A stage whose output somebody takes outside of the stream."""
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream need not wait for them."""
+        ...
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who they are."""
+        ...
+
+
+@runtime_checkable
+class TimedStage(Stage, Protocol):
+    """A stage that waits for wall time."""
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When `on_time` is to be called, in ms since the epoch; None: not at all.
+
+        Asked after each batch: keep it at hand. Nothing of it is in snapshots; a stage that was
+        restored tells again.
+        """
+        ...
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Learn that ``wake_ms`` has come, yield what was waiting for it.
+
+        Called at most once in each ms, and never at the end of the stream, when nothing is kept
+        any more.
+        """
+        ...
+
+
+@runtime_checkable
+class DeferringStage(Stage, Protocol):
+    """A stage whose results come some time after its records. `process` yields nothing."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more. If not, the records wait in the stages before."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `release` has something to yield; when that becomes so, the task is woken."""
+        ...
+
+    def release(self) -> Iterator[Columns]:
+        """Yield what is done."""
+        ...
+
+    @property
+    def passed_ms(self) -> int:
+        """How far event time has come behind it: no record that is older is here. Only grows."""
+        ...
+
+
+@runtime_checkable
+class WorkingStage(Protocol):
+    """A stage that has something done outside of the task."""
+
+    @property
+    def is_working(self) -> bool:
+        """Whether that is under way; see `Task.is_working`."""
+        ...
+
+
+class _Lane:
+    """Stages of a chain that run without a wait; the first of them, or one behind a deferring one.
+
+    Args:
+        first: place of its first stage.
+        head: the deferring stage before that.
+        timed: its stages that wait for wall time, and their places.
+    """
+
+    def __init__(
+        self, first: int, head: DeferringStage | None, timed: Sequence[tuple[int, TimedStage]]
+    ) -> None:
+        self.first = first
+        self.head = head
+        self.timed = timed
+        self.work: Iterator[Batch | None] | None = None  #: Was left for want of room behind.
+        #: How far its stages know that event time has come; after a restart they are told again.
+        self.told_ms = MIN_MS
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When there is something to do; 0 is now."""
+        head = self.head
+        if head is not None and (head.is_ready or head.passed_ms > self.told_ms):
+            return 0
+        times = (stage.wake_ms for _, stage in self.timed)
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def passes_ms(self) -> int:
+        """How far the chain may tell that event time has come; `MAX_MS` if nothing waits."""
+        head = self.head
+        if head is None or (
+            self.work is None and head.hold_ms == MAX_MS and self.told_ms == head.passed_ms
+        ):
+            return MAX_MS
+        return self.told_ms
+
+
+class _Left(NamedTuple):
+    """Work that was left in the middle, as a deferring stage had no room.
+
+    Attributes:
+        place: of that stage.
+        lane: whose work it is; None: what the runner pulls.
+    """
+
+    place: int
+    lane: _Lane | None
+
+
+class StagesOfSteps(list[Stage]):
+    """Stages, and the id of the step that each of them belongs to."""
+
+    def __init__(self, stages: Sequence[Stage], ids: Sequence[str]) -> None:
+        super().__init__(stages)
+        assert len(ids) == len(stages)
+        self.ids = tuple(ids)
+
+
+class ChainTask(Task):
+    """Runs a chain of stages over its inputs.
+
+    Behind a deferring stage begins a new lane. Work that comes to a deferring stage without room is
+    left there; only the lanes behind that stage go on meanwhile, and make room. Their work may be
+    left further behind; what was left last goes on first. As long as work is left no record is
+    taken, so a snapshot has all that is not done.
+
+    Work may go through several lanes, as some deferring stages yield a part at once.
+
+    Args:
+        make_stages: makes this task's own stages; called by `on_start`. Of `StagesOfSteps` state
+            is found by their ids, of others by their places.
+    """
+
+    counts_output = True  # A sink is one of the stages.
+    keeps_state_until_told = True  # Records that have waited for event time still need it.
+
+    def __init__(
+        self, context: TaskContext, make_stages: Callable[[TaskContext], Sequence[Stage]]
+    ) -> None:
+        super().__init__(context)
+        self._make_stages = make_stages
+        self._stages: Sequence[Stage] = ()
+        self._has_ids = False
+        self._consumed: Sequence[ConsumedStage] = ()
+        self._keeping: Sequence[KeepingStage] = ()
+        self._deferring: dict[int, DeferringStage] = {}  # By place.
+        self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
+        self._left: list[_Left] = []  # Each at a place behind the one before it.
+        self._full = 0  # Place of the stage for want of whose room a job has stopped.
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Make the stages; each goes on from where it was."""
+        self._stages = self._make_stages(self.context)
+        kept = self._restored(self.context.resume or {})
+        for place, (stage, state) in enumerate(zip(self._stages, kept, strict=True)):
+            stage.place = place
+            stage.restore(decode_state(state))
+        self._deferring = {
+            place: stage
+            for place, stage in enumerate(self._stages)
+            if isinstance(stage, DeferringStage)
+        }
+        self._consumed = [each for each in self._stages if isinstance(each, ConsumedStage)]
+        self._keeping = [each for each in self._stages if isinstance(each, KeepingStage)]
+        self._lanes = _lanes_of(self._stages)
+
+    def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
+        """Return what each stage goes on from, and let it find its keyed state."""
+        if _STAGES in resume or not isinstance(self._stages, StagesOfSteps):
+            return self._restored_by_place(resume)
+        self._has_ids = True
+        ids = self.context.step_ids = self._stages.ids
+        kept = resume.get(STEPS, {})
+        if unknown := kept.keys() - set(ids):
+            raise ConfigError(
+                f"snapshot has a step {min(unknown)!r}, the program has {', '.join(ids)}: "
+                "it is of another program"
+            )
+        return [kept.get(each, b"") for each in ids]
+
+    def _restored_by_place(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
+        kept: Sequence[bytes] = resume.get(_STAGES, [b""] * len(self._stages))
+        if len(kept) != len(self._stages):
+            raise ConfigError(
+                f"snapshot has {len(kept)} steps, the program has {len(self._stages)}: "
+                "it is of another program"
+            )
+        return kept
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what each stage keeps, encoded, so that an error names the stage."""
+        kept = [encode_state(stage.name, stage.snapshot()) for stage in self._stages]
+        if not self._has_ids:
+            return {_STAGES: kept}
+        named = zip(self.context.step_ids, kept, strict=True)
+        return {STEPS: {name: state for name, state in named if state}}
+
+    def before_snapshot(self) -> Iterator[Batch]:
+        """Let stages send what they would not have in a snapshot."""
+        for place, stage in enumerate(self._stages):
+            if isinstance(stage, DrainingStage):
+                for values, timestamps in stage.drain():
+                    pushed = self._push(place + 1, values, timestamps, patient=False)
+                    yield from (batch for batch in pushed if batch is not None)
+
+    def on_commit(self, epoch: int) -> None:
+        """Let the sinks of the chain show what belongs to the epoch."""
+        for stage in self._stages:
+            if isinstance(stage, CommittingStage):
+                stage.commit(epoch)
+
+    def on_batch(self, batch: Batch) -> Iterator[Batch | None]:
+        """Push the records through all stages."""
+        first = batch.values[0] if len(batch) == 1 else None
+        if isinstance(first, Midway):
+            # At once: a lane may wait there, and can run no second thing.
+            return self._push(first.place, [first.value], batch.timestamps, patient=False)
+        job = self._push(0, batch.values, batch.timestamps)
+        return self._left_for_room(job) if self._deferring else job
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None]:
+        """Tell each stage, and push what it yields through the stages behind it."""
+        job = self._advance(0, watermark_ms)
+        if not self._deferring:
+            return job
+        return chain(self._left_for_room(job), self.on_wake(self.context.now_ms()))
+
+    @property
+    def wake_ms(self) -> int | None:
+        """When a stage has something to yield by itself, and may."""
+        if not self._lanes:
+            return None
+        return min(
+            (at for lane in self._lanes if (at := self._wake_of(lane)) is not None), default=None
+        )
+
+    def on_wake(self, now_ms: int) -> Iterator[Batch]:
+        """Let each lane do what it can, the last one first, as that makes room."""
+        for lane in reversed(self._lanes):
+            if not self._may_run(lane):
+                continue
+            if lane.work is None:
+                work = self._work_of(lane, now_ms)
+            else:
+                work, lane.work = lane.work, None
+                self._left.pop()
+            for batch in work:
+                if batch is None:
+                    lane.work = work
+                    self._left.append(_Left(self._full, lane))
+                    break
+                yield batch
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the runner's work can go on, or, when none is left, new work can begin."""
+        if self._left:
+            last = self._left[-1]
+            return last.lane is None and self._deferring[last.place].has_room
+        first = next(iter(self._deferring.values()), None)
+        return first is None or first.has_room
+
+    @property
+    def passes_ms(self) -> int:
+        """How far all deferring stages let event time be."""
+        return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream waits for no sink of the chain."""
+        return all(stage.is_delivered for stage in self._consumed)
+
+    @property
+    def epoch_fill(self) -> float:
+        """That of the stage that has the least room left."""
+        return max((stage.epoch_fill for stage in self._keeping), default=0.0)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a stage waits for what is done outside of the task."""
+        return any(stage.is_working for stage in self._stages if isinstance(stage, WorkingStage))
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what sinks of the chain have shown."""
+        return [each for stage in self._consumed for each in stage.consumers()]
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Close all stages, also when one of them raises."""
+        errors = []
+        for stage in self._stages:
+            try:
+                stage.close(completed=completed)
+            except USER_ERRORS as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that a stage keeps."""
+        return min((stage.hold_ms for stage in self._stages), default=MAX_MS)
+
+    def _wake_of(self, lane: _Lane) -> int | None:
+        if not self._may_run(lane):
+            return None
+        return lane.wake_ms if lane.work is None else 0
+
+    def _may_run(self, lane: _Lane) -> bool:
+        """Tell whether a lane is behind all that is left, or what was left last can go on in it."""
+        if not self._left:
+            return True
+        place, owner = self._left[-1]
+        return lane.first > place or (lane is owner and self._deferring[place].has_room)
+
+    def _work_of(self, lane: _Lane, now_ms: int) -> Iterator[Batch | None]:
+        """Yield what the stages of a lane were waiting for."""
+        for place, stage in lane.timed:
+            if stage.wake_ms is not None and stage.wake_ms <= now_ms:
+                for values, timestamps in stage.on_time(now_ms):
+                    yield from self._push(place + 1, values, timestamps)
+        if lane.head is None:
+            return
+        for values, timestamps in lane.head.release():
+            yield from self._push(lane.first, values, timestamps)
+        passed_ms = lane.head.passed_ms
+        if passed_ms > lane.told_ms:
+            yield from self._advance(lane.first, passed_ms)
+            lane.told_ms = passed_ms
+
+    def _advance(self, first: int, watermark_ms: int) -> Iterator[Batch | None]:
+        """Tell the stages of a lane how far event time has come, and the deferring one behind."""
+        for place in range(first, len(self._stages)):
+            for values, timestamps in self._stages[place].on_watermark(watermark_ms):
+                yield from self._push(place + 1, values, timestamps)
+            if place in self._deferring:
+                return
+
+    def _left_for_room(self, job: Iterator[Batch | None]) -> Iterator[Batch | None]:
+        """Note while the runner's work is left."""
+        for batch in job:
+            if batch is not None:
+                yield batch
+                continue
+            self._left.append(_Left(self._full, None))
+            yield None
+            self._left.pop()
+
+    def _push(
+        self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
+    ) -> Iterator[Batch | None]:
+        if place == len(self._stages):
+            yield Batch(values, timestamps)
+            return
+        if patient and place in self._deferring:
+            while not self._deferring[place].has_room:
+                self._full = place
+                yield None
+        for out, times in self._stages[place].process(values, timestamps):
+            yield from self._push(place + 1, out, times, patient=patient)
+
+
+def _lanes_of(stages: Sequence[Stage]) -> list[_Lane]:
+    """Return the lanes that may have something to do by themselves, in their order."""
+    lanes: list[_Lane] = []
+    first, head = 0, None
+    timed: list[tuple[int, TimedStage]] = []
+    for place, stage in enumerate(stages):
+        if isinstance(stage, TimedStage):
+            timed.append((place, stage))
+        if isinstance(stage, DeferringStage):
+            lanes.append(_Lane(first, head, timed))
+            first, head, timed = place + 1, stage, []
+    lanes.append(_Lane(first, head, timed))
+    return [lane for lane in lanes if lane.head is not None or lane.timed]

@@ -1,0 +1,292 @@
+"""What stands before a step that judges by time, or sees in which order records come.
+
+Records wait there until event time has passed their place in it. Then they come one after the other
+by that, and with each late one how far event time was for it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from gearpy.core.base.fields import one_nan
+from gearpy.core.window.event_order import EventOrder, Held
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Message
+from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.task.api.failure import USER_ERRORS
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.step_state import step_bulk
+from gearpy.wire.values.payload import encode_value
+
+__all__ = ["Due", "EventGate", "OrderedOutput", "OrderedStage", "Waits", "marked_late"]
+
+#: Which records wait: late ones only, or all.
+Waits: TypeAlias = Literal["late", "all"]
+
+_FIELDS: Final = 6  # Of a record that waits.
+_place: Final = itemgetter(0)
+_time: Final = itemgetter(4)
+_value: Final = itemgetter(5)
+
+
+class Due(NamedTuple):
+    """Records whose turn has come.
+
+    Attributes:
+        at_ms: how far event time is for a late record, which is alone then; `MIN_MS` for records
+            that are in time.
+        values: of the records.
+        timestamps: their event times, plain.
+    """
+
+    at_ms: int
+    values: list[Any]
+    timestamps: list[int]
+
+
+class EventGate:
+    """Lets records of a step wait for event time.
+
+    Where one partition is all that there is, no more than what is late waits for it; and if it is
+    in order, nothing does. Records that have no order but that of their arrival pass.
+
+    Args:
+        context: of the task; has the state.
+        key: of a record; None: the step has none.
+        waits: which records.
+        side_of: of a record, which kind it is; at one time smaller ones come first.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        key: Callable[[Any], Any] | None,
+        *,
+        waits: Waits = "late",
+        side_of: Callable[[Any], int] | None = None,
+    ) -> None:
+        self._context = context
+        self._key = key
+        self._waits_all = waits == "all"
+        self._has_one_source = context.sources == 1
+        self._side_of = side_of
+        self._order = EventOrder(_content_of)
+        self._kept: BulkState | None = None
+        self._told: dict[Any, Any] = {}
+        self._is_alone = False  # All records that wait are of the only partition.
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def first_ms(self) -> int:
+        """The first place at which a record waits; `MAX_MS` if none does."""
+        return self._order.first_ms
+
+    def take(self, values: list[Any], timestamps: list[int]) -> Columns:
+        """Return the records that need not wait, in their order; let the others wait."""
+        late = late_places(timestamps) if self._context.sees_late else ()
+        if self._waits_all and not self._has_order(late):
+            self._hold(values, timestamps)
+            return [], []
+        if not late:
+            return values, timestamps
+        self._hold([values[at] for at in late], [timestamps[at] for at in late])
+        in_time = [type(time) is not LateTime for time in timestamps]
+        return list(compress(values, in_time)), list(compress(timestamps, in_time))
+
+    def due(self, watermark_ms: int) -> Iterator[Due]:
+        """Yield the records whose turn has come, late ones one by one."""
+        due = self._order.due(watermark_ms, is_inclusive=self._is_alone)
+        values: list[Any] = []
+        times = list(map(_time, due))
+        if times == list(map(_place, due)):  # None is late, as a rule. No Python for each of them.
+            if due:
+                yield Due(MIN_MS, list(map(_value, due)), times)
+            return
+        times = []
+        for held in due:
+            if held.time_ms >= held.place_ms:
+                values.append(held.value)
+                times.append(held.time_ms)
+                continue
+            if values:
+                yield Due(MIN_MS, values, times)
+                values, times = [], []
+            self._context.sees_late = True  # Also after a restart.
+            yield Due(held.place_ms, [held.value], [held.time_ms])
+        if values:
+            yield Due(MIN_MS, values, times)
+
+    def restore(self, place: int, operator: str) -> None:
+        """Go on with what was waiting; called once, before all else."""
+        is_keyed = self._key is not None
+        self._kept = step_bulk(
+            self._context, "waiting", place, operator=operator, is_keyed=is_keyed
+        )
+        for _, pairs in self._kept.restored():
+            self._told |= dict.fromkeys(pairs)
+            self._order.load(held for flat in pairs.values() for held in _records(flat))
+
+    def tell(self) -> None:
+        """Let keyed state have what waits, at the end of an epoch."""
+        if not (self._told or len(self._order)):
+            return
+        assert self._kept is not None, "restore comes first"
+        pairs: dict[Any, list[Any]] = {}
+        for held in self._order:
+            pairs.setdefault(self._key_of(held.value), []).extend(held)
+        gone = {key: None for key in self._told if key not in pairs}
+        self._kept.delete_first(len(gone), gone)
+        self._told = dict.fromkeys(pairs)
+        self._kept.give(pairs)
+
+    def _has_order(self, late: Sequence[int]) -> bool:
+        """Whether the records at hand come in the order that the step is to see."""
+        origin = self._context.origin
+        if origin.is_by_arrival:
+            return True
+        return self._has_one_source and origin.is_sorted and not late and not len(self._order)
+
+    def _hold(self, values: list[Any], timestamps: list[int]) -> None:
+        if not values:
+            return
+        origin = self._context.origin
+        self._is_alone = self._has_one_source and origin.is_alone
+        places = timestamps
+        if self._context.sees_late and (late := late_places(timestamps)):
+            places, timestamps = list(timestamps), list(map(int, timestamps))
+            for at in late:
+                places[at] = promise_of(places[at])
+        sides = None if self._side_of is None else map(self._side_of, values)
+        self._order.hold(values, timestamps, places, rank=origin.rank, sides=sides)
+
+    def _key_of(self, value: Any) -> Any:
+        if self._key is None:
+            return None
+        try:
+            key = one_nan(self._key(value))
+            hash(key)
+        except USER_ERRORS:  # The step will say so, when it gets the record.
+            return None
+        return key
+
+
+class OrderedOutput(list[Message]):
+    """What a task has put out that gets its records in the order of event time.
+
+    What is older than event time was when it was put out is late for those behind.
+
+    Args:
+        on_late: called where there is such a message.
+    """
+
+    def __init__(self, on_late: Callable[[], object]) -> None:
+        super().__init__()
+        self._on_late = on_late
+        self.reached_ms = MIN_MS  #: How far event time is: at the record, or the timer, at hand.
+
+    def reach(self, at_ms: int) -> None:
+        """Let event time be so far; it never goes back."""
+        self.reached_ms = max(self.reached_ms, at_ms)
+
+    def append(self, message: Message) -> None:
+        """Take a message."""
+        if type(message) is Message and message.timestamp < self.reached_ms:
+            (time_ms,) = marked_late([message.timestamp], self.reached_ms)
+            message = Message(message.value, time_ms)
+            self._on_late()
+        super().append(message)
+
+
+class OrderedStage:
+    """A stage of which the records come in the order of event time.
+
+    Args:
+        context: of the task.
+        inner: the stage; nothing waits in it, and it need not be told of event time.
+        key: of a record.
+    """
+
+    def __init__(self, context: TaskContext, inner: Stage, key: Callable[[Any], Any]) -> None:
+        self.name = inner.name
+        self._context = context
+        self._inner = inner
+        self._gate = EventGate(context, key, waits="all")
+        self._watermark_ms = MIN_MS
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the results of the records that need not wait."""
+        values, timestamps = self._gate.take(values, timestamps)
+        if values:
+            yield from self._inner.process(values, timestamps)
+        if len(self._gate):
+            yield from self._due(self._watermark_ms)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield the results of the records that event time has passed."""
+        self._watermark_ms = watermark_ms
+        yield from self._due(watermark_ms)
+        yield from self._inner.on_watermark(watermark_ms)
+
+    def snapshot(self) -> Any:
+        """Return the state of the stage; records that wait are keyed state."""
+        self._gate.tell()
+        return self._inner.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Let both go on from there."""
+        self._inner.restore(state)
+        self._gate.restore(self.place, self.name)
+        self._context.state.goes_by_records()
+
+    def close(self, *, completed: bool) -> None:
+        """Close the stage."""
+        self._inner.close(completed=completed)
+
+    @property
+    def place(self) -> int:
+        """Number in the chain."""
+        return self._inner.place
+
+    @place.setter
+    def place(self, place: int) -> None:
+        self._inner.place = place
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record that waits."""
+        return min(self._inner.hold_ms, self._gate.first_ms)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            if at_ms == MIN_MS:
+                yield from self._inner.process(values, timestamps)
+                continue
+            self._context.state.advance(at_ms)
+            for results, times in self._inner.process(values, timestamps):
+                yield results, marked_late(times, at_ms)
+
+
+def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
+    """Return the times of what follows from a late record, for which event time was there."""
+    return [late_time(time_ms, at_ms) for time_ms in timestamps]
+
+
+def _records(flat: list[Any]) -> Iterator[Held]:
+    for at in range(0, len(flat), _FIELDS):
+        place_ms, side, rank, turn, time_ms, value = flat[at : at + _FIELDS]
+        yield Held(place_ms, side, tuple(rank), turn, time_ms, value)
+
+
+def _content_of(value: Any) -> bytes:
+    """Describe a value; one that cannot travel by its own words."""
+    try:
+        return encode_value(value)
+    except ConfigError:
+        return repr(value).encode("utf-8", "surrogatepass")

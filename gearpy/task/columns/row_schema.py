@@ -1,0 +1,263 @@
+"""What the rows of a stream have in them, and the way from rows to columns and back.
+
+A row that does not fit is refused, with its column and its value, and never made to fit: Arrow
+itself would cut a fraction off, or take the zone of a time away, without a word.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from gearpy.core.base.column_values import check_column
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.table import Table, cells_of, rows_of
+from gearpy.messages.type_variables import Row
+from gearpy.task.columns.column_types import field_of, fields_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = ["RowSchema", "SchemaLike", "as_table", "inferred_schema", "row_schema_of"]
+
+_MISSING: Final = object()
+_OPERATOR: Final = "schema"
+
+
+class ArrowSchema(Protocol):
+    """A `pyarrow.Schema` as checkers see it: pyarrow has no types, and `Any` would hide all."""
+
+    def with_metadata(self, metadata: Any, /) -> Any:
+        """Return a copy with other metadata."""
+
+
+#: What says what rows are: the class of the rows, a dict of names and types, or Arrow's schema.
+SchemaLike: TypeAlias = type[Row] | Mapping[str, Any] | ArrowSchema
+
+
+@dataclass(frozen=True)
+class RowSchema:
+    """The columns of a stream, and what its rows are.
+
+    Attributes:
+        arrow: name and type of each column.
+        row_type: a dataclass or NamedTuple class; None for dicts.
+    """
+
+    arrow: "pa.Schema"
+    row_type: type | None = None
+
+    def table(self, values: Sequence[Any]) -> "pa.RecordBatch":
+        """Return rows as columns. A dict may lack a column that can be null.
+
+        Raises:
+            OperatorError: a row does not fit; names column and value.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
+
+        if self.row_type is None:
+            self._check_keys(values)
+        columns = [self._column(field, values) for field in self.arrow]
+        if not columns:  # Nothing would tell how many rows there are.
+            empty = pa.array([{}] * len(values), pa.struct([]))
+            return pa.RecordBatch.from_struct_array(empty)
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+    def rows(self, batch: "pa.RecordBatch") -> list[Any]:
+        """Return the rows of columns.
+
+        Raises:
+            OperatorError: the rows are instances of a class, and a column for it is missing.
+        """
+        if self.row_type is None:
+            return rows_of(batch)
+        names = batch.schema.names
+        for name in self.arrow.names:
+            if name not in names:
+                raise OperatorError(
+                    operator=_OPERATOR,
+                    cause=f"there is no column {name!r} for {self.row_type.__name__}: there are "
+                    f"{', '.join(names) or 'none'}",
+                )
+        if not self.arrow.names:
+            return [self.row_type() for _ in range(batch.num_rows)]
+        columns = [cells_of(batch.column(name)) for name in self.arrow.names]
+        return list(map(self._make, *columns))
+
+    @property
+    def _make(self) -> Callable[..., Any]:
+        row_type = self.row_type
+        assert row_type is not None
+        if dataclasses.is_dataclass(row_type) and any(
+            each.kw_only for each in dataclasses.fields(row_type)
+        ):
+            names = self.arrow.names
+            return lambda *cells: row_type(**dict(zip(names, cells, strict=True)))
+        return row_type
+
+    def _check_keys(self, values: Sequence[Any]) -> None:
+        names = frozenset(self.arrow.names)
+        for row in values:
+            if not isinstance(row, Mapping):
+                raise _refusal(
+                    f"{type(row).__name__} is no dict: map it to one, or give the class of the "
+                    "rows as the schema",
+                    row,
+                )
+            if not row.keys() <= names:
+                unknown = next(name for name in row if name not in names)
+                raise _refusal(
+                    f"field {unknown!r} is not in the schema, which has "
+                    f"{', '.join(sorted(names)) or 'none'}: leave it out, or give a schema with it",
+                    row,
+                )
+
+    def _column(self, field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
+        cells = self._cells(field.name, values)
+        try:
+            return _array(field, cells)
+        except _arrow_errors() as error:
+            _blame_cell(field, cells, values)
+            raise _refusal(f"column {field.name!r} is {field.type}: {error}") from error
+
+    def _cells(self, name: str, values: Sequence[Any]) -> list[Any]:
+        if self.row_type is None:
+            return [row.get(name) for row in values]
+        try:
+            return list(map(attrgetter(name), values))
+        except AttributeError:
+            for row in values:
+                if getattr(row, name, _MISSING) is _MISSING:
+                    expected = self.row_type.__name__
+                    raise _refusal(
+                        f"{type(row).__name__} has no field {name!r}: rows are {expected}", row
+                    ) from None
+            raise
+
+
+def row_schema_of(schema: Any) -> RowSchema:
+    """Return the schema that is meant.
+
+    Args:
+        schema: a `pyarrow.Schema`; a dataclass, NamedTuple or TypedDict class; a dict of names
+            and types. Types are those of Python, or of Arrow.
+
+    Raises:
+        ConfigError: it is nothing of that kind, or a type has no column that keeps its values.
+
+    Example:
+        >>> row_schema_of({"user": str, "price": float | None}).arrow
+        user: string not null
+        price: double
+    """
+    import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
+
+    if isinstance(schema, RowSchema):
+        return schema
+    if isinstance(schema, pa.Schema):
+        _check_names(schema.names)
+        return RowSchema(schema)
+    if isinstance(schema, Mapping):
+        fields = [field_of(str(name), kind) for name, kind in schema.items()]
+        return RowSchema(pa.schema(fields))
+    if not isinstance(schema, type):
+        raise ConfigError(
+            f"{short_repr(schema)} is no schema: give a pyarrow.Schema, a dataclass, a NamedTuple "
+            "or TypedDict class, or a dict of names and types"
+        )
+    return RowSchema(pa.schema(fields_of(schema)), _row_type(schema))
+
+
+def inferred_schema(values: Sequence[Any]) -> RowSchema:
+    """Return a schema in which some dicts, dataclasses or NamedTuples fit.
+
+    Raises:
+        OperatorError: they have no fields, or there is none.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
+
+    first = values[0]
+    if dataclasses.is_dataclass(first) or hasattr(first, "_fields"):
+        return row_schema_of(type(first))
+    for row in values:
+        if not isinstance(row, Mapping):
+            raise _refusal(
+                f"{type(row).__name__} has no fields: map it to a dict, dataclass or NamedTuple",
+                row,
+            )
+    names = list(dict.fromkeys(name for row in values for name in row))
+    fields = []
+    for name in names:
+        cells = [row.get(name) for row in values]
+        try:
+            fields.append(pa.field(str(name), pa.array(cells).type))
+        except _arrow_errors() as error:
+            raise _refusal(f"column {name!r}: values of one type are needed: {error}") from error
+    return RowSchema(pa.schema(fields))
+
+
+def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
+    """Return records as a table; a table as it is.
+
+    Rows come to a columnar step where one was given by hand, out of quarantine.
+
+    Args:
+        values: a table, or at least one row.
+        schema: what the rows should be; None: as they are.
+
+    Raises:
+        OperatorError: a row does not fit.
+    """
+    if type(values) is Table:
+        return values
+    return Table((schema or inferred_schema(values)).table(values))
+
+
+def _row_type(schema: type) -> type | None:
+    """Return what makes rows; a TypedDict makes dicts."""
+    return None if issubclass(schema, dict) else schema
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"the schema has two columns {twice!r}: a row could hold only one")
+
+
+def _array(field: "pa.Field", cells: list[Any]) -> "pa.Array":
+    import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
+
+    check_column(field.type, cells)
+    array = pa.array(cells, field.type)
+    if array.null_count and not field.nullable:
+        raise ValueError(
+            "a value is missing or None, which the schema does not allow: make the type "
+            "``... | None``, or the field nullable"
+        )
+    return array
+
+
+def _blame_cell(field: "pa.Field", cells: list[Any], values: Sequence[Any]) -> None:
+    """Raise for the first row that alone does not fit."""
+    for cell, row in zip(cells, values, strict=True):
+        try:
+            _array(field, [cell])
+        except _arrow_errors() as error:
+            raise _refusal(
+                f"column {field.name!r} is {field.type}, which {short_repr(cell)} does not fit: "
+                f"{error}",
+                row,
+            ) from error
+
+
+def _refusal(cause: str, row: Any = _MISSING) -> OperatorError:
+    record = "" if row is _MISSING else short_repr(row)
+    return OperatorError(operator=_OPERATOR, cause=cause, record=record)
+
+
+def _arrow_errors() -> tuple[type[Exception], ...]:
+    import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
+
+    return (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)

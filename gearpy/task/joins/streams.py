@@ -1,0 +1,443 @@
+"""The stage that joins two streams by key, and what says how."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Final, Literal, TypeAlias
+
+from gearpy.core.base.copies import own_each
+from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.join.asof import AsOfJoin, Direction
+from gearpy.core.join.interval import IntervalJoin
+from gearpy.core.join.latest import LatestJoin
+from gearpy.core.join.session import SessionJoin
+from gearpy.core.join.sides import LEFT, PAIR, RIGHT, How, Join, Pairing, Row
+from gearpy.core.join.window import WindowJoin
+from gearpy.core.window.trigger import AfterWatermark
+from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import NOWHERE
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.join_result import CoGroup, JoinResult
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.step_state import step_bulk
+
+__all__ = ["Combine", "JoinKind", "JoinSpec", "JoinStage", "as_left", "as_right", "join_key"]
+
+#: A user's function of a left and a right value; None stands for one that is missing.
+Combine: TypeAlias = Callable[[Any, Any], Any]
+JoinKind: TypeAlias = Literal["window", "cogroup", "interval", "asof", "latest"]
+_Keyed: TypeAlias = tuple[int, Any, Any]
+
+_HOWS: Final = ("inner", "left", "right", "outer")
+_HOWS_OF_LEFT: Final = ("left", "inner")
+_DIRECTIONS: Final = ("backward", "forward", "nearest")
+
+#: Key of a record that `as_left` or `as_right` has made; both inputs are partitioned by it.
+join_key: Final[Callable[[Any], Any]] = itemgetter(1)
+
+
+def as_left(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
+    """Return what makes a record of the left stream one that a `JoinStage` takes."""
+    return lambda value: (LEFT, key(value), value)
+
+
+def as_right(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
+    """Return what makes a record of the right stream one that a `JoinStage` takes."""
+    return lambda value: (RIGHT, key(value), value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSpec:
+    """A join; made by `over`, `cogroup`, `interval`, `asof` or `latest`, which check it.
+
+    Attributes:
+        kind: of join.
+        description: all that what is kept depends on, for plans, ids, and snapshots.
+        start: makes it; is given how many rows it yields at once.
+        combine: makes a result of a pair; None: `JoinResult`.
+    """
+
+    kind: JoinKind
+    description: str
+    start: Callable[[int], Join]
+    combine: Combine | None = None
+
+    @classmethod
+    def over(
+        cls, windows: Windows, *, how: How = "inner", combine: Combine | None = None
+    ) -> "JoinSpec":
+        """Return a join of all records of a key in a window.
+
+        Raises:
+            ConfigError: the windows are none for joins, or an argument is not known.
+        """
+        _refuse([*_of_windows(windows), *_of_how(how, _HOWS), *_of_combine(combine)])
+        return cls(
+            kind="window",
+            description=f"{how} join, {_text_of(windows)}",
+            start=partial(_window_join, windows, how, False),
+            combine=combine,
+        )
+
+    @classmethod
+    def cogroup(cls, windows: Windows) -> "JoinSpec":
+        """Return what gathers all records of a key in a window.
+
+        Raises:
+            ConfigError: the windows are none for joins.
+        """
+        _refuse(_of_windows(windows))
+        return cls(
+            kind="cogroup",
+            description=f"cogroup, {_text_of(windows)}",
+            start=partial(_window_join, windows, "outer", True),
+        )
+
+    @classmethod
+    def interval(
+        cls,
+        *,
+        before: Duration,
+        after: Duration,
+        how: How = "inner",
+        combine: Combine | None = None,
+    ) -> "JoinSpec":
+        """Return a join of records with ``left - before <= right <= left + after``.
+
+        Raises:
+            ConfigError: these are no durations, or an argument is not known.
+        """
+        older_ms, mistakes = _duration("before", before)
+        newer_ms, more = _duration("after", after)
+        _refuse([*mistakes, *more, *_of_how(how, _HOWS), *_of_combine(combine)])
+        return cls(
+            kind="interval",
+            description=f"{how} interval join, {older_ms} ms before to {newer_ms} ms after",
+            start=lambda limit: IntervalJoin(
+                before_ms=older_ms, after_ms=newer_ms, how=how, limit=limit
+            ),
+            combine=combine,
+        )
+
+    @classmethod
+    def asof(
+        cls,
+        *,
+        tolerance: Duration | None = None,
+        direction: Direction = "backward",
+        how: Literal["left", "inner"] = "left",
+        combine: Combine | None = None,
+    ) -> "JoinSpec":
+        """Return a join of each left record with the nearest right one.
+
+        Raises:
+            ConfigError: the tolerance is no duration, or an argument is not known.
+        """
+        mistakes: list[str] = []
+        tolerance_ms: int | None = None
+        if tolerance is not None:
+            tolerance_ms, mistakes = _duration("tolerance", tolerance)
+        if direction not in _DIRECTIONS:
+            mistakes.append(f"direction={direction!r} is unknown: use {_one_of(_DIRECTIONS)}")
+        _refuse([*mistakes, *_of_how(how, _HOWS_OF_LEFT), *_of_combine(combine)])
+        within = "any distance" if tolerance_ms is None else f"{tolerance_ms} ms"
+        return cls(
+            kind="asof",
+            description=f"{how} as-of join, {direction}, {within}",
+            start=lambda limit: AsOfJoin(
+                direction=direction, tolerance_ms=tolerance_ms, how=how, limit=limit
+            ),
+            combine=combine,
+        )
+
+    @classmethod
+    def latest(
+        cls, *, how: Literal["left", "inner"] = "left", combine: Combine | None = None
+    ) -> "JoinSpec":
+        """Return a join of each left record with what the right stream says of its key by now.
+
+        Raises:
+            ConfigError: an argument is not known.
+        """
+        _refuse([*_of_how(how, _HOWS_OF_LEFT), *_of_combine(combine)])
+        return cls(
+            kind="latest",
+            description=f"{how} join with the latest",
+            start=lambda _: LatestJoin(how=how),
+            combine=combine,
+        )
+
+
+class JoinStage:
+    """Joins two streams by key. Records are ``(side, key, value)``, as `as_left` makes them.
+
+    What a join keeps is keyed state. It is encoded beside the task, when it is stored; so results
+    have copies of records that could be changed.
+
+    A record whose key cannot be hashed is rejected. So is a pair on which ``combine`` raises, while
+    other pairs of the same records come out: what stands in quarantine is the pair,
+    ``(PAIR, key, (left, right, start, end))``, which is combined once more when it is given again.
+    Records that came too late are counted and dropped.
+
+    A record without a partner comes out with its own time, long after the watermark has passed it.
+    So what is behind is told of the watermark only as far as no such record waits: the stage is a
+    `DeferringStage` of which `process` does yield what is known at once.
+
+    Args:
+        context: has the state.
+        name: for people.
+        spec: says how.
+        waits: which records wait for event time; all, where it is to see their order.
+    """
+
+    place = 0
+
+    def __init__(
+        self, context: TaskContext, name: str, spec: JoinSpec, *, waits: Waits = "late"
+    ) -> None:
+        self.name = name
+        self._context = context
+        self._spec = spec
+        self._join = spec.start(context.limits.batch_records)
+        self._watermark_ms = MIN_MS
+        self._gate = EventGate(context, join_key, waits=waits, side_of=_right_first)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the results that are known now."""
+        values, timestamps = self._joinable(values, timestamps)
+        if values and values[0][0] == PAIR:  # Given again: one alone.
+            yield from self._once_more(values, timestamps)
+            return
+        values, timestamps = self._gate.take(values, timestamps)
+        self._context.enter(NOWHERE)  # A pair is of two partitions.
+        if values:
+            yield from self._joined(values, timestamps)
+        if len(self._gate):
+            yield from self._due(self._watermark_ms)
+
+    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+        """Take the records whose turn has come, each late one when event time is where it was."""
+        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+            if at_ms == MIN_MS:
+                yield from self._joined(values, timestamps)
+                continue
+            yield from self._advance(max(at_ms, self._watermark_ms))
+            for results, times in self._joined(values, timestamps):
+                yield results, marked_late(times, at_ms)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Yield the results that were waiting for it."""
+        if len(self._gate):
+            yield from self._due(watermark_ms)
+        yield from self._advance(watermark_ms)
+
+    def _advance(self, watermark_ms: int) -> Iterator[Columns]:
+        self._watermark_ms = watermark_ms
+        for rows, times in self._join.on_watermark(watermark_ms):
+            yield from self._results(rows, times)
+
+    def snapshot(self) -> list[Any]:
+        """Let keyed state have what has changed; return of which join it is, and the watermark."""
+        self._gate.tell()
+        for namespace, pairs, is_deleted in self._join.changes():
+            if is_deleted:
+                self._kept.delete_first(len(pairs), pairs, namespace)
+            else:
+                self._kept.give(pairs, namespace)
+        return [self._spec.description, self._watermark_ms]
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Go on from there, and from what keyed state has.
+
+        Raises:
+            ConfigError: it was kept by another join.
+        """
+        if state is not None:
+            description, self._watermark_ms = state
+            if description != self._spec.description:
+                raise ConfigError(
+                    f"snapshot is of: {description}; the program has: {self._spec.description}: "
+                    "what was kept for the one is of no use to the other, give it another name"
+                )
+        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
+        for namespace, pairs in self._kept.restored():
+            self._join.load(namespace, pairs)
+        self._join.resume(self._watermark_ms)
+        self._gate.restore(self.place, self.name)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time of a result that may come of what is kept."""
+        return min(self._join.hold_ms, self._gate.first_ms)
+
+    # -- as a stage that defers --------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Always: what waits is bounded by time."""
+        return True
+
+    @property
+    def is_ready(self) -> bool:
+        """Never: what is known is yielded at once."""
+        return False
+
+    def release(self) -> Iterator[Columns]:
+        """Yield nothing."""
+        return iter(())
+
+    @property
+    def passed_ms(self) -> int:
+        """How far event time has come behind the join. Only grows, as what comes is not older."""
+        return min(self._watermark_ms, self._join.hold_ms)
+
+    def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        late = self._join.late_records
+        for rows, times in self._join.on_records(values, timestamps):
+            yield from self._results(rows, times)
+        self._context.counters.late_records += self._join.late_records - late
+
+    def _once_more(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        rows = [(key, *pair) for _, key, pair in values]
+        return self._results(rows, timestamps)
+
+    def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
+        """Return the records whose keys can be hashed, with one NaN; reject others."""
+        try:
+            deque(map(hash, map(join_key, values)), maxlen=0)  # All at once: that is fast.
+        except USER_ERRORS:
+            good = [
+                (value, time)
+                for value, time in zip(values, timestamps, strict=True)
+                if self._has_key(value, time)
+            ]
+            values, timestamps = [value for value, _ in good], [time for _, time in good]
+        if may_have_nan(map(join_key, values)):
+            values = [(side, one_nan(key), value) for side, key, value in values]
+        return values, timestamps
+
+    def _has_key(self, value: _Keyed, time: int) -> bool:
+        try:
+            hash(value[1])
+        except USER_ERRORS as error:
+            self._reject(error, value, value[2], time)
+            return False
+        return True
+
+    def _results(self, rows: list[Row], times: list[int]) -> Iterator[Columns]:
+        """Yield the results of the rows, with copies of records that are kept or in other pairs."""
+        rows = _own_rows(rows)
+        combine = self._spec.combine
+        if combine is None:
+            kind: type[Any] = CoGroup if self._spec.kind == "cogroup" else JoinResult
+            yield list(map(tuple.__new__, repeat(kind), rows)), times
+            return
+        results: list[Any] = []
+        rejected: set[int] = set()
+        for key, left, right, start, end in rows:
+            try:
+                results.append(combine(left, right))
+            except USER_ERRORS as error:
+                at = len(results) + len(rejected)
+                pair = (PAIR, key, (left, right, start, end))
+                self._reject(error, pair, JoinResult(key, left, right, start, end), times[at])
+                rejected.add(at)
+        if rejected:
+            times = [time for at, time in enumerate(times) if at not in rejected]
+        if results:
+            yield results, times
+
+    def _reject(self, error: BaseException, value: _Keyed, shown: Any, time: int) -> None:
+        blamed = operator_error(self.name, error, record=shown, event_time_ms=time)
+        self._context.rejects.take(value, time, blamed, place=self.place)
+
+
+def _right_first(value: _Keyed) -> int:
+    """Return the rank of a record among others at its time: what is looked up comes first."""
+    return 1 if value[0] == LEFT else 0
+
+
+def _own_rows(rows: list[Row]) -> list[Row]:
+    """Return rows with records of their own; these, if no record can change."""
+    if not rows:
+        return rows
+    keys, lefts, rights, starts, ends = map(list, zip(*rows, strict=True))
+    mine, others = own_each(lefts), own_each(rights)
+    if mine is lefts and others is rights:
+        return rows
+    return list(zip(keys, mine, others, starts, ends, strict=True))
+
+
+def _window_join(windows: Windows, how: How, gathers: bool, limit: int) -> Join:  # noqa: FBT001
+    pairing = Pairing(how, gathers=gathers, limit=limit)
+    if isinstance(windows, SessionWindows):
+        return SessionJoin(windows.gap_ms, pairing)
+    assert isinstance(windows, AlignedWindows), "checked when the spec was made"
+    return WindowJoin(windows, pairing)
+
+
+def _refuse(mistakes: Sequence[str]) -> None:
+    if mistakes:
+        raise ConfigError(*mistakes)
+
+
+def _of_windows(windows: object) -> list[str]:
+    if not isinstance(windows, Windows):
+        return [f'a join takes windows such as gp.tumbling("10s"), not {windows!r:.100}']
+    if not isinstance(windows, AlignedWindows | SessionWindows):
+        name = type(windows).__name__
+        return [f"a join has no {name}: use tumbling, sliding, session or global windows"]
+    mistakes = []
+    if windows.trigger != AfterWatermark():
+        mistakes.append("windows of a join fire once, when they close: leave out the trigger")
+    if windows.accumulation != "discarding":
+        mistakes.append(f"windows of a join fire once: leave out {windows.accumulation}()")
+    if windows.allowed_lateness_ms:
+        mistakes.append("windows of a join take nothing late: leave out allowed_lateness(...)")
+    if windows.clock != "event":
+        mistakes.append(f"windows of a join are of event time: leave out clock={windows.clock!r}")
+    return mistakes
+
+
+def _text_of(windows: Windows) -> str:
+    """Return the windows without what is as it is always."""
+    if isinstance(windows, SessionWindows):
+        return f"session windows, {windows.gap_ms} ms"
+    numbers = [
+        f"{name.removesuffix('_ms')} {value} ms"
+        for name in ("size_ms", "every_ms", "offset_ms")
+        if (value := getattr(windows, name, 0))
+    ]
+    return ", ".join([type(windows).__name__, *numbers])
+
+
+def _of_how(how: str, allowed: Sequence[str]) -> list[str]:
+    return [] if how in allowed else [f"how={how!r} is unknown: use {_one_of(allowed)}"]
+
+
+def _of_combine(combine: object) -> list[str]:
+    if combine is None or callable(combine):
+        return []
+    return [f"combine={combine!r} is no function: give one of the left and the right record"]
+
+
+def _duration(name: str, value: Duration) -> tuple[int, list[str]]:
+    try:
+        return duration_ms(value), []
+    except ConfigError as error:
+        return 0, [f"{name}: {error}"]
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return f"one of {', '.join(map(repr, names))}"

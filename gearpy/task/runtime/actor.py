@@ -1,0 +1,343 @@
+"""A task as an actor: its mailbox, its thread, its way to the network, around a `TaskRunner`."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Protocol, TypeAlias
+
+from gearpy.actor.api import BatchActor, Cancellable, Ref
+from gearpy.errors import GearpyError, MailboxFull, OperatorError
+from gearpy.ids import TaskId
+from gearpy.messages.app import FailureKind, TaskClock
+from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    DataMessage,
+    InitialAckRequest,
+    LatencyProbe,
+    LinkMessage,
+    Unmanaged,
+)
+from gearpy.task.api.failure import card_of, kind_of
+from gearpy.task.api.snapshots import TaskSnapshot
+from gearpy.task.runtime.runner import TaskRunner
+from gearpy.task.runtime.turns import TurnBoard
+from gearpy.transport.api import Transport
+from gearpy.wire.values.class_names import PROGRAM
+
+__all__ = [
+    "ClockBoard",
+    "CommitTask",
+    "CutEpoch",
+    "InjectMessage",
+    "StartTask",
+    "StopTask",
+    "TaskActor",
+    "TaskEvents",
+    "TaskMessage",
+]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Open at this event time and run."""
+
+    start_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """Stop the user's task and do nothing more."""
+
+    completed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CutEpoch:
+    """A task without inputs: end this epoch; see `TaskRunner.cut`. Others need not be told."""
+
+    epoch: int
+    cut_time_ms: int | None = None
+    is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTask:
+    """This epoch, and all before it, are complete."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InjectMessage:
+    """Process this record, encoded as it was in quarantine, beside what comes on the links."""
+
+    value: bytes
+    event_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """There may be work."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signal:
+    """Something has happened outside of the task that it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """The time has come that the runner waits for."""
+
+
+TaskMessage: TypeAlias = (
+    LinkMessage
+    | StartTask
+    | StopTask
+    | CutEpoch
+    | CommitTask
+    | InjectMessage
+    | _Turn
+    | _Signal
+    | _Wake
+)
+_TURN = _Turn()
+_SIGNAL = _Signal()
+_WAKE = _Wake()
+_LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
+
+
+class TaskEvents(Protocol):
+    """What a task actor tells the executor that hosts it. Called on the task's thread."""
+
+    def on_task_started(self, task_id: TaskId) -> None:
+        """The task runs."""
+        ...
+
+    def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
+        """The task raised or lost messages, and does nothing more."""
+        ...
+
+    def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
+        """The task was stopped; ``error`` is what its `on_stop` raised."""
+        ...
+
+    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
+        """The task has ended an epoch."""
+        ...
+
+    def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
+        """The task has shown what belongs to an epoch and to those before it."""
+        ...
+
+    def on_record_quarantined(
+        self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
+    ) -> None:
+        """User code raised on a record; `InjectMessage` gives it to the task once more."""
+        ...
+
+
+class ClockBoard:
+    """The latest clock of each task of an executor, posted by tasks and collected on a timer.
+
+    Runs on: any thread.
+
+    Attributes:
+        turns: those that are under way.
+    """
+
+    def __init__(self) -> None:
+        self.turns = TurnBoard()
+        self._lock = Lock()
+        self._posted: dict[TaskId, TaskClock] = {}
+
+    def post(self, clock: TaskClock) -> None:
+        """Replace the task's clock."""
+        with self._lock:
+            self._posted[clock.task_id] = clock
+
+    def collect(self) -> tuple[TaskClock, ...]:
+        """Take what was posted since the last time."""
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        return tuple(posted.values())
+
+
+class TaskActor(BatchActor[TaskMessage]):
+    """Feeds a runner from a mailbox, gives it turns, sends what it puts out.
+
+    Runs on: the executor's shared dispatcher, or a thread of its own if its processor asks.
+    Restart: none; a task that fails is reported and started anew by the app master.
+    Gearpump: `TaskActor`.
+    """
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        transport: Transport,
+        events: TaskEvents,
+        board: ClockBoard,
+        *,
+        clock_ms: Callable[[], int],
+        report_interval_ms: int,
+    ) -> None:
+        self._runner = runner
+        self._transport = transport
+        self._events = events
+        self._board = board
+        self._clock_ms = clock_ms
+        self._report_interval_ms = report_interval_ms
+        self._report_at_ms = 0
+        self._task_id = runner.info.task_id
+        self._running = False
+        self._stopped = False
+        self._wake: Cancellable | None = None
+        self._wake_at_ms: int | None = None
+        self._turn_queued = False
+
+    def receive_batch(self, messages: list[TaskMessage]) -> None:
+        """Take everything that came, then work for one turn."""
+        turns = self._board.turns
+        turns.begin(self._task_id, self._clock_ms())
+        try:
+            self._work(messages)
+        finally:
+            turns.end(self._task_id)
+
+    def _work(self, messages: list[TaskMessage]) -> None:
+        if self._stopped:
+            self._answer_stop(messages)
+            return
+        PROGRAM.set(self._runner.info.program)
+        try:
+            for message in messages:
+                self._take(message)
+            if self._running:
+                self._turn()
+        except GearpyError as error:
+            self._fail(error)
+            self._answer_stop(messages)
+
+    def on_stop(self) -> None:
+        """Stop the user's task if nobody did before."""
+        error = self._stop(completed=False)
+        if error is not None:
+            _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)
+
+    def _take(self, message: TaskMessage) -> None:
+        if isinstance(message, _LINK_MESSAGES):
+            if not self._stopped:
+                self._runner.receive(message)
+        elif isinstance(message, StartTask):
+            self._start(message.start_time_ms)
+        elif isinstance(message, StopTask):
+            error = self._stop(completed=message.completed)
+            self._events.on_task_stopped(self._task_id, error)
+        elif isinstance(message, CutEpoch | CommitTask | InjectMessage):
+            self._pass_on(message)
+        elif isinstance(message, _Turn):
+            self._turn_queued = False
+        elif isinstance(message, _Wake):
+            self._wake_at_ms = None
+
+    def _pass_on(self, message: CutEpoch | CommitTask | InjectMessage) -> None:
+        match message:
+            case CutEpoch():
+                self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
+            case CommitTask():
+                self._runner.commit(message.epoch)
+            case InjectMessage():
+                self._runner.inject(message.value, message.event_time_ms)
+
+    def _start(self, start_time_ms: int) -> None:
+        if self._stopped:
+            return
+        if not self._running:  # Asked again, it only answers again.
+            self._runner.context.wake = partial(_signal, self.context.self_ref)
+            self._runner.open(start_time_ms)
+            self._running = True
+        self._events.on_task_started(self._task_id)
+
+    def _turn(self) -> None:
+        wake_ms = self._runner.turn()
+        if self._runner.outbox:
+            self._transport.send(self._runner.outbox)
+            self._runner.outbox.clear()
+        if self._runner.snapshots or self._runner.rejected or self._runner.committed:
+            self._hand_over()
+        now_ms = self._clock_ms()
+        if wake_ms != 0 or now_ms >= self._report_at_ms:
+            self._report_at_ms = now_ms + self._report_interval_ms
+            self._board.post(self._runner.clock())
+        self._plan_turn(wake_ms, now_ms)
+
+    def _hand_over(self) -> None:
+        for snapshot in self._runner.snapshots:
+            self._events.on_task_snapshot(self._task_id, snapshot)
+        for epoch in self._runner.committed:
+            self._events.on_task_committed(self._task_id, epoch)
+        for record in self._runner.rejected:
+            self._events.on_record_quarantined(
+                self._task_id, record.value, record.event_time_ms, record.error
+            )
+        self._runner.snapshots.clear()
+        self._runner.committed.clear()
+        self._runner.rejected.clear()
+
+    def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
+        if wake_ms is None:
+            return
+        if wake_ms <= now_ms:
+            if not self._turn_queued:
+                self._turn_queued = True
+                self.context.schedule_self(_TURN)
+        elif self._wake_at_ms is None or self._wake_at_ms > wake_ms:
+            if self._wake is not None:
+                self._wake.cancel()
+            self._wake_at_ms = wake_ms
+            self._wake = self.context.schedule_once(wake_ms - now_ms, _WAKE)
+
+    def _answer_stop(self, messages: list[TaskMessage]) -> None:
+        """A task that has failed has stopped; say so to whoever asks."""
+        if any(isinstance(message, StopTask) for message in messages):
+            self._events.on_task_stopped(self._task_id, None)
+
+    def _fail(self, error: GearpyError) -> None:
+        self._running = False
+        self._stopped = True
+        self._post_last_clock()
+        where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
+        card = card_of(error, operator=where, task=str(self._task_id))
+        self._events.on_task_failed(self._task_id, card, kind_of(error))
+        try:
+            self._runner.stop(completed=False)
+        except OperatorError as second:
+            _log.warning("task %s failed, and then its stop: %s", self._task_id, second)
+
+    def _post_last_clock(self) -> None:
+        with suppress(GearpyError):  # The user's `hold_ms` may raise; the end goes on.
+            self._board.post(self._runner.clock())
+
+    def _stop(self, *, completed: bool) -> ErrorCard | None:
+        if self._stopped:
+            return None
+        self._stopped, self._running = True, False
+        self._post_last_clock()
+        try:
+            self._runner.stop(completed=completed)
+        except OperatorError as error:
+            return card_of(error, task=str(self._task_id))
+        return None
+
+
+def _signal(task: Ref[TaskMessage]) -> None:
+    """Have a task take a turn. Runs on any thread."""
+    with suppress(MailboxFull):  # Then it takes one anyway.
+        task.tell(_SIGNAL)

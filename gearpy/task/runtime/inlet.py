@@ -1,0 +1,152 @@
+"""The input side of a task: what came in and is not processed yet."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
+from gearpy.core.flow.link import ReceiverCounts
+from gearpy.core.window.watermark import WatermarkTracker
+from gearpy.ids import TaskId
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    DataMessage,
+    InitialAckRequest,
+    LatencyProbe,
+    Unmanaged,
+)
+
+__all__ = ["Injected", "Inlet", "QueuedMessage"]
+
+#: What comes on links.
+QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A record given by hand: its value, encoded, and its event time."""
+
+    value: bytes
+    event_time_ms: int
+
+
+class Inlet:
+    """Checks what arrives, queues it epoch by epoch, answers ack requests in their turn.
+
+    Ack requests stand in the same queue as the records, so an `Ack` says that everything sent
+    before the question was processed. A link that has ended the epoch waits until all have; then
+    an `EpochEnd` stands in the queue. Gearpump: `TaskActor`'s queue and `SecurityChecker`.
+
+    Args:
+        task_id: whose inputs these are.
+        upstream: the tasks that send.
+        epoch: what their first records belong to.
+    """
+
+    def __init__(self, task_id: TaskId, upstream: Iterable[TaskId], epoch: int) -> None:
+        self._task_id = task_id
+        self._counts = ReceiverCounts()
+        self._queue: deque[QueuedMessage | EpochEnd | Injected] = deque()
+        self._links = list(upstream)
+        self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
+        self.watermarks = WatermarkTracker(self._links)
+        self.records_queued = 0
+        #: What links have promised in epochs that have not begun.
+        self._promises: dict[tuple[int, TaskId], tuple[int, bool]] = {}
+
+    def hold_nothing_back(self) -> None:
+        """Pass records of later epochs on, too; called before anything was received."""
+        epoch = self._alignment.epoch
+        self._alignment = LinkAlignment(self._links, epoch, is_holding_back=False)
+
+    def hold_back(self) -> None:
+        """Let records of later epochs wait, until the one at hand has ended."""
+        self._alignment.hold_back()
+
+    def restore(self, watermark_ms: int) -> None:
+        """Begin at a watermark that was reached before."""
+        self.watermarks = WatermarkTracker(self._links, watermark_ms)
+
+    def receive(self, message: QueuedMessage) -> None:
+        """Queue a message; data of stale sessions and duplicates are dropped and counted.
+
+        Raises:
+            MessageLost: a gap in the sequence numbers of a link, or its epoch has gone back.
+        """
+        if type(message) is DataMessage:
+            verdict = self._counts.on_data(message.source, message.session, message.seq)
+            if verdict != "accept":
+                return
+            self.records_queued += len(message.batch)
+            epoch: int | None = message.epoch
+        elif type(message) is InitialAckRequest and not self._counts.on_open(
+            message.source, message.session
+        ):
+            return
+        else:
+            epoch = None
+        self._queue.extend(self._alignment.take(message.source, message, epoch))
+
+    def inject(self, record: Injected) -> None:
+        """Queue a record beside what comes on links."""
+        self._queue.append(record)
+
+    def next(self) -> QueuedMessage | EpochEnd | Injected | None:
+        """Take the oldest message."""
+        return self._queue.popleft() if self._queue else None
+
+    def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:
+        """Count a data message whose records are processed; return whether the watermark moved.
+
+        What is promised in an epoch that has not begun counts when it begins. Else this task, and
+        those behind it, would be further at the end of an epoch than what is read again after it.
+        """
+        self.records_queued -= len(message.batch)
+        self._counts.on_processed(message.source, message.session, message.counted)
+        if is_early:
+            self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)
+            return False
+        return self.watermarks.on_link(message.source, message.watermark_ms, idle=message.idle)
+
+    def begin_epoch(self, epoch: int) -> bool:
+        """Let count what was promised up to an epoch; return whether the watermark moved."""
+        moved = False
+        due = [each for each in self._promises if each[0] <= epoch]
+        # Idle links last: while others are still to be counted, not all of them are idle.
+        for key in sorted(due, key=lambda each: (each[0], self._promises[each][1], each[1])):
+            watermark_ms, idle = self._promises.pop(key)
+            moved |= self.watermarks.on_link(key[1], watermark_ms, idle=idle)
+        return moved
+
+    def answer(self, request: AckRequest | InitialAckRequest) -> Ack | None:
+        """Answer an ack request whose turn has come; None for a session that is over."""
+        processed = self._counts.processed(request.source, request.session)
+        if processed is None:
+            return None
+        return Ack(
+            session=request.session,
+            source=self._task_id,
+            target=request.source,
+            seq=request.seq if isinstance(request, AckRequest) else 0,
+            received=processed,
+        )
+
+    @property
+    def stale(self) -> int:
+        """Messages of stale sessions that were dropped."""
+        return self._counts.stale
+
+    @property
+    def duplicates(self) -> int:
+        """Messages that came twice; the second was dropped."""
+        return self._counts.duplicates
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, neither to be processed nor for the end of an epoch."""
+        return not self._queue and not self._alignment.is_holding
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)

@@ -1,0 +1,431 @@
+"""The output side of a task: partitioning, credit, numbers, watermark and epoch per link."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+from gearpy.core.base.copies import ATOMS, own, own_each
+from gearpy.core.base.sizing import estimate_bytes
+from gearpy.core.flow.link import FlowLimits, Subscription
+from gearpy.core.flow.partition import Part, Partitioner
+from gearpy.errors import CannotTravel, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
+from gearpy.messages.data import (
+    NOWHERE,
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    InitialAckRequest,
+    LinkMessage,
+    Origin,
+)
+from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
+from gearpy.task.api.failure import operator_error
+from gearpy.task.api.sides import SidePartitioner
+from gearpy.wire.values.payload import encode_value
+
+__all__ = ["Outlet", "OutputEdge", "OutputLimits"]
+
+#: What goes to the tasks of an edge.
+_Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEdge:
+    """An edge of the graph as one of its sending tasks sees it."""
+
+    processor: int
+    parallelism: int
+    partitioner: Partitioner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputLimits:
+    """How much goes into one data message, and how often a bare watermark is sent.
+
+    ``columnar_batch_records`` is the limit of a table, which has one of its own: a step takes it as
+    a whole, and what that costs hardly grows with its rows.
+    """
+
+    flow: FlowLimits
+    batch_records: int
+    batch_bytes: int
+    watermark_interval_ms: int
+    columnar_batch_records: int = 65_536
+
+
+@dataclass(slots=True)
+class _Link:
+    """One target task."""
+
+    target: TaskId
+    seq: int = 0
+    watermark_ms: int = MIN_MS  #: Last watermark told.
+    idle: bool = False  #: Last flag told.
+    after_end: int = 0  #: Messages without records since the end was told.
+    held: deque["_Portion"] = field(default_factory=deque)  #: Waits for credit.
+
+
+class _Portion(NamedTuple):
+    """What goes into one data message, and what flow control has to know of it."""
+
+    batch: Batch
+    epoch: int
+    oldest_ms: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, batch: Batch, epoch: int) -> "_Portion":
+        """Measure some records; none are older than nothing and take no room."""
+        oldest_ms = oldest_of(batch.timestamps, MAX_MS)
+        return cls(batch, epoch, oldest_ms, estimate_bytes(batch.values))
+
+    @classmethod
+    def empty(cls, epoch: int) -> "_Portion":
+        """Return one without records."""
+        return cls(Batch([], []), epoch, MAX_MS, 0)
+
+    @property
+    def counted(self) -> int:
+        """What it takes of the credit; without records as much as one."""
+        return self.batch.credit or 1
+
+    def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
+        """Return as many of the first records as take so much credit, and the rest."""
+        batch = self.batch
+        records = credit * ROWS_PER_CREDIT if type(batch.values) is Table else credit
+        first, rest = _part(batch, 0, records), _part(batch, records, len(batch))
+        return _Portion.of(first, self.epoch), _Portion.of(rest, self.epoch)
+
+
+def _part(batch: Batch, start: int, stop: int) -> Batch:
+    values, timestamps = batch.values[start:stop], batch.timestamps[start:stop]
+    return Batch(values, timestamps, batch.has_late, batch.origin)
+
+
+class Outlet:
+    """Sends what a task puts out, as far as the targets have room; holds the rest.
+
+    Messages to send are appended to ``outbox`` in the order of each link. The task must not
+    go on while `is_blocked`; then what is held is at most what it put out in one step.
+    Gearpump: the output side of `TaskActor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_id: TaskId,
+        session: SessionId,
+        edges: Sequence[OutputEdge],
+        limits: OutputLimits,
+        outbox: list[LinkMessage],
+        epoch: int,
+        operator: str = "",
+    ) -> None:
+        self._operator = operator
+        self.epoch = epoch  #: What is put out now belongs to it.
+        self._task_id = task_id
+        self._session = session
+        self._limits = limits
+        self._outbox = outbox
+        self._edges = [_EdgeOutput(edge, limits) for edge in edges]
+        self._shares = len(edges) > 1 or not all(edge.is_unicast for edge in self._edges)
+        self._has_sides = any(isinstance(edge.partitioner, SidePartitioner) for edge in edges)
+        self._by_target = {
+            link.target: (edge, index)
+            for edge in self._edges
+            for index, link in enumerate(edge.links)
+        }
+        self.watermark_ms = MIN_MS
+        self.idle = False
+        self.is_blocked = False
+        self._told_ms = 0
+        self._dirty = False
+        self._travels: set[type] = set()  # Of these a first record could be sent.
+
+    def open(self) -> None:
+        """Open every link."""
+        for target in self._by_target:
+            self._outbox.append(InitialAckRequest(self._session, self._task_id, target))
+
+    def restore(self, watermark_ms: int) -> None:
+        """Begin with a watermark that was promised before; it is told again."""
+        self.announce(watermark_ms, idle=False)
+
+    def emit(
+        self,
+        values: list[Any],
+        timestamps: list[int],
+        now_ms: int,
+        *,
+        has_late: bool = False,
+        origin: Origin = NOWHERE,
+    ) -> None:
+        """Send records to every downstream processor; if a partitioner raises, to none.
+
+        Raises:
+            OperatorError: a record cannot be sent to another process.
+        """
+        if type(values) is list and type(values[0]) not in self._travels and self._edges:
+            self._try_sending(values, timestamps)
+        sender = self._task_id.task_index
+        parts = [(edge, edge.partition(values, timestamps, sender)) for edge in self._edges]
+        if self._shares and type(values) is not Table:
+            parts = _unshared(parts, has_sides=self._has_sides)
+        for edge, parts_of_edge in parts:
+            told = edge.told(origin)
+            for index, part, times in parts_of_edge:
+                for portion in self._portions(Batch(part, times, has_late, told)):
+                    self._offer(edge, index, portion, now_ms)
+
+    def begin_epoch(self, epoch: int, now_ms: int) -> None:
+        """Let all that follows belong to another epoch; every link is told behind what it holds."""
+        self.epoch = epoch
+        for edge in self._edges:
+            for index in range(len(edge.links)):
+                self._offer(edge, index, _Portion.empty(epoch), now_ms)
+
+    def on_ack(self, ack: Ack, now_ms: int) -> None:
+        """Take an acknowledgement and send what was held for want of credit.
+
+        Raises:
+            MessageLost: the target did not get all records.
+        """
+        found = self._by_target.get(ack.source)
+        if found is None or ack.session != self._session:
+            return
+        edge, index = found
+        edge.subscription.on_ack(index, seq=ack.seq, received=ack.received)
+        if edge.links[index].held:
+            self._release(edge, index, now_ms)
+            self.is_blocked = any(link.held for _, link in self._links())
+
+    def announce(self, watermark_ms: int, *, idle: bool) -> None:
+        """Promise that everything put out from now on is not older than the watermark.
+
+        Told with the next data, or bare after a while; the end and idleness are told at once.
+        What has ended is not idle.
+        """
+        idle = idle and max(watermark_ms, self.watermark_ms) < MAX_MS
+        if watermark_ms > self.watermark_ms or idle != self.idle:
+            self._dirty = True
+        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        self.idle = idle
+
+    def on_tick(self, now_ms: int) -> None:
+        """Send the watermarks and ack requests that are due."""
+        if self._dirty and (self._is_urgent() or now_ms - self._told_ms >= self._interval):
+            self._tell_watermark(now_ms)
+        for edge in self._edges:
+            for index, seq in edge.subscription.on_tick(now_ms):
+                self._request_ack(edge.links[index].target, seq)
+
+    def wake_ms(self, now_ms: int) -> int | None:
+        """Return when `on_tick` has something to do, if nothing else happens."""
+        if self._dirty and not self.is_blocked:
+            return self._told_ms + self._interval
+        return None if self.is_settled else now_ms + self._limits.flow.quiet_ack_ms
+
+    @property
+    def oldest_ms(self) -> int:
+        """Oldest event time that was put out and is not acknowledged; `MAX_MS` if none."""
+        return min(
+            chain(
+                (edge.subscription.oldest_unacked_ms for edge in self._edges),
+                (held.oldest_ms for _, link in self._links() for held in link.held),
+            ),
+            default=MAX_MS,
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything put out was acknowledged."""
+        return not self.is_blocked and all(e.subscription.is_settled for e in self._edges)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every target has acknowledged the end of the stream; epochs may end later."""
+        return not self.is_blocked and all(
+            link.watermark_ms == MAX_MS and edge.subscription.pending(index) <= link.after_end
+            for edge in self._edges
+            for index, link in enumerate(edge.links)
+        )
+
+    @property
+    def is_settled_and_told(self) -> bool:
+        """Whether the latest watermark was told, too."""
+        return self.is_settled and not self._dirty
+
+    @property
+    def _interval(self) -> int:
+        return self._limits.watermark_interval_ms
+
+    def _try_sending(self, values: list[Any], timestamps: list[int]) -> None:
+        """Refuse what could not go to another process also where all tasks are in this one.
+
+        Only the first record of each type is tried: others are seen when they are sent.
+        """
+        for value, event_time_ms in zip(values, timestamps, strict=True):
+            if type(value) not in self._travels:
+                try:
+                    encode_value(value, where="a record")
+                except CannotTravel as error:
+                    raise operator_error(
+                        self._operator, error, record=value, event_time_ms=int(event_time_ms)
+                    ) from error
+                self._travels.add(type(value))
+
+    def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
+        return ((edge, link) for edge in self._edges for link in edge.links)
+
+    def _is_urgent(self) -> bool:
+        return self.watermark_ms == MAX_MS or any(
+            link.idle != self.idle for _, link in self._links()
+        )
+
+    def _tell_watermark(self, now_ms: int) -> None:
+        self._dirty = False
+        self._told_ms = now_ms
+        for edge in self._edges:
+            for index, link in enumerate(edge.links):
+                if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
+                    continue
+                if link.held or edge.subscription.credit(index) <= 0:
+                    self._dirty = True  # Told with what is held, or bare, once there is credit.
+                else:
+                    self._dispatch(edge, index, _Portion.empty(self.epoch), now_ms)
+
+    def _portions(self, batch: Batch) -> Iterable[_Portion]:
+        whole = _Portion.of(batch, self.epoch)
+        values, count = batch.values, len(batch)
+        fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
+        is_table = type(values) is Table
+        limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
+        step = min(limit, fits)
+        if count <= step:
+            return (whole,)
+        return (
+            _Portion.of(_part(batch, start, start + step), self.epoch)
+            for start in range(0, count, step)
+        )
+
+    def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
+        link = edge.links[index]
+        if link.held or edge.subscription.credit(index) < portion.counted:
+            link.held.append(portion)
+            self.is_blocked = True
+            self._release(edge, index, now_ms)
+        else:
+            self._dispatch(edge, index, portion, now_ms)
+
+    def _release(self, edge: "_EdgeOutput", index: int, now_ms: int) -> None:
+        link = edge.links[index]
+        while link.held and (room := edge.subscription.credit(index)) > 0:
+            portion = link.held.popleft()
+            if portion.counted > room:
+                portion, rest = portion.split(room)
+                link.held.appendleft(rest)
+            self._dispatch(edge, index, portion, now_ms)
+
+    def _dispatch(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
+        message = self._message(edge.links[index], portion)
+        self._outbox.append(message)
+        due = edge.subscription.on_sent(
+            index,
+            records=message.counted,
+            size_bytes=portion.size_bytes,
+            oldest_ms=portion.oldest_ms,
+            now_ms=now_ms,
+        )
+        if due is None and message.watermark_ms == MAX_MS:
+            due = edge.subscription.ask(index, now_ms)  # The end waits for nothing but this.
+        if due is not None:
+            self._request_ack(message.target, due)
+
+    def _message(self, link: _Link, portion: _Portion) -> DataMessage:
+        link.seq += 1
+        is_after_end = link.watermark_ms == MAX_MS and not portion.batch.values
+        link.after_end = link.after_end + 1 if is_after_end else 0
+        if not link.held:  # What is still held was put out before the latest promise.
+            link.watermark_ms, link.idle = self.watermark_ms, self.idle
+        return DataMessage(
+            session=self._session,
+            source=self._task_id,
+            target=link.target,
+            seq=link.seq,
+            batch=portion.batch,
+            watermark_ms=link.watermark_ms,
+            idle=link.idle,
+            epoch=portion.epoch,
+            size_bytes=portion.size_bytes,
+        )
+
+    def _request_ack(self, target: TaskId, seq: int) -> None:
+        self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
+
+
+def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:
+    """Let no two targets have the same record, unless it cannot change.
+
+    A target in another process gets a copy in any case, but later: until then a neighbour here
+    might have changed the record.
+
+    Args:
+        parts: of each edge.
+        has_sides: edges are for several outputs, so that not each of them gets all records.
+    """
+    given: set[int] = set()  # Records that somebody has, by identity.
+
+    def unshared(values: list[Any], *, is_first: bool) -> list[Any]:
+        if not has_sides:
+            return values if is_first else own_each(values)
+        if ATOMS.issuperset(map(type, values)):
+            return values
+        mine = [own(value) if id(value) in given else value for value in values]
+        given.update(map(id, values))
+        return mine
+
+    try:
+        return [
+            (
+                edge,
+                [
+                    (index, unshared(part, is_first=not at and (edge.is_unicast or not nth)), times)
+                    for nth, (index, part, times) in enumerate(parts_of_edge)
+                ],
+            )
+            for at, (edge, parts_of_edge) in enumerate(parts)
+        ]
+    except TypeError as error:
+        raise OperatorError(operator="several readers", cause=str(error)) from error
+
+
+class _EdgeOutput:
+    """An edge with its own partitioner, credit and links."""
+
+    def __init__(self, edge: OutputEdge, limits: OutputLimits) -> None:
+        self._parallelism = edge.parallelism
+        self._partitioner = edge.partitioner
+        self.is_unicast = edge.partitioner.is_unicast
+        self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
+        self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
+        self._told = (NOWHERE, NOWHERE)  # The latest origin, and what is told of it.
+
+    def partition(
+        self, values: list[Any], timestamps: list[int], sender: int
+    ) -> list[tuple[int, list[Any], list[int]]]:
+        return self._partitioner.partition(
+            values, timestamps, parallelism=self._parallelism, sender=sender
+        )
+
+    def told(self, origin: Origin) -> Origin:
+        """Return the origin that the tasks behind the edge are told."""
+        if origin is not self._told[0]:
+            told = NOWHERE if origin.is_split else origin
+            if told.source >= 0 and not self._partitioner.keeps_whole:
+                told = told._replace(is_split=True)
+            self._told = (origin, told)
+        return self._told[1]

@@ -1,0 +1,716 @@
+"""One task at work: a plain object without thread, socket or clock of its own.
+
+Whoever owns it calls `open` once, `receive` for what arrives, `turn` whenever there may be
+something to do, and sends what has gathered in `outbox`, stores what is in `snapshots`, keeps
+what is in `rejected`. The task actor does so on a thread, the simulator in virtual time.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any, Final, NoReturn
+
+from gearpy.core.flow.alignment import EpochEnd
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.data import (
+    NOWHERE,
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    EncodedBatch,
+    InitialAckRequest,
+    LinkMessage,
+    Message,
+    Origin,
+    Unmanaged,
+)
+from gearpy.messages.late_time import late_places
+from gearpy.messages.table import Times
+from gearpy.state.kinds.timers import KeyTimer
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import FINISHED, Task, TaskContext, TaskLimits
+from gearpy.task.api.keyed import KeyedTask, OpenState
+from gearpy.task.api.output import Columns, columns_of_batch, columns_of_messages
+from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
+from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
+from gearpy.task.chain.event_gate import EventGate, OrderedOutput, marked_late
+from gearpy.task.runtime.driving import Job, blame, driver_of, reject
+from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
+from gearpy.task.runtime.info import TaskInfo, clock_of, context_of
+from gearpy.task.runtime.inlet import Injected, Inlet
+from gearpy.task.runtime.outlet import Outlet, OutputLimits
+from gearpy.task.runtime.promises import Promises
+from gearpy.task.time.timers import Timers
+from gearpy.task.time.wakes import Wakes, timer_at_ms
+from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
+from gearpy.wire.values.payload import decode_batch, decode_value
+
+__all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
+
+#: Messages that wait to be sent at which a turn ends: who gets them can begin meanwhile, and an
+#: answer that grants credit is not late by a whole turn.
+OUTBOX_FULL: Final = 4
+
+#: Shares of what a task may keep until the epoch ends: at the first the epoch is asked to end, at
+#: the second a source waits until it has, looking every so often.
+_FULL_SOON: Final = 0.2
+_FULL: Final = 0.7
+_FULL_MS: Final = 10
+
+
+class TaskRunner:
+    """Drives one task: its queue, its output, its watermark, its clock.
+
+    Work is a chain of jobs, each an iterator that stops where output has filled a batch; it is
+    pulled on only while every target has credit. So back-pressure holds inside a batch, inside
+    the answer to one message, and while windows close. An epoch ends between two jobs: what the
+    task is then is in ``snapshots``, and all that it sends later belongs to the next epoch.
+    Gearpump: `TaskActor`, `TaskWrapper`.
+
+    Args:
+        info: who the task is.
+        make: makes the user's task from its context; called by `open`.
+        limits: sizes of output batches, credit, how often watermarks go out bare.
+        task_limits: what the user's task may ask its context about.
+        turn_ms: how long one `turn` may take, as far as user code lets go.
+        clock_ms: monotonic ms.
+        wall_ms: ms since the epoch.
+        epoch: what the first records belong to.
+        open_state: makes its keyed state, when it is used.
+        resume: what to go on from; None: from the beginning.
+        on_error: what to do with a record that user code raises on.
+        coroutines: runs what is asynchronous in it.
+    """
+
+    def __init__(
+        self,
+        info: TaskInfo,
+        make: Callable[[TaskContext], Task],
+        *,
+        limits: OutputLimits,
+        task_limits: TaskLimits,
+        turn_ms: int,
+        clock_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        open_state: OpenState,
+        epoch: int = 1,
+        resume: TaskResume | None = None,
+        on_error: OnError = "fail",
+        coroutines: Coroutines = NO_COROUTINES,
+    ) -> None:
+        self.info = info
+        self.outbox: list[LinkMessage] = []
+        self.snapshots: list[TaskSnapshot] = []  #: What it was when epochs have ended.
+        self.committed: list[int] = []  #: Epochs that it was told to be complete, and has shown.
+        self._make = make
+        self._coroutines = coroutines
+        self._limits = limits
+        self._task_limits = task_limits
+        self._turn_ms = turn_ms
+        self._clock_ms = clock_ms
+        self._inlet = Inlet(info.task_id, info.upstream, epoch)
+        self._outlet = Outlet(
+            task_id=info.task_id,
+            session=info.session,
+            edges=info.edges,
+            limits=limits,
+            outbox=self.outbox,
+            epoch=epoch,
+            operator=info.operator,
+        )
+        self._buffer: list[Message] = OrderedOutput(self._see_late) if info.ordered else []
+        self._job: Job | None = None
+        self._parked: Job | None = None  # Waits until the task has room.
+        self._parked_origin = NOWHERE
+        self._timers = Timers()
+        self._wakes = Wakes(wall_ms)
+        self._produce_at_ms: int | None = None
+        self._claimed_clock_ms = MIN_MS
+        self._promises = Promises(self._outlet)
+        self._resume = resume
+        self._cut = CutRequest(epoch)
+        self._later = LaterOutput(task_limits.held_records_max)
+        self._commits = CommitRequest()
+        self._keyed = KeyedTask(
+            f"{info.run or info.app_name}/task{info.task_id}",
+            open_state,
+            wall_ms=wall_ms,
+            watermark_ms=lambda: self._inlet.watermarks.watermark_ms,
+        )
+        counters = TaskCounters()
+        self._rejects = Rejects(on_error, counters, str(info.task_id))
+        self.context = self._make_context(wall_ms, counters)
+        self.task: Task | None = None
+        self._gate: EventGate | None = None  # Where records are to come by event time.
+        self._has_timers_between = False  # The task takes batches, but key timers come between.
+        self._counts_taken = False
+        self._tells_origin = True
+        self._drive: Callable[[Batch], Job]
+
+    def open(self, start_time_ms: int) -> None:
+        """Open the links, make the user's task and start it."""
+        self._outlet.open()
+        try:
+            self._restore()
+            self.task = self._make(self.context)
+            if not self.task.aligned:
+                self._keyed.refuse()
+            self.task.on_start(start_time_ms)
+        except USER_ERRORS as error:
+            self._blame(error)
+        if not self.info.upstream:
+            self._produce_at_ms = self._clock_ms()
+        self._drive = driver_of(
+            self.task,
+            self._buffer,
+            limit=self._limits.batch_records,
+            operator=self.info.operator,
+            rejects=self._rejects,
+            on_next=self._on_next(self.task),
+        )
+        self._tells_origin = self.task.aligned  # What waits for a later epoch has forgotten it.
+        if not self.task.aligned:
+            self._inlet.hold_nothing_back()
+        self._counts_taken = not self.info.edges and not self.task.counts_output
+        self._flush()
+
+    def _on_next(self, task: Task) -> Callable[[Message], Any]:
+        """Return the function to call with each record, which from now on may have to wait."""
+        if not (self.info.ordered and task.aligned):
+            return self._keyed.keyed(task.on_next, self.info.key)
+        self._gate = EventGate(self.context, self.info.key, waits="all")
+        self._gate.restore(0, self.info.operator)
+        self._has_timers_between = type(task).on_batch is not Task.on_batch
+        self.context.state.goes_by_records()
+        assert isinstance(self._buffer, OrderedOutput)
+        return self._keyed.in_order(
+            task.on_next, task.on_key_timer, self.info.key, self._buffer.reach
+        )
+
+    def receive(self, message: LinkMessage) -> None:
+        """Take a message from a link. Acks count at once, everything else in its turn.
+
+        Raises:
+            MessageLost: the link has lost messages.
+        """
+        if type(message) is Ack:
+            self._outlet.on_ack(message, self._clock_ms())
+        else:
+            self._inlet.receive(message)  # type: ignore[arg-type] # everything but Ack
+
+    def cut(self, epoch: int, cut_time_ms: int | None = None, *, is_last: bool = False) -> None:
+        """Ask a task without inputs to end an epoch, and those before it, as soon as it can.
+
+        With a cut time, when it has sent all records that are older; see `Task.begin_cut`. After
+        the last one the task produces nothing more, though its stream has not ended.
+        Nothing happens where it has ended already, or where inputs decide.
+        """
+        if not self.info.upstream:
+            self._cut.ask(self.task, epoch, cut_time_ms, is_last=is_last)
+
+    def commit(self, epoch: int) -> None:
+        """Tell the task in its next turn that an epoch is complete, and all before it."""
+        self._commits.ask(epoch)
+
+    def inject(self, value: bytes, event_time_ms: int) -> None:
+        """Let the task process a record beside what comes on its links; see `RejectedRecord`."""
+        self._inlet.inject(Injected(value, event_time_ms))
+
+    def turn(self) -> int | None:
+        """Work for a while.
+
+        Returns:
+            0 if there is more to do now, the monotonic ms at which there will be, or None if
+            only a message can bring more.
+
+        Raises:
+            OperatorError: user code raised.
+        """
+        now_ms = started_ms = self._clock_ms()
+        if self._commits.is_due:
+            self._commit()
+        while not self._outlet.is_blocked:
+            if self._job is None:
+                self._job = self._next_job(now_ms)
+                if self._job is None or self._outlet.is_blocked:
+                    break
+            self._step(now_ms)
+            now_ms = self._clock_ms()
+            if now_ms - started_ms >= self._turn_ms or len(self.outbox) >= OUTBOX_FULL:
+                break
+        self._flush()
+        self._outlet.on_tick(now_ms)
+        return self._next_turn_ms(now_ms)
+
+    def clock(self) -> TaskClock:
+        """Report how far the task is. The clock never moves backwards."""
+        hold_ms = self._hold_ms()
+        self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms(hold_ms))
+        return clock_of(
+            self.info,
+            self.context.counters,
+            clock_ms=self._claimed_clock_ms,
+            watermark_ms=self._outlet.watermark_ms,
+            hold_ms=hold_ms,
+            idle=self._outlet.idle,
+            consumers=() if self.task is None else tuple(self.task.consumers()),
+            waits_for="" if self.task is None else self.task.waits_for,
+            wants_epoch=self.task is not None and self.task.epoch_fill > _FULL_SOON,
+        )
+
+    def stop(self, *, completed: bool) -> None:
+        """Stop the user's task; called once, after the last turn."""
+        self._job = self._parked = None
+        try:
+            if self.task is not None:
+                self.task.on_stop(completed=completed)
+        except USER_ERRORS as error:
+            self._blame(error)
+        finally:
+            self._keyed.close()
+
+    def poke(self) -> None:
+        """Call `Task.produce` in the next turn, however long it said to wait."""
+        if self._produce_at_ms is not None:
+            self._produce_at_ms = min(self._produce_at_ms, self._clock_ms())
+
+    @property
+    def epoch(self) -> int:
+        """What the records that it processes now belong to."""
+        return self._outlet.epoch
+
+    @property
+    def rejected(self) -> list[RejectedRecord]:
+        """Records that go into quarantine; emptied by the owner."""
+        return self._rejects.records
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the task waits for room downstream."""
+        return self._outlet.is_blocked
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came in was processed, and all that went out told and acknowledged."""
+        has_work = self._job is not None or self._parked is not None
+        return not has_work and self._inlet.is_empty and self._outlet.is_settled_and_told
+
+    @property
+    def records_queued(self) -> int:
+        """Records that came in and are not processed."""
+        return self._inlet.records_queued
+
+    def _next_job(self, now_ms: int) -> Job | None:
+        assert self.task is not None
+        if self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
+            return self._wake()
+        if not self.task.has_room:
+            return None
+        if self._parked is not None:
+            job, self._parked = self._parked, None
+            self._enter(self._parked_origin)
+            return job
+        return self._new_job(now_ms)
+
+    def _new_job(self, now_ms: int) -> Job | None:
+        if self._cut.is_due(self.task, self.epoch):
+            self._end_epoch(self._cut.epoch)
+        if _is_due(self._timer_at_ms(now_ms), now_ms):
+            is_of_task = _is_due(self._timers.due_ms, now_ms)
+            return self._fire_timer() if is_of_task else self._fire(self._keyed.due())
+        message = self._inlet.next()
+        while message is not None:
+            job = self._job_of(message)
+            if job is not None:
+                return job
+            message = self._inlet.next()
+        if _is_due(self._produce_at_ms, now_ms):
+            if self.task is not None and self.task.epoch_fill > _FULL:
+                self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
+            else:
+                return self._produce()
+        return None
+
+    def _job_of(self, message: object) -> Job | None:
+        if type(message) is DataMessage:
+            return self._process(message)
+        if isinstance(message, (AckRequest, InitialAckRequest)):
+            self._flush()  # What it asks about has then left this task.
+            answer = self._inlet.answer(message)
+            if answer is not None:
+                self.outbox.append(answer)
+        elif isinstance(message, EpochEnd):
+            self._end_epoch(message.epoch)
+            return self._follow(has_moved=self._inlet.begin_epoch(self.epoch))
+        elif isinstance(message, Injected):
+            return self._take_injected(message)
+        elif isinstance(message, Unmanaged):
+            return self._take_unmanaged(message)
+        return None
+
+    def _process(self, message: DataMessage) -> Job:
+        batch, is_early = message.batch, message.epoch > self.epoch
+        self._enter_epoch(message.epoch)
+        if isinstance(batch, EncodedBatch):
+            origin = batch.origin
+            batch = message.batch = decode_batch(batch.body, batch.count)
+            batch.origin = origin
+        if batch.has_late:
+            self.context.sees_late = True
+        if batch.values:
+            self._enter(batch.origin)
+            if not (message.idle or is_early):  # What follows from them holds clocks back at once.
+                self._set_idle(False)
+            yield from self._take_records(batch)
+            self._enter(NOWHERE)
+        self._enter_epoch(self.epoch)
+        yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
+
+    def _follow(self, *, has_moved: bool) -> Job:
+        """Pass on how far the inputs are."""
+        if has_moved:
+            yield from self._advance(self._inlet.watermarks.watermark_ms)
+        self._set_idle(self._inlet.watermarks.is_idle)
+
+    def _enter_epoch(self, epoch: int) -> None:
+        """Let what follows be of an epoch; where the task is not aligned, it may be a later one."""
+        if self.context.epoch != epoch:
+            self._flush()
+            self.context.epoch = epoch
+
+    def _enter(self, origin: Origin) -> None:
+        """Let what follows be told to come from there."""
+        if origin is not self.context.origin:
+            self._flush()
+            self.context.origin = origin
+
+    def _take_records(self, batch: Batch) -> Job:
+        counters = self.context.counters
+        counters.records_in += len(batch.values)
+        if self._gate is None:
+            yield from self._driven(batch)
+            return
+        values, timestamps = self._gate.take(batch.values, batch.timestamps)
+        if values:
+            yield from self._driven(Batch(values, timestamps))
+        if len(self._gate):
+            yield from self._driven_in_order(self._gate, self._inlet.watermarks.watermark_ms)
+
+    def _driven_in_order(self, gate: EventGate, watermark_ms: int) -> Job:
+        """Hand over the records that event time has passed, key timers between them."""
+        for at_ms, values, timestamps in gate.due(watermark_ms):
+            if at_ms == MIN_MS:
+                yield from self._driven(Batch(values, timestamps))
+                continue
+            self._keyed.reach(at_ms)
+            yield from self._driven(Batch(values, timestamps))
+            self._keyed.reach(None)
+
+    def _see_late(self) -> None:
+        self.context.sees_late = True
+
+    def _marked(self, job: Job) -> Job:
+        """Let batches be late for those behind as far as they are older than event time is here."""
+        assert isinstance(self._buffer, OrderedOutput)
+        for batch in job:
+            if batch is not None and type(batch.values) is list:
+                batch.timestamps = marked_late(batch.timestamps, self._buffer.reached_ms)
+                self._see_late()
+            yield batch
+
+    def _driven(self, batch: Batch) -> Job:
+        counters = self.context.counters
+        before = counters.skipped_records + counters.quarantined_records
+        if self._has_timers_between:
+            for message in batch.messages():
+                yield from self._fire(self._keyed.until(message))
+                self._keyed.enter(message)
+                yield from self._marked(self._drive(Batch.of(message)))
+        else:
+            yield from self._drive(batch)
+        if self._counts_taken:
+            dropped = counters.skipped_records + counters.quarantined_records - before
+            counters.records_out += len(batch.values) - dropped
+
+    def _advance(self, watermark_ms: int) -> Job:
+        assert self.task is not None
+        if self._gate is not None and len(self._gate):
+            yield from self._driven_in_order(self._gate, watermark_ms)
+        if not self.task.keeps_state_until_told:
+            yield from self._fire(self._keyed.advance(watermark_ms))
+        outputs = self.task.on_watermark(watermark_ms)
+        if outputs is not None:
+            yield from outputs
+        if self.task.keeps_state_until_told:
+            yield from self._fire(self._keyed.advance(watermark_ms))
+        self._announce(watermark_ms)
+
+    def _wake(self) -> Job:
+        assert self.task is not None
+        self._enter(NOWHERE)
+        yield from self._wakes.wake(self.task)
+        self._announce(self._promises.promised_ms)  # What the task let pass now.
+
+    def _produce(self) -> Job:
+        assert self.task is not None
+        wait_ms = self.task.produce()
+        if isinstance(wait_ms, Iterator):
+            wait_ms = yield from wait_ms
+        if not isinstance(wait_ms, int):
+            raise ConfigError(f"produce gave {wait_ms!r}: return 0, ms to wait, or FINISHED")
+        self._produce_at_ms = None if wait_ms == FINISHED else self._clock_ms() + wait_ms
+        self._end_if_done()
+
+    def _fire_timer(self) -> Job:
+        assert self.task is not None
+        self.task.on_timer(self._timers.pop())
+        self._end_if_done()
+        yield from ()
+
+    def _fire(self, timers: Iterator[KeyTimer]) -> Job:
+        assert self.task is not None
+        for timer in timers:
+            for message in self.task.on_key_timer(timer) or ():
+                self._buffer.append(message)
+                if len(self._buffer) >= self._limits.batch_records:
+                    yield None
+
+    def _end_if_done(self) -> None:
+        """End the stream of a task without inputs that has nothing more to produce."""
+        if not self.info.upstream and self._produce_at_ms is None and not self._timers:
+            self._announce(MAX_MS)
+
+    def _announce(self, watermark_ms: int) -> None:
+        self._flush()  # What was put out so far comes before the promise.
+        self._promises.pass_on(watermark_ms, self.task)
+
+    def _take_unmanaged(self, message: Unmanaged) -> Job:
+        assert self.task is not None
+        self.task.on_unmanaged(message.value)
+        yield from ()
+
+    def _take_injected(self, record: Injected) -> Job:
+        try:
+            value = decode_value(record.value)
+        except ProtocolError as error:
+            blamed = operator_error(self.info.operator, error)
+            self._rejects.take_encoded(record.value, record.event_time_ms, blamed)
+            return
+        if isinstance(value, Midway) and value.place == OUTPUT:
+            yield Batch([value.value], [record.event_time_ms])
+        else:
+            yield from self._take_records(Batch([value], [record.event_time_ms]))
+
+    def _end_epoch(self, epoch: int) -> None:
+        self._flush()
+        self.context.epoch = epoch
+        self.snapshots.append(self._snapshot(epoch))
+        self._outlet.begin_epoch(epoch + 1, self._clock_ms())
+        self.context.epoch = epoch + 1
+        assert self.task is not None
+        if self.info.upstream:
+            self._send_later()
+        elif self._cut.on_ended(self.task):
+            self.poke()  # What was held back is sent at once.
+        if self._cut.is_over:
+            self._produce_at_ms = None
+
+    def _send_later(self) -> None:
+        """Send what was put out for records of the epoch that has begun."""
+        for values, times in self._later.take(self.epoch):
+            self._send(values, times, self._clock_ms())
+
+    def _commit(self) -> None:
+        assert self.task is not None
+        try:
+            if (epoch := self._commits.show(self.task)) is not None:
+                self.committed.append(epoch)
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _snapshot(self, epoch: int) -> TaskSnapshot:
+        assert self.task is not None
+        now_ms = self._clock_ms()
+        try:
+            for batch in self.task.before_snapshot():
+                self._emit(columns_of_batch, batch, now_ms)
+            kept = self.task.snapshot()
+            if self._gate is not None:
+                self._gate.tell()
+            delta = self._keyed.snapshot()
+            state = TaskState(
+                task=kept,
+                counters=asdict(self.context.counters),
+                watermark_ms=self._outlet.watermark_ms,
+                promised_ms=self._promises.promised_ms,
+                clock_ms=self._claimed_clock_ms,
+                # Without anything kept the task begins as new, and sets its timers itself.
+                timers=[] if kept is None else self._timers.after(now_ms),
+            )
+            return TaskSnapshot(
+                epoch=epoch,
+                head=state.encode(self.info.operator),
+                delta=delta,
+                offsets=encode_offsets(self.info.operator, self.task.offsets()),
+                has_missed_cut=self._cut.has_missed,
+                has_more=self.task.is_working,
+            )
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _restore(self) -> None:
+        if self._resume is None:
+            return
+        resume, self._resume = self._resume, None
+        state = TaskState.decode(resume.head)
+        self.context.resume = state.task
+        self.context.offsets = resume.offsets
+        self.context.counters.restore(state.counters)
+        self._claimed_clock_ms = state.clock_ms
+        self._promises.restore(state.promised_ms, state.watermark_ms)
+        if self.info.upstream:
+            self._inlet.restore(self._promises.promised_ms)
+        for delay_ms, payload in state.timers:
+            self._schedule(delay_ms, payload)
+        self._keyed.load(resume.sections)
+
+    def _step(self, now_ms: int) -> None:
+        """Pull the job once; send what has filled a batch."""
+        assert self._job is not None
+        try:
+            batch = next(self._job, _END)
+        except USER_ERRORS as error:
+            self._blame(error)
+        if batch is _END:
+            self._job = None
+        elif batch is not None:
+            self._flush()
+            self._emit(columns_of_batch, batch, now_ms)
+        elif self._parked is None and self.task is not None and not self.task.has_room:
+            self._job, self._parked = None, self._job
+            self._parked_origin = self.context.origin
+        if len(self._buffer) >= self._limits.batch_records:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._buffer:
+            self._emit(columns_of_messages, self._buffer, self._clock_ms())
+            self._buffer.clear()
+
+    def _emit(self, columns_of: Callable[[Any], Columns], output: Any, now_ms: int) -> None:
+        try:
+            values, timestamps = columns_of(output)
+            if values:
+                self._send(values, timestamps, now_ms)
+        except USER_ERRORS as error:  # A partitioner may be the user's.
+            self._blame(error)
+
+    def _send(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
+        if self.context.epoch > self.epoch:
+            if self._later.add(self.context.epoch, values, timestamps):
+                self._inlet.hold_back()
+            return
+        try:
+            context = self.context
+            has_late = context.sees_late and _has_late(timestamps)
+            origin = context.origin if self._tells_origin else NOWHERE
+            self._outlet.emit(values, timestamps, now_ms, has_late=has_late, origin=origin)
+            self.context.counters.records_out += len(values)
+        except USER_ERRORS as error:
+            if not self._rejects.may_go_on:
+                raise
+            if len(values) > 1:  # None was sent. Find those that have nowhere to go.
+                for at in range(len(values)):  # Parts of a table are tables.
+                    self._send(values[at : at + 1], timestamps[at : at + 1], now_ms)
+            else:
+                message = Message(values[0], timestamps[0])
+                reject(self._rejects, self.info.operator, error, message, place=OUTPUT)
+
+    def _make_context(self, wall_ms: Callable[[], int], counters: TaskCounters) -> TaskContext:
+        return context_of(
+            self.info,
+            output=self._buffer.append,  # The list stays the same one for the task's life.
+            schedule=self._schedule,
+            update_watermark=self._update_watermark,
+            set_idle=self._set_idle,
+            send_unmanaged=self._send_unmanaged,
+            upstream_min_clock=lambda: self._inlet.watermarks.watermark_ms,
+            now_ms=wall_ms,
+            limits=self._task_limits,
+            keyed=self._keyed,
+            epoch=self.epoch,
+            counters=counters,
+            rejects=self._rejects,
+            coroutines=self._coroutines,
+            enter=self._enter,
+        )
+
+    def _schedule(self, delay_ms: int, payload: object) -> None:
+        # At least 1, so that a timer that sets itself again lets records through.
+        self._timers.add(self._clock_ms() + max(1, delay_ms), payload)
+
+    def _update_watermark(self, watermark_ms: int) -> None:
+        if self.info.upstream:
+            raise ConfigError("update_watermark is for tasks without inputs")
+        self._announce(watermark_ms)
+
+    def _set_idle(self, idle: bool) -> None:  # noqa: FBT001 - user-facing single flag
+        self._promises.set_idle(idle, self.task)
+
+    def _send_unmanaged(self, target: TaskId, value: Any) -> None:
+        self.outbox.append(Unmanaged(self.info.session, self.info.task_id, target, value))
+
+    def _timer_at_ms(self, now_ms: int) -> int | None:
+        if self._claimed_clock_ms == MAX_MS or self._cut.is_over:
+            return None  # The end may have been stored: what follows from a timer would be lost.
+        return timer_at_ms(self._timers, self._keyed, now_ms)
+
+    def _next_turn_ms(self, now_ms: int) -> int | None:
+        assert self.task is not None
+        waits = [self._outlet.wake_ms(now_ms)]
+        if not self._outlet.is_blocked:
+            if self._job is not None:
+                return 0
+            wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
+            waits.append(None if wait_ms is None else now_ms + wait_ms)
+        if not self._outlet.is_blocked and self.task.has_room:
+            is_due = _is_due(self._produce_at_ms, now_ms)
+            is_cut = self._cut.is_due(self.task, self.epoch)
+            if self._parked is not None or self._inlet or is_cut or is_due:
+                return 0
+            waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
+        return min((at for at in waits if at is not None), default=None)
+
+    def _hold_ms(self) -> int:
+        try:
+            hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
+        except USER_ERRORS as error:
+            self._blame(error)
+        if self._gate is not None:
+            hold_ms = min(hold_ms, self._gate.first_ms)
+        return int(min(hold_ms, self._later.oldest_ms))
+
+    def _reached_ms(self, hold_ms: int) -> int:
+        reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
+        if reached_ms == MAX_MS and not self._outlet.has_ended:
+            return MAX_MS - 1
+        return reached_ms
+
+    def _blame(self, error: BaseException) -> NoReturn:
+        blame(self.info.operator, error)
+
+
+def _has_late(timestamps: list[int]) -> bool:
+    if type(timestamps) is Times:
+        return timestamps.promised is not None
+    return bool(late_places(timestamps))
+
+
+def _is_due(at_ms: int | None, now_ms: int) -> bool:
+    return at_ms is not None and at_ms <= now_ms
+
+
+_END: Any = object()

@@ -1,0 +1,95 @@
+"""From an application and a task id to the runner of that task."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.interfaces import TaskLimits
+from gearpy.task.api.keyed import OpenState, open_on_heap
+from gearpy.task.api.rejects import OnError
+from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
+from gearpy.task.runtime.runner import TaskInfo, TaskRunner
+from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
+
+__all__ = ["RunnerFactory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerFactory:
+    """Makes the runners of one application's tasks, all with the same limits and clocks."""
+
+    application: StreamApplication
+    output: OutputLimits
+    limits: TaskLimits
+    turn_ms: int
+    clock_ms: Callable[[], int]
+    wall_ms: Callable[[], int]
+    rng: random.Random
+    open_state: OpenState = open_on_heap
+    on_error: OnError = "fail"
+    run: str = ""
+    app_id: AppId = AppId(0)
+    executor_id: ExecutorId = ExecutorId(0)
+    coroutines: Coroutines = field(default_factory=CoroutineThread)
+
+    def make(
+        self,
+        task_id: TaskId,
+        session: SessionId,
+        *,
+        epoch: int = 1,
+        resume: TaskResume | None = None,
+    ) -> TaskRunner:
+        """Return the runner of a task, not opened yet.
+
+        Args:
+            task_id: which task.
+            session: number of its new incarnation.
+            epoch: what its first records belong to.
+            resume: what it was at the end of the epoch before; None: it begins at the beginning.
+        """
+        processor = self.application.processors[ProcessorId(task_id.processor)]
+        info = TaskInfo(
+            task_id=task_id,
+            session=session,
+            parallelism=processor.parallelism,
+            operator=processor.name,
+            upstream=self.application.dag.upstream_tasks(task_id),
+            edges=self._edges(ProcessorId(task_id.processor)),
+            app_id=self.app_id,
+            app_name=self.application.name,
+            executor_id=self.executor_id,
+            config=processor.config,
+            key=processor.key,
+            ordered=processor.ordered,
+            sources=processor.sources,
+            run=self.run,
+            program=self.application.program,
+        )
+        return TaskRunner(
+            info,
+            processor.task,
+            limits=self.output,
+            task_limits=self.limits,
+            turn_ms=self.turn_ms,
+            clock_ms=self.clock_ms,
+            wall_ms=self.wall_ms,
+            open_state=self.open_state,
+            epoch=epoch,
+            resume=resume,
+            on_error=self.on_error,
+            coroutines=self.coroutines,
+        )
+
+    def _edges(self, source: ProcessorId) -> list[OutputEdge]:
+        return [
+            OutputEdge(
+                processor=target,
+                parallelism=self.application.processors[target].parallelism,
+                partitioner=self.application.partitioners[source, target].fork(self.rng),
+            )
+            for target in self.application.dag.downstream(source)
+        ]

@@ -1,0 +1,264 @@
+"""One partition of a source as its task reads it: late records, the cut by event time, silence.
+
+Gives portions of records; after `begin_cut` only what is older than the cut. The rest is held and
+given again behind the cut. Calls neither clock nor network but through its reader.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.table import Table, Times, newest_of
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.failure import is_final
+from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.time.late import LateRecords, Portion
+from gearpy.task.time.table_late import flags_at, others, places_of, rows_before
+from gearpy.wire.values.payload import decode_batch, encode_batch
+
+__all__ = ["SourcePartition"]
+
+
+class SourcePartition:
+    """Reads one partition.
+
+    Every record is given once, in the order of the partition; by a cut those of its epoch come
+    before those that are held, and both keep their order. Where the cut lies is told by the
+    records alone: behind the first one with which the partition promises the time of the cut,
+    nothing belongs to the epoch, whatever its time.
+
+    Invariant: no record given is older than `promised_ms` was before, late ones excepted.
+
+    Args:
+        name: of the partition.
+        reader: where its records come from.
+        source: description of the source, for errors.
+        late: judges its records.
+        counters: of the task.
+        origin: tells which partition it is.
+        idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
+        advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
+            time will come, and so is not idle, but moves on with the clock.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reader: SourceReader,
+        *,
+        source: str,
+        late: LateRecords,
+        counters: TaskCounters,
+        origin: Origin = NOWHERE,
+        idle_after_ms: int | None = None,
+        advances: bool = False,
+    ) -> None:
+        self.name = name
+        self.reader = reader
+        self._origin = origin._replace(
+            is_sorted=origin.is_alone and reader.out_of_order_ms == 0,
+            is_by_arrival=reader.is_by_arrival,
+        )
+        self.read_records = 0  #: So many have been read; restored by the owner.
+        self._source = source
+        self._late = late
+        self._counters = counters
+        self._idle_after_ms = idle_after_ms
+        self._quiet_since_ms: int | None = None  # First asked in vain since it gave.
+        self._is_quiet = False
+        self._advances = advances
+        #: Promised since the partition was silent, whatever its reader promises; `MIN_MS` if not.
+        self.floor_ms = MIN_MS
+        self._skipped = 0  # Bad records that its reader has told of.
+        self._cut_ms: int | None = None
+        self.held_records = 0  #: Records behind the cut that were read.
+        self._held: list[Portion] = []
+        self._backlog: deque[Portion] = deque()  # Read, and to be given before all else.
+
+    def read(self, max_records: int, now_ms: int) -> Portion | None:
+        """Return the records to send now; None if the partition has none at present.
+
+        A portion may be empty, when all that was read is held or has been dropped.
+        """
+        portion = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
+        if portion is None or self._cut_ms is None:
+            return portion
+        return self._split(portion, self._cut_ms)
+
+    def begin_cut(self, cut_time_ms: int) -> None:
+        """Hold back what does not belong before this time; another cut is given up."""
+        self.end_cut()
+        self._cut_ms = cut_time_ms
+
+    def end_cut(self) -> None:
+        """Give what was held, then go on."""
+        self._backlog.extendleft(reversed(self._held))
+        self._held = []
+        self.held_records = 0
+        self._cut_ms = None
+
+    def has_promised(self, time_ms: int) -> bool:
+        """Whether nothing older will come, late records excepted; also where nothing will."""
+        return self.promised_ms >= time_ms or (self.reader.finished and not self._backlog)
+
+    @property
+    def promised_ms(self) -> int:
+        """No record that `read` will give is older; or than the cut, if there is one."""
+        return self._backlog[0].before_ms if self._backlog else self._known_ms
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to give, so that nobody need wait for it."""
+        if self._backlog or (self._advances and self._is_quiet):
+            return False
+        return self.reader.idle or self._is_quiet
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything was given."""
+        return self.reader.finished and not self._backlog and not self._held
+
+    def snapshot(self) -> list[Any]:
+        """Return what was read and not given, as plain data; empty if there is nothing.
+
+        Raises:
+            OperatorError: a record is none.
+        """
+        return [self._encoded(portion) for portion in (*self._held, *self._backlog)]
+
+    def restore(self, kept: Iterable[Any]) -> None:
+        """Go on from what `snapshot` returned; `floor_ms` is set beside it."""
+        bound_ms = self.reader.out_of_order_ms
+        for count, body, before_ms, after_ms, *rest in kept:
+            places = rest[0] if rest else None
+            offset = rest[1] if len(rest) > 1 else 0  # Checkpoints once knew none.
+            batch = decode_batch(body, count)
+            self._late.has_marked |= batch.has_late
+            self._backlog.append(
+                Portion(
+                    batch.values,
+                    batch.timestamps,
+                    before_ms,
+                    after_ms,
+                    bound_ms,
+                    None if places is None else flags_at(places, count),
+                    self._origin._replace(offset=offset),
+                )
+            )
+
+    def close(self) -> None:
+        """Close the reader."""
+        self.reader.close()
+
+    def _read(self, max_records: int, now_ms: int) -> Portion | None:
+        if self.reader.finished:
+            return None
+        before_ms = self._known_ms
+        batch = self.reader.read_batch(max_records)
+        self._count_skipped()
+        if batch is None or not batch.values:
+            self._note_silence(now_ms)
+            return None
+        self._quiet_since_ms, self._is_quiet = None, False
+        self._check(batch)
+        counters = self._counters
+        counters.records_in += len(batch)
+        counters.newest_ms = max(counters.newest_ms, newest_of(batch.timestamps, MIN_MS))
+        after_ms = self._known_ms
+        origin = self._origin._replace(offset=self.read_records)
+        if after_ms == MIN_MS:  # It never promises: nobody could wait for its records.
+            origin = origin._replace(is_by_arrival=True)
+        self.read_records += len(batch)
+        return self._late.judge(
+            Portion(
+                batch.values,
+                batch.timestamps,
+                before_ms,
+                after_ms,
+                self.reader.out_of_order_ms,
+                origin=origin,
+            )
+        )
+
+    def _check(self, batch: Batch) -> None:
+        values, times = len(batch.values), len(batch.timestamps)
+        if values != times:
+            raise ConfigError(f"source {self._source} gave {values} values but {times} timestamps")
+        if (type(batch.values) is Table) != (type(batch.timestamps) is Times):
+            raise ConfigError(
+                f"source {self._source} gave {type(batch.values).__name__} values with "
+                f"{type(batch.timestamps).__name__} timestamps: give a Table with Times, or lists"
+            )
+
+    def _note_silence(self, now_ms: int) -> None:
+        """Count as idle after a while. Only what was asked and gave nothing is silent."""
+        if self._idle_after_ms is None:
+            return
+        if self._quiet_since_ms is None:
+            self._quiet_since_ms = now_ms
+        self._is_quiet = now_ms - self._quiet_since_ms >= self._idle_after_ms
+        if self._is_quiet and self._advances:
+            self.floor_ms = max(self.floor_ms, now_ms - self._idle_after_ms)
+
+    @property
+    def _known_ms(self) -> int:
+        """What the reader promises, or silence did."""
+        return max(self.reader.watermark_ms, self.floor_ms)
+
+    def _count_skipped(self) -> None:
+        skipped = self.reader.skipped_records
+        if skipped != self._skipped:
+            self._counters.skipped_records += skipped - self._skipped
+            self._skipped = skipped
+
+    def _split(self, portion: Portion, cut_ms: int) -> Portion:
+        """Return what belongs before the cut; hold the rest."""
+        until = self._reaches(portion, cut_ms)
+        newest_ms = newest_of(portion.timestamps, cut_ms - 1)
+        if until == len(portion) and newest_ms < cut_ms:
+            return portion
+        going, held, first = _parted(portion, until, cut_ms)
+        if held:
+            self._held.append(replace(held, before_ms=portion.promised()[first]))
+            self.held_records += len(held)
+        return going
+
+    def _reaches(self, portion: Portion, cut_ms: int) -> int:
+        """Return how many records stand before the promise has come to the cut."""
+        if portion.before_ms >= cut_ms:
+            return 0
+        if portion.after_ms < cut_ms or portion.out_of_order_ms is None:
+            return len(portion)
+        return bisect_left(portion.promised(), cut_ms)
+
+    def _encoded(self, portion: Portion) -> list[Any]:
+        try:
+            body = b"".join(encode_batch(portion.values, portion.timestamps))
+        except ConfigError as error:
+            raise OperatorError(
+                operator=self._source,
+                cause=f"records that wait for the end of an epoch cannot be stored: {error}",
+                is_final=is_final(error),
+            ) from error
+        places = None if portion.aside is None else places_of(portion.aside)
+        offset = portion.origin.offset
+        return [len(portion), body, portion.before_ms, portion.after_ms, places, offset]
+
+
+def _parted(portion: Portion, until: int, cut_ms: int) -> tuple[Portion, Portion, int]:
+    """Return what goes before a cut, the rest, and where in the portion that begins."""
+    times = portion.timestamps
+    if type(times) is Times:
+        going = rows_before(times, cut_ms, until=until)
+        staying = others(going)
+        first = staying.index(True).as_py()
+        return portion.filtered(going), portion.filtered(staying), first
+    gone = [at for at in range(until) if times[at] < cut_ms]
+    there = set(gone)
+    held = [at for at in range(len(times)) if at not in there]
+    return portion.picked(gone), portion.picked(held), held[0] if held else 0

@@ -1,0 +1,322 @@
+"""The task that reads a source, and runs the chain of stages behind it."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.table import newest_of
+from gearpy.task.api.interfaces import FINISHED, Source, TaskContext
+from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
+
+__all__ = ["WHEN_IDLE", "SourceTask", "WhenIdle", "source_places", "source_states"]
+
+WhenIdle: TypeAlias = Literal["hold", "advance"]
+
+WHEN_IDLE: Final[tuple[WhenIdle, ...]] = ("hold", "advance")
+
+_OPEN: Final = "open"  # Keys of snapshots.
+_FINISHED: Final = "finished"
+_PROGRESS: Final = "progress"
+_WATERMARK: Final = "watermark"
+_SENT: Final = "sent"
+_WAITING: Final = "waiting"
+_FLOORS: Final = "floors"
+_READ: Final = "read"
+
+
+def source_states(
+    kept: Sequence[Mapping[str, Any]], partitions: Sequence[str], parallelism: int
+) -> list[dict[str, Any]]:
+    """Return what source tasks keep, beside their chains, for another number of tasks.
+
+    Args:
+        kept: snapshots of all tasks that there were; of other tasks than these it is nothing.
+        partitions: all that there are now.
+        parallelism: how many tasks there are now.
+
+    Raises:
+        ConfigError: a partition is not there any more.
+    """
+    kept = [each for each in kept if _OPEN in each]
+    if not kept:
+        return [{} for _ in range(parallelism)]
+    places = {name: place for each in kept for name, place in each[_OPEN].items()}
+    finished = {name for each in kept for name in each[_FINISHED]}
+    if lost := sorted({*places, *finished} - set(partitions)):
+        raise ConfigError(
+            f"the source was read at partition {lost[0]!r}, which it does not have any more"
+        )
+    waiting = {name: held for each in kept for name, held in each[_WAITING].items()}
+    floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
+    read = {name: count for each in kept for name, count in each.get(_READ, {}).items()}
+    shares = [sorted(partitions)[at::parallelism] for at in range(parallelism)]
+    progress = tuple(sum(each[_PROGRESS][at] for each in kept) for at in (0, 1))
+    return [
+        {
+            _OPEN: {name: places[name] for name in share if name in places},
+            _FINISHED: [name for name in share if name in finished],
+            _PROGRESS: (0, 0) if at else progress,
+            _WATERMARK: min(each[_WATERMARK] for each in kept),
+            _SENT: max(each[_SENT] for each in kept),
+            _WAITING: {name: waiting[name] for name in share if name in waiting},
+            _FLOORS: {name: floors[name] for name in share if name in floors},
+            _READ: {name: read[name] for name in share if name in read},
+        }
+        for at, share in enumerate(shares)
+    ]
+
+
+def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the partitions of a source task are, by its snapshot; None has finished."""
+    return {**dict.fromkeys(state.get(_FINISHED, ())), **state.get(_OPEN, {})}
+
+
+class SourceTask(ChainTask):
+    """Reads its share of a source's partitions and runs a chain over it.
+
+    Partition ``k`` belongs to the task whose index is ``k`` modulo the parallelism. The
+    partition that is furthest behind in event time is read first; equal ones take turns.
+    After a restart the readers go on from their snapshots, or, if the source is not replayable,
+    from wherever it is. Gearpump: `DataSourceTask`.
+
+    An epoch that ends by event time has all records older than the cut, from each partition up to
+    where that has promised the time of the cut. Newer ones that are read meanwhile wait for the
+    next epoch, and are in the snapshot; if they are too many, the epoch ends where it is.
+
+    Args:
+        context: of the task.
+        source: what to read.
+        make_stages: makes the stages of the chain.
+        late: what to do with late records; see `LateRecords`.
+        late_tag: of the side output for them.
+        idle_after_ms: a partition that has given nothing for so long is idle until it gives.
+        when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
+            idle partition promises that nothing older than ``idle_after_ms`` before the wall time
+            will come.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        source: Source,
+        make_stages: Callable[[TaskContext], Sequence[Stage]],
+        *,
+        late: SourceLate = "keep",
+        late_tag: str = LATE,
+        idle_after_ms: int | None = None,
+        when_idle: WhenIdle = "hold",
+    ) -> None:
+        super().__init__(context, make_stages)
+        self._source = source
+        self._late = LateRecords(late, context.counters, late_tag)
+        self._idle_after_ms = idle_after_ms
+        self._advances = when_idle == "advance"
+        self._schema: RowSchema | None = None
+        self._parts: list[SourcePartition] = []
+        self._finished: list[str] = []
+        self._progress = (0, 0)  # Of the partitions that have ended.
+        self._watermark_ms = MIN_MS
+        self._cut_ms = MAX_MS  # No record is newer.
+        self._sent_ms = MIN_MS  # Newest event time that was sent.
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Open this task's partitions, each where it was."""
+        super().on_start(start_time_ms)
+        self._schema = self._source.schema
+        first, step = self.context.task_id.task_index, self.context.parallelism
+        names = sorted(self._source.partitions())
+        numbers = {name: number for number, name in enumerate(names)}
+        mine = names[first::step]
+        kept = self.context.resume or {}
+        places: dict[str, Any] = kept.get(_OPEN, {})
+        self._progress = kept.get(_PROGRESS, (0, 0))
+        self._watermark_ms = kept.get(_WATERMARK, MIN_MS)
+        self._sent_ms = kept.get(_SENT, MIN_MS)
+        set_by_hand = self._places_by_hand()
+        self._finished = [name for name in kept.get(_FINISHED, ()) if name not in set_by_hand]
+        self._check_partitions(mine, [*places, *self._finished, *set_by_hand])
+        if not self._source.replayable:
+            places = {}
+        waiting: dict[str, Any] = kept.get(_WAITING, {})
+        floors: dict[str, int] = kept.get(_FLOORS, {})
+        read: dict[str, int] = kept.get(_READ, {})
+        source = self.context.task_id.processor
+        for name in mine:  # One by one, so that those opened are closed if one fails.
+            origin = Origin(source, numbers[name], is_alone=len(names) == 1)
+            if name in set_by_hand:
+                self._open(name, set_by_hand[name], (), origin)
+            elif name not in self._finished:
+                self._open(name, places.get(name), waiting.get(name, ()), origin)
+                self._parts[-1].floor_ms = floors.get(name, MIN_MS)
+            if self._parts and self._parts[-1].name == name:
+                self._parts[-1].read_records = read.get(name, 0)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return where each partition is, too."""
+        waiting = {part.name: part.snapshot() for part in self._parts}
+        return super().snapshot() | {
+            _OPEN: {part.name: part.reader.snapshot() for part in self._parts},
+            _FINISHED: self._finished,
+            _PROGRESS: self._progress,
+            _WATERMARK: self._watermark_ms,
+            _SENT: self._sent_ms,
+            _WAITING: {name: kept for name, kept in waiting.items() if kept},
+            _FLOORS: {part.name: part.floor_ms for part in self._parts if part.floor_ms > MIN_MS},
+            _READ: {part.name: part.read_records for part in self._parts},
+        }
+
+    @property
+    def waits_for(self) -> str:
+        """What the reader of a partition waits for, the first one that does."""
+        return next((part.reader.waits_for for part in self._parts if part.reader.waits_for), "")
+
+    def offsets(self) -> Mapping[str, Any]:
+        """Return where each partition is; None for those that have finished."""
+        finished: dict[str, Any] = dict.fromkeys(self._finished)
+        return finished | {part.name: part.reader.snapshot() for part in self._parts}
+
+    def produce(self) -> Generator[Batch | None, None, int]:
+        """Read one batch of one partition and pass it on, then the watermark."""
+        portion = self._read()
+        if portion is not None:
+            self.context.set_idle(False)
+            yield from self._pass_on(portion)
+        self._drop_finished()
+        yield from self._promise()
+        self.context.set_idle(bool(self._parts) and not self._live())
+        if not self._parts:
+            return FINISHED
+        return self.context.limits.idle_poll_ms if portion is None else 0
+
+    def begin_cut(self, cut_time_ms: int) -> bool:
+        """Hold back what is not older than the cut."""
+        self._cut_ms = cut_time_ms
+        for part in self._parts:
+            part.begin_cut(cut_time_ms)
+        return self._sent_ms < cut_time_ms
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether no partition that has something to give is before the cut; or too much waits."""
+        if self._cut_ms == MAX_MS:
+            return True
+        held = sum(part.held_records for part in self._parts)
+        return held > self.context.limits.held_records_max or all(
+            part.is_idle or part.has_promised(self._cut_ms) for part in self._parts
+        )
+
+    def end_cut(self) -> None:
+        """Give what is held, then read on."""
+        self._cut_ms = MAX_MS
+        for part in self._parts:
+            part.end_cut()
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Close stages and partitions."""
+        try:
+            super().on_stop(completed=completed)
+        finally:
+            for part in self._parts:
+                part.close()
+
+    def _places_by_hand(self) -> dict[str, Any]:
+        """Return the places that were set by hand; None leaves a partition as it is."""
+        places = {name: at for name, at in self.context.offsets.items() if at is not None}
+        if places and not self._source.replayable:
+            raise ConfigError(
+                f"source {self._source.description} cannot go to a place that was set by hand: "
+                "it is not replayable"
+            )
+        return places
+
+    def _open(self, name: str, place: Any, waiting: Sequence[Any], origin: Origin) -> None:
+        part = SourcePartition(
+            name,
+            self._source.open(name, place),
+            origin=origin,
+            source=self._source.description,
+            late=self._late,
+            counters=self.context.counters,
+            idle_after_ms=self._idle_after_ms,
+            advances=self._advances,
+        )
+        self._parts.append(part)
+        part.restore(waiting)
+
+    def _live(self) -> list[SourcePartition]:
+        return [part for part in self._parts if not part.is_idle]
+
+    def _read(self) -> Portion | None:
+        self._parts.sort(key=lambda part: part.promised_ms)
+        limits, now_ms = self.context.limits, self.context.now_ms()
+        is_rows = self._schema is None
+        limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
+        for at, part in enumerate(self._parts):
+            if self._cut_ms < MAX_MS and part.has_promised(self._cut_ms):
+                continue  # What it has belongs to the next epoch.
+            portion = part.read(limit, now_ms)
+            if portion is not None:
+                self._parts.append(self._parts.pop(at))
+                return portion
+        return None
+
+    def _pass_on(self, portion: Portion) -> Iterator[Batch | None]:
+        batch = Batch(portion.values, portion.timestamps)
+        if not batch.values:
+            return
+        if self._late.has_marked:
+            self.context.sees_late = True
+        self.context.enter(portion.origin)
+        self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
+        if self._late.sets_aside:
+            batch, sides = self._late.parted(portion, self._schema)
+            if len(sides):
+                yield sides
+        if batch.values:
+            yield from self.on_batch(batch)
+        self.context.enter(NOWHERE)
+
+    def _promise(self) -> Iterator[Batch | None]:
+        """Promise what the partitions do, but nothing behind the cut."""
+        watermark_ms = MAX_MS
+        if self._parts:
+            live = (part.promised_ms for part in self._live())
+            promised_ms = min(live, default=None)
+            if promised_ms is None:  # As if the one that is furthest had become idle last.
+                promised_ms = max(part.promised_ms for part in self._parts)
+            self._note_span(promised_ms)
+            watermark_ms = min(promised_ms, self._cut_ms)
+        if watermark_ms > self._watermark_ms:
+            self._watermark_ms = watermark_ms
+            yield from self.on_watermark(watermark_ms)
+            self.context.update_watermark(watermark_ms)
+
+    def _note_span(self, promised_ms: int) -> None:
+        promised_ms = max(promised_ms, self._watermark_ms)
+        if promised_ms > MIN_MS:  # Nothing is known of a source that never promises.
+            counters = self.context.counters
+            counters.span_ms = max(counters.span_ms, counters.newest_ms - promised_ms)
+
+    def _check_partitions(self, mine: Sequence[str], kept: Sequence[str]) -> None:
+        if lost := sorted(set(kept) - set(mine)):
+            raise ConfigError(
+                f"source {self._source.description} was read at partition {lost[0]!r}, "
+                "which it does not have any more: its partitions must stay the same over restarts"
+            )
+
+    def _drop_finished(self) -> None:
+        done, total = self._progress
+        for part in [part for part in self._parts if part.is_finished]:
+            self._parts.remove(part)
+            self._finished.append(part.name)
+            done, total = done + part.reader.progress[0], total + part.reader.progress[1]
+            part.close()
+        self._progress = (done, total)
+        counters = self.context.counters
+        counters.done = done + sum(part.reader.progress[0] for part in self._parts)
+        counters.total = total + sum(part.reader.progress[1] for part in self._parts)

@@ -1,0 +1,12 @@
+"""Stages of single steps: stateless, with state, asynchronous, over columns, and the last, sinks.
+
+- `stateless`: stages that keep nothing: branches, and lines in the log.
+- `stateful`: the stage that keeps something for each key: a function of it and of a record.
+- `distinct`: the stage that lets the first record of each key pass.
+- `sink`: the end of a chain: records go to a sink's writer.
+- `asynchronous`: the stage that calls a user's coroutine function with each record, many at a time.
+- `lookup`: enrichment: what a user's coroutine function finds for a key of each record.
+- `guarantees`: what an application promises from each source to each sink, and the weakest link of
+  each path.
+- `tables`: stages at the edge of rows and columns, and the user's own functions over columns.
+"""

@@ -1,0 +1,240 @@
+"""The stage that calls a user's coroutine function with each record, many at a time."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from gearpy.core.base.attempts import CallLimits
+from gearpy.core.flow.async_window import AsyncWindow
+from gearpy.core.flow.lookup_cache import LookupCache
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.messages.late_time import late_places, late_time, promise_of
+from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.transport.loop.coroutines import Calls
+from gearpy.transport.loop.shared_lookup import SharedLookup
+
+__all__ = ["AsyncFunction", "AsyncStage", "CoroutineFunction", "Lookup", "is_coroutine_function"]
+
+CoroutineFunction: TypeAlias = Callable[[Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Enrichment: a function is called with a key of each record, and what it finds is kept.
+
+    Each task has a cache of its own, in memory, which is empty after a restart. Records with equal
+    keys that come at the same time share one call, and its failure. What was not found, None, is
+    kept too.
+
+    Attributes:
+        key: gives the key of a record; it can be hashed.
+        cache: answers kept, those used last; 0: none.
+        ttl_ms: how long one counts, by wall time; None: for ever.
+        combine: makes a result of a record and what was found; None: they are a pair.
+    """
+
+    key: Callable[[Any], Any]
+    cache: int = 10_000
+    ttl_ms: int | None = 300_000
+    combine: Callable[[Any, Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        LookupCache(self.cache, self.ttl_ms)  # It checks them.
+
+    def bind(self, function: CoroutineFunction, now_ms: Callable[[], int]) -> CoroutineFunction:
+        """Return a function of a record, with a cache of its own."""
+        ask = SharedLookup(function, size=self.cache, ttl_ms=self.ttl_ms, now_ms=now_ms).ask
+        key, combine = self.key, self.combine
+
+        async def look_up(record: Any) -> Any:
+            found = await ask(key(record))
+            return (record, found) if combine is None else combine(record, found)
+
+        return look_up
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncFunction:
+    """A user's coroutine function of a record, and how to call it.
+
+    Attributes:
+        function: returns what to yield for the record.
+        concurrency: records in flight at most, where input comes in small batches; as the rest of
+            a batch waits inside. Never more calls run at once.
+        ordered: results come in the order of the records.
+        timeout_ms: of each attempt; None: as long as it takes.
+        retries: attempts after the first one that failed.
+        lookup: the function is one of a key of the record.
+    """
+
+    function: CoroutineFunction
+    concurrency: int = 100
+    ordered: bool = True
+    timeout_ms: int | None = 30_000
+    retries: int = 0
+    lookup: Lookup | None = None
+
+    def __post_init__(self) -> None:
+        mistakes = [] if (mistake := _mistake_in(self.function)) is None else [mistake]
+        try:
+            self.limits  # noqa: B018 - it checks them
+        except ConfigError as error:
+            mistakes += error.mistakes
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    @property
+    def limits(self) -> CallLimits:
+        """Of the calls."""
+        return CallLimits(
+            concurrency=self.concurrency, timeout_ms=self.timeout_ms, retries=self.retries
+        )
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Tell whether a call gives something to await; also of a partial, and of an object."""
+    inner = _innermost(function)
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
+        getattr(type(inner), "__call__", None)  # noqa: B004 - of the type, as Python finds it
+    )
+
+
+def _innermost(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def _mistake_in(function: Any) -> str | None:
+    """Return what is wrong with a function that should be asynchronous."""
+    if is_coroutine_function(function):
+        return None
+    inner = _innermost(function)
+    name = getattr(inner, "__qualname__", repr(inner))
+    return (
+        f"{name} is no coroutine function: define it with `async def`, or use `map` for a function "
+        "that returns at once"
+    )
+
+
+class AsyncStage:
+    """Calls a coroutine function with records, on the executor's event loop for user code.
+
+    Records in flight hold the clock and are in snapshots, across the ends of epochs; after a
+    restart the function is called with them again. A watermark passes when no older record is in
+    flight, so a result is late only where its record was. The rest of a batch waits here while
+    as many as may are in flight; then no more input is taken.
+
+    A call that has failed for good rejects its record. See `DeferringStage`.
+
+    Args:
+        context: of the task; has the event loop.
+        name: for people.
+        function: the user's.
+    """
+
+    place = 0
+
+    def __init__(self, context: TaskContext, name: str, function: AsyncFunction) -> None:
+        self.name = name
+        self._context = context
+        self._rejects = context.rejects
+        self._function = function
+        self._limit = context.limits.batch_records
+        self._window = AsyncWindow(function.concurrency, ordered=function.ordered)
+        self._calls: Calls | None = None
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Begin with the records."""
+        self._begin(values, timestamps)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Learn how far the input is; see `passed_ms` for how far the output is."""
+        self._window.advance(watermark_ms)
+        return iter(())
+
+    def release(self) -> Iterator[Columns]:
+        """Yield results, in batches, and reject records that have none."""
+        assert self._calls is not None, "restore comes first"
+        window = self._window
+        for number, result, error in self._calls.take():
+            if error is None:
+                window.finish(number, result)
+            else:
+                self._reject(number, error)
+        while window.is_ready:
+            yield window.release(self._limit)
+
+    def snapshot(self) -> list[Any]:
+        """Return how far event time is, before and behind, and the records in flight."""
+        window = self._window
+        held = list(window.held())
+        return [
+            window.watermark_ms,
+            window.passed_ms,
+            [each.value for each in held],
+            [each.time_ms for each in held],
+            [promise_of(each.time_ms) for each in held],
+        ]
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Begin again with the records that were in flight."""
+        function, lookup = self._function.function, self._function.lookup
+        if lookup is not None:
+            function = lookup.bind(function, self._context.now_ms)
+        self._calls = self._context.coroutines.open(
+            function, self._function.limits, self._context.wake, self.name
+        )
+        watermark_ms, passed_ms, values, plain, promises = state or (MIN_MS, MIN_MS, [], [], [])
+        times = list(map(late_time, plain, promises))
+        if late_places(times):
+            self._context.sees_late = True
+        self._window.restore(watermark_ms, passed_ms)
+        self._begin(values, times)
+
+    def close(self, *, completed: bool) -> None:
+        """Cancel what is in flight."""
+        if self._calls is not None:
+            self._calls.close()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer records are in flight than may be."""
+        return self._window.has_room
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether calls have ended."""
+        return self._calls is not None and (self._calls.has_outcomes or self._window.is_ready)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether records are in flight."""
+        return any(True for _ in self._window.held())
+
+    @property
+    def passed_ms(self) -> int:
+        """How far event time is behind this stage."""
+        return self._window.passed_ms
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest record in flight."""
+        return self._window.hold_ms
+
+    def _begin(self, values: list[Any], timestamps: list[int]) -> None:
+        assert self._calls is not None, "restore comes first"
+        if values:
+            self._calls.start(list(self._window.take(values, timestamps)))
+
+    def _reject(self, number: int, error: BaseException) -> None:
+        held = self._window.fail(number)
+        if held is not None:
+            blamed = operator_error(self.name, error, record=held.value, event_time_ms=held.time_ms)
+            self._rejects.take(held.value, held.time_ms, blamed, place=self.place)

@@ -1,0 +1,213 @@
+"""The end of a chain: records go to a sink's writer."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.data import Batch
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import (
+    PacedWriter,
+    Sink,
+    SinkContext,
+    SinkWriter,
+    TaskContext,
+    TransactionalWriter,
+)
+from gearpy.task.api.output import Columns
+
+__all__ = ["PacedSinkStage", "SinkStage", "sink_stage"]
+
+_EPOCH: Final = "epoch"  # Keys of snapshots.
+_PREPARED: Final = "prepared"
+_KEPT: Final = "kept"
+_PASSED: Final = "passed"
+
+
+def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
+    """Return the stage for a sink."""
+    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name)
+
+
+class SinkStage:
+    """Hands records to a sink's writer; the end of a chain.
+
+    A writer that raises on one record alone has not taken it. On several, nobody knows which one
+    it was, so that is a failure; unless the writer is `atomic`: then they are tried one by one.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+    is_delivered = True
+
+    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
+        self.name = name
+        self._counters = context.counters
+        self._rejects = context.rejects
+        self._context = context
+        self._prepared: dict[int, Any] = {}  # Of epochs that are not known to be complete.
+        with self._blamed():
+            self._writer = self._open(sink, context)
+
+    def _open(self, sink: Sink, context: TaskContext) -> SinkWriter:
+        writer = sink.open(context.task_id.task_index, context.parallelism)
+        writer.begin(
+            SinkContext(
+                app_id=context.app_id,
+                app_name=context.app_name,
+                operator=self.name,
+                limits=context.limits,
+                wake=context.wake,
+            )
+        )
+        return writer
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Write the records."""
+        try:
+            self._writer.write_batch(Batch(values, timestamps))
+            self._counters.records_out += len(values)
+        except USER_ERRORS as error:
+            self._reject(error, values, timestamps)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Tell the writer."""
+        with self._blamed():
+            self._writer.on_watermark(watermark_ms)
+        return iter(())
+
+    def snapshot(self) -> Any:
+        """Let the writer make durable what it has."""
+        with self._blamed():
+            if not isinstance(self._writer, TransactionalWriter):
+                return self._writer.snapshot()
+            epoch = self._context.epoch
+            prepared = self._writer.prepare(epoch)
+            if prepared is not None:
+                self._prepared[epoch] = prepared
+            kept = self._writer.snapshot()
+            return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
+
+    def commit(self, epoch: int) -> None:
+        """Let the writer show what belongs to complete epochs."""
+        with self._blamed():
+            for each in sorted(each for each in self._prepared if each <= epoch):
+                assert isinstance(self._writer, TransactionalWriter)
+                self._writer.commit(each, self._prepared[each])
+                del self._prepared[each]
+
+    def restore(self, state: Any) -> None:
+        """Let the writer go on from there, or begin afresh."""
+        with self._blamed():
+            if isinstance(self._writer, TransactionalWriter):
+                known = state or {_EPOCH: 0, _PREPARED: {}}
+                self._writer.restore(known.get(_KEPT))
+                self._writer.recover(
+                    dict(sorted(known[_PREPARED].items())),
+                    epoch=known[_EPOCH],
+                    run=self._context.run,
+                    incarnation=self._context.incarnation,
+                )
+            else:
+                self._writer.restore(state)
+
+    @property
+    def epoch_fill(self) -> float:
+        """That of the writer."""
+        return self._writer.epoch_fill
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return who takes what the writer has written."""
+        with self._blamed():
+            return self._writer.consumers()
+
+    def close(self, *, completed: bool) -> None:
+        """Close the writer."""
+        with self._blamed():
+            self._writer.close(completed=completed)
+
+    def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
+        if len(values) == 1:
+            record, time = values[0], timestamps[0]
+            blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+            self._rejects.take(record, time, blamed, place=self.place)
+        elif self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError):
+            for value, time in zip(values, timestamps, strict=True):
+                self.process([value], [time])
+        else:
+            raise operator_error(self.name, error) from error
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except USER_ERRORS as error:
+            raise operator_error(self.name, error) from error
+
+
+class PacedSinkStage(SinkStage):
+    """The same for a sink that hands on what it has shown, and may make the stream wait.
+
+    A `DeferringStage` that never yields anything: while the writer has no room, what comes waits
+    in the stages before; when the hand-over has failed, so does the task. The end of the stream
+    waits until everything was handed over.
+    """
+
+    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
+        super().__init__(context, sink, name)
+        assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
+        self._paced = self._writer
+        self.passed_ms = MIN_MS  #: How far event time has come.
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the writer takes more."""
+        return self._paced.has_room
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the hand-over has failed."""
+        return self._paced.failure is not None
+
+    def release(self) -> Iterator[Columns]:
+        """Fail as the hand-over has failed."""
+        self._check()
+        return iter(())
+
+    @property
+    def is_delivered(self) -> bool:  # type: ignore[override] # of others a constant
+        """Whether there is more to come, or nothing left to hand over."""
+        if self.passed_ms < MAX_MS:
+            return True
+        self._check()
+        with self._blamed():
+            return self._paced.is_delivered
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something is left to hand over, now or when its epoch is complete."""
+        with self._blamed():
+            return bool(self._prepared) or not self._paced.is_delivered
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Tell the writer."""
+        self.passed_ms = max(self.passed_ms, watermark_ms)
+        return super().on_watermark(watermark_ms)
+
+    def snapshot(self) -> Any:
+        """Add how far event time has come: a restart is not told of the end again."""
+        return {**super().snapshot(), _PASSED: self.passed_ms}
+
+    def restore(self, state: Any) -> None:
+        """Go on from there."""
+        self.passed_ms = MIN_MS if state is None else state[_PASSED]
+        super().restore(state)
+
+    def _check(self) -> None:
+        if (failure := self._paced.failure) is not None:
+            with self._blamed():
+                raise failure

@@ -1,0 +1,145 @@
+"""The stage that keeps something for each key: a function of it and of a record."""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS
+from gearpy.task.aggregates.fold import KeyFunction
+from gearpy.task.api.failure import USER_ERRORS, operator_error, shown
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.chain.step_state import step_state
+
+__all__ = ["KeyedStage", "StateFunction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFunction:
+    """A user's function of what is kept for a key and a record.
+
+    Attributes:
+        function: returns what to keep from now on, None for nothing, and what to yield.
+        is_flat: what to yield is an iterable of records; else it is one record.
+        initial: what a key has that nothing is kept for; each gets its own copy.
+        ttl_ms: what was kept is forgotten when it has not been changed for so long.
+    """
+
+    function: Callable[[Any, Any], tuple[Any, Any]]
+    is_flat: bool
+    initial: Any = None
+    ttl_ms: int | None = None
+
+
+class KeyedStage:
+    """Calls a function with what is kept for each record's key, and keeps what it returns.
+
+    One record after the other, so that each finds what the one before it has left. A record that
+    user code raises on leaves what is kept for its key as it was, provided that the function
+    changes nothing itself; what followed from it is taken back, as far as it was not handed over.
+
+    Args:
+        context: has the state.
+        name: for people; what is kept is found without it.
+        key: gives the key of a record; the records must come by it.
+        function: the user's.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def __init__(
+        self, context: TaskContext, name: str, key: KeyFunction, function: StateFunction
+    ) -> None:
+        self.name = name
+        self._rejects = context.rejects
+        self._limit = context.limits.batch_records
+        self._key = key
+        self._function = function
+        self._context = context
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield what the function returns."""
+        return (self._expand if self._function.is_flat else self._replace)(values, timestamps)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """What is kept is keyed state, which is stored by itself."""
+
+    def restore(self, state: Any) -> None:
+        """Find keyed state."""
+        self._state = step_state(self._context, "map_with_state", self.place)
+        self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _replace(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield one result for each record."""
+        state, key_of, step, keep = self._state, self._key, self._step, self._keep
+        out: list[Any] = []
+        times: list[int] = []
+        for record, time in zip(values, timestamps, strict=True):
+            try:
+                state.key = key_of(record)
+                state.time_ms = time
+                after, result = step(record)
+                keep(after)
+                out.append(result)
+                times.append(time)
+            except USER_ERRORS as error:
+                self._reject(error, record, time)
+        if out:
+            yield out, times
+
+    def _expand(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield all results for each record, in portions."""
+        state, key_of, limit = self._state, self._key, self._limit
+        out: list[Any] = []
+        times: list[int] = []
+        for record, time in zip(values, timestamps, strict=True):
+            begin = len(out)
+            try:
+                state.key = key_of(record)
+                state.time_ms = time
+                after, results = self._step(record)
+                for result in results:
+                    out.append(result)
+                    times.append(time)
+                    if len(out) >= limit:
+                        yield out, times
+                        out, times, begin = [], [], 0
+                self._keep(after)
+            except USER_ERRORS as error:
+                del out[begin:], times[begin:]
+                self._reject(error, record, time)
+        if out:
+            yield out, times
+
+    def _step(self, record: Any) -> tuple[Any, Any]:
+        """Return what to keep, and what to yield."""
+        before = self._kept.get()
+        if before is None:
+            before = deepcopy(self._function.initial)
+        answer = self._function.function(before, record)
+        try:
+            after, result = answer
+        except (TypeError, ValueError):
+            text = f"return what to keep and what to give, as a pair, not {shown(answer)}"
+            raise ConfigError(text) from None
+        return after, result
+
+    def _keep(self, after: Any) -> None:
+        if after is None:
+            self._kept.clear()
+        else:
+            self._kept.set(after)
+
+    def _reject(self, error: BaseException, record: Any, time: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        self._rejects.take(record, time, blamed, place=self.place)

@@ -1,0 +1,108 @@
+"""Stages that keep nothing: branches, and lines in the log."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gearpy.ids import MAX_MS
+from gearpy.task.api.failure import USER_ERRORS, operator_error, shown
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.api.sides import Side
+
+__all__ = ["BranchStage", "LogStage"]
+
+
+class _Stateless:
+    """What stages that keep nothing have in common."""
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """Nothing is kept."""
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+
+class BranchStage(_Stateless):
+    """Wraps each record for the side output of the first predicate that is true of it.
+
+    The last stage of its chain, since what it yields is wrapped.
+
+    Args:
+        context: of the task.
+        name: for people.
+        predicates: with the tag under which a record leaves the task; "" drops it.
+        default: tag for those that no predicate is true of; "" drops them.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        predicates: list[tuple[Callable[[Any], object], str]],
+        default: str,
+    ) -> None:
+        self.name = name
+        self._rejects = context.rejects
+        self._predicates = predicates
+        self._default = default
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the records wrapped."""
+        out: list[Any] = []
+        times: list[int] = []
+        for record, time in zip(values, timestamps, strict=True):
+            try:
+                tag = self._tag_of(record)
+            except USER_ERRORS as error:
+                blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+                self._rejects.take(record, time, blamed, place=self.place)
+                continue
+            if tag:
+                out.append(Side(tag, record))
+                times.append(time)
+        if out:
+            yield out, times
+
+    def _tag_of(self, record: Any) -> str:
+        for predicate, tag in self._predicates:
+            if predicate(record):
+                return tag
+        return self._default
+
+
+class LogStage(_Stateless):
+    """Writes a line to the log for the first of every so many records, and passes all on.
+
+    Args:
+        context: has the log.
+        name: stands in each line.
+        level: of the lines; a number of `logging`.
+        every: how many records a line stands for.
+    """
+
+    def __init__(self, context: TaskContext, name: str, *, level: int, every: int) -> None:
+        self.name = name
+        self._log = context.log
+        self._level = level
+        self._every = every
+        self._passed = 0
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the records as they are."""
+        if self._log.isEnabledFor(self._level):
+            for at in range(-self._passed % self._every, len(values), self._every):
+                self._log.log(
+                    self._level, "%s: %s at %d", self.name, shown(values[at]), timestamps[at]
+                )
+        self._passed += len(values)
+        yield values, timestamps

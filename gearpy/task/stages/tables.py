@@ -1,0 +1,351 @@
+"""Stages at the edge of rows and columns, and the user's own functions over columns."""
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.output import Columns
+from gearpy.task.columns.row_schema import RowSchema, as_table, inferred_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = ["FORMS", "Form", "MapBatchesStage", "RowsStage", "TableStage"]
+
+Form: TypeAlias = Literal["arrow", "pandas", "polars"]
+
+#: What a user's function over columns may take and give.
+FORMS: Final[tuple[Form, ...]] = ("arrow", "pandas", "polars")
+
+
+class _Stateless:
+    """What the stages here share: they keep nothing."""
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits here."""
+        return iter(())
+
+    def snapshot(self) -> Any:
+        """Nothing is kept."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Nothing was kept."""
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+
+class RowsStage(_Stateless):
+    """Takes tables, yields rows, in portions that a task hands on at a time.
+
+    Args:
+        context: of the task.
+        name: for people.
+        schema: what the rows should be; None: dicts.
+    """
+
+    def __init__(self, context: TaskContext, name: str, schema: RowSchema | None) -> None:
+        self.name = name
+        self._schema = schema
+        self._makes = schema is not None and schema.row_type is not None
+        self._rejects = context.rejects
+        self._portion = max(1, context.limits.batch_records)
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the rows; what are rows already pass, but a dict is made what rows should be."""
+        if self._makes and type(values) is list and set(map(type, values)) == {dict}:
+            assert self._schema is not None
+            values = as_table(values, RowSchema(self._schema.arrow))  # Out of quarantine.
+        if type(values) is not Table:
+            yield values, timestamps
+            return
+        for start in range(0, len(values), self._portion):
+            stop = start + self._portion
+            rows, times = self._converted(values[start:stop], timestamps[start:stop])
+            if rows:
+                yield rows, times
+
+    def _converted(self, part: Table, timestamps: list[int]) -> Columns:
+        """Return rows; a class may refuse what it is given, and then each is looked at."""
+        try:
+            return self._rows(part), list(timestamps)
+        except USER_ERRORS as error:
+            if len(part) == 1:
+                self._reject(error, part[0], timestamps[0])
+                return [], []
+        rows: list[Any] = []
+        times: list[int] = []
+        for place in range(len(part)):
+            row, time = self._converted(part[place : place + 1], timestamps[place : place + 1])
+            rows += row
+            times += time
+        return rows, times
+
+    def _rows(self, part: Table) -> list[Any]:
+        return list(part) if self._schema is None else self._schema.rows(part.batch)
+
+    def _reject(self, error: BaseException, record: dict[str, Any], time: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        if blamed is error:
+            blamed = _blamed(self.name, error)
+        try:
+            self._rejects.take(record, time, blamed, place=self.place)
+        except OperatorError as raised:
+            raise raised from error
+
+
+class TableStage(_Stateless):
+    """Takes rows, yields a table.
+
+    Without a schema it is that of the first rows, as long as rows fit, and then that of those
+    which did not.
+
+    Args:
+        context: of the task.
+        name: for people.
+        schema: what the rows are; None: found out.
+    """
+
+    def __init__(self, context: TaskContext, name: str, schema: RowSchema | None) -> None:
+        self.name = name
+        self._schema = schema
+        self._is_given = schema is not None
+        self._rejects = context.rejects
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the table; what is a table already passes."""
+        if not values:
+            return
+        try:
+            table = values if type(values) is Table else self._table(values)
+        except USER_ERRORS as error:
+            yield from self._without_bad(values, timestamps, error)
+        else:
+            yield table, Times.of(timestamps)
+
+    def _table(self, values: list[Any]) -> Table:
+        if self._is_given:
+            return as_table(values, self._schema)
+        if self._schema is not None:
+            try:
+                return as_table(values, self._schema)
+            except OperatorError:
+                pass  # Other rows than before; what they are is found out anew.
+        self._schema = inferred_schema(values)
+        return as_table(values, self._schema)
+
+    def _without_bad(
+        self, values: list[Any], timestamps: list[int], error: BaseException
+    ) -> Iterator[Columns]:
+        """Go on behind the rows that do not fit, if that is the policy."""
+        if len(values) > 1 and self._rejects.may_go_on:
+            for start, stop in _halves(len(values)):
+                yield from self.process(values[start:stop], timestamps[start:stop])
+            return
+        blamed = _blamed(self.name, error)
+        if len(values) > 1:
+            raise blamed from error
+        self._rejects.take(values[0], timestamps[0], blamed, place=self.place)
+
+
+class MapBatchesStage(_Stateless):
+    """Calls a user's function with tables, and yields what it returns.
+
+    The function gives as many rows as it was given, and row for row they keep their event times;
+    or it gives None or no rows at all. To leave rows out or add some, it needs the event times as
+    a column.
+
+    When it raises, and the policy is to go on without a record, it is called again with parts of
+    the table, down to a single row, which is then dropped. So it may be called with a row more
+    than once.
+
+    Args:
+        context: of the task.
+        name: for people.
+        function: takes and returns a `pyarrow.RecordBatch`, or a data frame.
+        form: "arrow", "pandas" or "polars".
+        times: name of a column of event times, ms as int64, which the function is given, beside
+            those of the stream, and returns; None: it gets none.
+        gives: has the columns that it must return; None: whichever there are.
+
+    Raises:
+        ConfigError: there is no such form, or its library is not installed.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        function: Callable[[Any], Any],
+        form: Form = "arrow",
+        *,
+        times: str | None = None,
+        gives: RowSchema | None = None,
+    ) -> None:
+        if form not in FORMS:
+            raise ConfigError(f"{name}: form is {form!r}, must be one of {', '.join(FORMS)}")
+        library = "pyarrow" if form == "arrow" else form
+        if find_spec(library) is None:
+            raise ConfigError(f"{name}: {library} is not installed: pip install {library}")
+        self.name = name
+        self._function = function
+        self._form = form
+        self._times = times
+        self._gives = gives
+        self._rejects = context.rejects
+        self._schema: RowSchema | None = None  # Of the last table.
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield what the function returns."""
+        if not values:
+            return
+        table, times = as_table(values, self._schema), Times.of(timestamps)
+        if self._schema is None or self._schema.arrow is not table.batch.schema:
+            self._schema = RowSchema(table.batch.schema)
+        try:
+            result = self._called(table, times)
+        except USER_ERRORS as error:
+            yield from self._without_bad(table, times, error)
+        else:
+            if result is not None:
+                yield result
+
+    def _called(self, table: Table, times: Times) -> Columns | None:
+        given = table.batch
+        if self._times is not None:
+            given = _with_column(given, self._times, times)
+        result = self._function(_INTO[self._form](given))
+        batch = _record_batch(result, self._form)
+        if batch is None or not batch.num_rows:
+            return None
+        if self._gives is not None:
+            _check_columns(batch, self._gives)
+        if self._times is not None:
+            return _without_column(batch, self._times)
+        if batch.num_rows != len(times):
+            raise ConfigError(
+                f"the function gave {batch.num_rows} rows for {len(times)}, so nobody knows their "
+                'event times: give as many, or ask for a column of them with times="event_time" '
+                "and return it, too"
+            )
+        return Table(batch), times
+
+    def _without_bad(self, table: Table, times: Times, error: BaseException) -> Iterator[Columns]:
+        is_alone = len(table) == 1
+        if not is_alone and self._rejects.may_go_on:
+            for start, stop in _halves(len(table)):
+                yield from self.process(table[start:stop], times[start:stop])
+            return
+        if not is_alone:
+            raise operator_error(self.name, error) from error
+        record, time = table[0], times[0]
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        try:
+            self._rejects.take(record, time, blamed, place=self.place)
+        except OperatorError as raised:
+            raise raised from error
+
+
+def _halves(count: int) -> Sequence[tuple[int, int]]:
+    return (0, count // 2), (count // 2, count)
+
+
+def _blamed(operator: str, error: BaseException) -> OperatorError:
+    """Say which step it was, where the error knows only what does not fit."""
+    blamed = operator_error(operator, error)
+    if isinstance(error, OperatorError):
+        return OperatorError(operator=operator, cause=error.cause, record=error.record)
+    return blamed
+
+
+# -- what functions take and give --------------------------------------------------------------
+
+
+def _check_columns(batch: "pa.RecordBatch", promised: RowSchema) -> None:
+    """Blame the function for a column that is missing, not the step behind it."""
+    names = batch.schema.names
+    missing = [repr(name) for name in promised.arrow.names if name not in names]
+    if missing:
+        raise ConfigError(
+            f"the function returned no column {', '.join(missing)}, which is in the schema= of "
+            f"what it returns: there are {', '.join(names) or 'none'}"
+        )
+
+
+def _with_column(batch: "pa.RecordBatch", name: str, times: Times) -> "pa.RecordBatch":
+    if name in batch.schema.names:
+        raise ConfigError(f"there is a column {name!r} already: choose another name for the times")
+    return batch.append_column(name, times.array)
+
+
+def _without_column(batch: "pa.RecordBatch", name: str) -> Columns:
+    import pyarrow as pa  # noqa: PLC0415 - the batch is there, so Arrow is
+
+    if name not in batch.schema.names:
+        raise ConfigError(
+            f"the function returned no column {name!r}, which has the event times: there are "
+            f"{', '.join(batch.schema.names) or 'none'}"
+        )
+    try:
+        times = Times(batch.column(name).cast(pa.int64()))
+    except pa.ArrowException as error:
+        raise ConfigError(f"column {name!r} has no event times in ms: {error}") from error
+    return Table(batch.drop_columns([name])), times
+
+
+def _record_batch(result: Any, form: Form) -> "pa.RecordBatch | None":
+    """Return what a function gave as one record batch."""
+    import pyarrow as pa  # noqa: PLC0415 - the function was given columns
+
+    if result is None or isinstance(result, pa.RecordBatch):
+        return result
+    if form != "arrow" and not isinstance(result, pa.Table):
+        result = _FROM[form](result)
+    if isinstance(result, pa.RecordBatch):
+        return result
+    if isinstance(result, pa.Table):
+        batches = result.combine_chunks().to_batches()
+        return batches[0] if batches else None
+    raise ConfigError(f"the function returned a {type(result).__name__}: {_ADVICE[form]}")
+
+
+def _from_pandas(result: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - the function was given columns
+
+    if not isinstance(result, import_module("pandas").DataFrame):
+        return result
+    return pa.RecordBatch.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
+
+
+def _to_polars(batch: "pa.RecordBatch") -> Any:
+    return import_module("polars").from_arrow(batch)
+
+
+def _from_polars(result: Any) -> Any:
+    return result.to_arrow() if isinstance(result, import_module("polars").DataFrame) else result
+
+
+_INTO: Final[dict[Form, Callable[[Any], Any]]] = {
+    "arrow": lambda batch: batch,
+    "pandas": lambda batch: batch.to_pandas(),
+    "polars": _to_polars,
+}
+_FROM: Final[dict[Form, Callable[[Any], Any]]] = {
+    "pandas": _from_pandas,
+    "polars": _from_polars,
+}
+_ADVICE: Final[dict[Form, str]] = {
+    "arrow": "give a pyarrow.RecordBatch or Table, or None",
+    "pandas": "give a pandas.DataFrame, or None",
+    "polars": "give a polars.DataFrame, or None",
+}

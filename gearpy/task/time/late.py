@@ -1,0 +1,212 @@
+"""Late records of a source: older than what their own partition had promised before them.
+
+Whether a record is late depends on the records before it in its partition and on nothing else,
+least of all on how many are read at a time. So a replay finds the same ones again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final, Literal, TypeAlias
+
+from gearpy.errors import ConfigError
+from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.late_time import late_time
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.sides import Side, split_sides
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.time.table_late import (
+    are_sorted,
+    late_rows,
+    marked,
+    others,
+    places_of,
+    promised_times,
+    restamped,
+)
+
+__all__ = [
+    "LATE",
+    "SOURCE_LATE",
+    "WINDOW_LATE",
+    "LateRecords",
+    "Portion",
+    "SourceLate",
+    "WindowLate",
+    "check_late",
+]
+
+SourceLate: TypeAlias = Literal["keep", "drop", "restamp", "side"]
+WindowLate: TypeAlias = Literal["drop", "restamp", "side"]
+
+SOURCE_LATE: Final[tuple[SourceLate, ...]] = ("keep", "drop", "restamp", "side")
+WINDOW_LATE: Final[tuple[WindowLate, ...]] = ("drop", "restamp", "side")
+#: What plans and messages call the side output for late records.
+LATE: Final = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Some records of one partition in their order, and what it promised around them.
+
+    Attributes:
+        before_ms: promised before the first one: no record is older, late ones excepted.
+        after_ms: promised behind the last one.
+        out_of_order_ms: the promise is the newest event time less this. None: it has moved at
+            the end, so far as anybody knows.
+        origin: the partition.
+        aside: of a table, for each row whether it is for the side output, as a
+            `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
+    """
+
+    values: list[Any]
+    timestamps: list[int]
+    before_ms: int
+    after_ms: int
+    out_of_order_ms: int | None = None
+    aside: Any = None
+    origin: Origin = NOWHERE
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def picked(self, places: Sequence[int]) -> "Portion":
+        """Return the records at some places; not for a table."""
+        return replace(
+            self,
+            values=[self.values[at] for at in places],
+            timestamps=[self.timestamps[at] for at in places],
+        )
+
+    def filtered(self, flags: Any) -> "Portion":
+        """Return the rows of a table that have a flag."""
+        values, times = self.values, self.timestamps
+        assert type(values) is Table
+        assert type(times) is Times
+        return replace(
+            self,
+            values=values.filter(flags),
+            timestamps=times.filter(flags),
+            aside=None if self.aside is None else self.aside.filter(flags),
+        )
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether it is seen at a glance that no record is late."""
+        times = self.timestamps
+        if times[0] < self.before_ms:
+            return False
+        if type(times) is Times:
+            return are_sorted(times) or times.bounds()[0] >= self.after_ms
+        # To sort what is sorted is the quickest look at all of them that Python has.
+        return sorted(times) == times or min(times) >= self.after_ms
+
+    def promised(self) -> Sequence[int]:
+        """Return what was promised before each record; never falls."""
+        bound_ms = self.out_of_order_ms
+        if bound_ms is None or self.after_ms <= self.before_ms:
+            return [self.before_ms] * len(self.values)
+        if type(self.timestamps) is Times:
+            return promised_times(self.timestamps, before_ms=self.before_ms, bound_ms=bound_ms)
+        newest = accumulate(self.timestamps[:-1], max, initial=self.before_ms + bound_ms)
+        return [time_ms - bound_ms for time_ms in newest]
+
+
+class LateRecords:
+    """Finds late records, counts them, and does with them as a policy says.
+
+    Args:
+        policy: "keep" lets them pass with what was promised before them, and does not count them,
+            since windows will; "drop" leaves them out; "restamp" gives them the time that was
+            promised; "side" wraps them for a side output.
+        counters: of the task.
+        tag: of the side output.
+    """
+
+    def __init__(self, policy: SourceLate, counters: TaskCounters, tag: str = LATE) -> None:
+        self._policy = policy
+        self._counters = counters
+        self._tag = tag
+        self.has_marked = False  #: Times of some records have been made a `LateTime`.
+
+    @property
+    def sets_aside(self) -> bool:
+        """Whether what `judge` returns may have records of the side output."""
+        return self._policy == "side"
+
+    def judge(self, portion: Portion) -> Portion:
+        """Return the portion as it goes on; may be empty."""
+        if portion.is_in_time:
+            return portion
+        if type(portion.timestamps) is Times:
+            return self._judged_table(portion, portion.timestamps)
+        promised = portion.promised()
+        pairs = zip(portion.timestamps, promised, strict=True)
+        late = [at for at, (time_ms, least_ms) in enumerate(pairs) if time_ms < least_ms]
+        if not late:
+            return portion
+        if self._policy == "keep":
+            self.has_marked = True
+        else:
+            self._counters.late_records += len(late)
+        return (
+            self._without(portion, late)
+            if self._policy == "drop"
+            else self._changed(portion, late, promised)
+        )
+
+    def parted(self, portion: Portion, schema: RowSchema | None) -> tuple[Batch, Batch]:
+        """Return what goes on, and wrapped rows for the side output; each may be empty."""
+        values, times = portion.values, portion.timestamps
+        if type(values) is not Table or type(times) is not Times:
+            *main, sides = split_sides(values, times)
+            return Batch(main[0], main[1]), sides
+        if portion.aside is None:
+            return Batch(values, times), Batch([], [])
+        aside, main_rows = values.filter(portion.aside), others(portion.aside)
+        rows = list(aside) if schema is None else schema.rows(aside.batch)
+        sides = Batch([Side(self._tag, row) for row in rows], list(times.filter(portion.aside)))
+        return Batch(values.filter(main_rows), times.filter(main_rows)), sides
+
+    def _judged_table(self, portion: Portion, times: Times) -> Portion:
+        promised = portion.promised()
+        least = promised if isinstance(promised, Times) else portion.before_ms
+        late = late_rows(times, least)
+        if late is None:
+            return portion
+        if self._policy == "keep":
+            self.has_marked = True
+            return replace(portion, timestamps=marked(times, least))
+        self._counters.late_records += len(places_of(late))
+        if self._policy == "restamp":
+            return replace(portion, timestamps=restamped(times, least))
+        if self._policy == "side":
+            return replace(portion, aside=late)
+        return portion.filtered(others(late))
+
+    def _without(self, portion: Portion, late: list[int]) -> Portion:
+        dropped = set(late)
+        return portion.picked([at for at in range(len(portion)) if at not in dropped])
+
+    def _changed(self, portion: Portion, late: list[int], promised: Sequence[int]) -> Portion:
+        values, timestamps = list(portion.values), list(portion.timestamps)
+        for at in late:
+            if self._policy == "side":
+                values[at] = Side(self._tag, values[at])
+            elif self._policy == "keep":
+                timestamps[at] = late_time(timestamps[at], promised[at])
+            else:
+                timestamps[at] = promised[at]
+        return replace(portion, values=values, timestamps=timestamps)
+
+
+def check_late(policy: str, allowed: Sequence[str]) -> None:
+    """Refuse a policy for late records that is none.
+
+    Raises:
+        ConfigError: it is none of those allowed.
+    """
+    if policy not in allowed:
+        names = ", ".join(map(repr, allowed))
+        raise ConfigError(f"late={policy!r} is unknown: use one of {names}")

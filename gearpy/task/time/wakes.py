@@ -1,0 +1,53 @@
+"""When a task is called because wall time has passed, or something outside of it has happened."""
+
+from collections.abc import Callable, Iterator
+
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.task.api.interfaces import Task
+from gearpy.task.api.keyed import KeyedTask
+from gearpy.task.time.timers import Timers
+
+__all__ = ["Wakes", "timer_at_ms"]
+
+
+class Wakes:
+    """Asks a task when it wants to be called. Nothing is set, so nothing outlives its reason.
+
+    Invariant: a task is woken at most once in each ms, so that one that always wants to be lets
+    records through.
+
+    Args:
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._woken_ms = MIN_MS
+
+    def wait_ms(self, task: Task, clock_ms: int) -> int | None:
+        """Return how long until the task is to be called; None if it is not waiting for it.
+
+        At the end of the stream, which ``clock_ms`` may have come to, nothing is called any more,
+        as the end may have been stored, and what follows would be lost: but for a record that was
+        injected since then.
+        """
+        at_ms = task.wake_ms
+        if at_ms is None or at_ms >= MAX_MS:
+            return None
+        if clock_ms == MAX_MS and task.hold_ms == MAX_MS:
+            return None
+        now_ms = self._wall_ms()
+        return max(at_ms - now_ms, 1 if now_ms == self._woken_ms else 0)
+
+    def wake(self, task: Task) -> Iterator[Batch]:
+        """Call the task."""
+        self._woken_ms = self._wall_ms()
+        yield from task.on_wake(self._woken_ms) or ()
+
+
+def timer_at_ms(timers: Timers, keyed: KeyedTask, now_ms: int) -> int | None:
+    """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
+    key_wait_ms = keyed.wait_ms
+    waits = [timers.due_ms, None if key_wait_ms is None else now_ms + key_wait_ms]
+    return min((at for at in waits if at is not None), default=None)

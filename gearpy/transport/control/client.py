@@ -1,0 +1,247 @@
+"""Asks questions on a control connection: a blocking socket around `wire.connection.machine`."""
+
+import select
+import socket
+import threading
+from contextlib import suppress
+from itertools import count
+from typing import NoReturn, Self
+
+from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
+from gearpy.transport.api import TransportLimits, split_address
+from gearpy.transport.connection.protocol import NO_TLS_THERE, monotonic_ms, new_connection
+from gearpy.transport.security.credentials import Shown, credentials_of
+from gearpy.transport.security.tls import TlsPipe
+from gearpy.wire.connection.auth import Purpose, Role
+from gearpy.wire.connection.frames import Frame
+from gearpy.wire.connection.machine import Authenticated, Connection, ConnectionClosed
+from gearpy.wire.control_codec import decode_reply, encode_request, encode_tell
+
+__all__ = ["ControlClient"]
+
+_READ_BYTES = 65_536
+
+
+class ControlClient:
+    """One connection to a control listener, made when first needed and again after a loss.
+
+    Questions of several threads are asked one after the other.
+
+    Runs on: any thread; `ask` and `tell` block.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        shown: Shown,
+        limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        self.address = address
+        self._host_port = split_address(address)
+        self._credentials = credentials_of(shown)
+        self._limits = limits
+        self._ids = count(1)
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._connection: Connection | None = None
+        self._tls: TlsPipe | None = None
+        self._frames: list[Frame] = []
+
+    def ask(self, message: object, timeout_s: float) -> object:
+        """Return the answer to a control message.
+
+        Raises:
+            ConnectionLost: there is no cluster at the address, or it went away; the question
+                may have been handled.
+            AuthenticationFailed: the cluster has another secret.
+            AskTimeout: no answer within ``timeout_s``; the question may still be handled.
+            GearpyError: what the other side raised.
+        """
+        deadline_ms = self._deadline_ms(timeout_s)
+        with self._lock:
+            request_id = next(self._ids)
+            request = encode_request(request_id, message, self._limits.frames)
+            try:
+                self._send(b"".join(request), deadline_ms)
+                answer = self._answer(request_id, deadline_ms)
+            except TimeoutError:
+                self._disconnect()
+                name = type(message).__name__
+                raise AskTimeout(f"{self.address} did not answer {name} in {timeout_s} s") from None
+        if isinstance(answer, GearpyError):
+            raise answer
+        return answer
+
+    def tell(self, message: object, timeout_s: float) -> None:
+        """Send a control message that wants no answer; raises as `ask` does."""
+        with self._lock:
+            try:
+                tell = b"".join(encode_tell(message, self._limits.frames))
+                self._send(tell, self._deadline_ms(timeout_s))
+            except TimeoutError:
+                self._disconnect()
+                raise AskTimeout(f"{self.address} took no message in {timeout_s} s") from None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the next question goes over the connection of the one before."""
+        with self._lock:
+            return self._socket is not None and not _has_ended(self._socket)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._disconnect()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- all below: with the lock held -----------------------------------------------------
+
+    def _deadline_ms(self, timeout_s: float) -> int:
+        return monotonic_ms() + int(timeout_s * 1000)
+
+    def _send(self, data: bytes, deadline_ms: int) -> None:
+        if self._socket is not None and _has_ended(self._socket):
+            self._disconnect()
+        if self._socket is None:
+            self._connect(deadline_ms)
+        assert self._socket is not None
+        try:
+            self._socket.settimeout(_seconds_until(deadline_ms))
+            self._socket.sendall(self._encrypted(data))
+        except TimeoutError:
+            raise
+        except OSError as error:
+            self._lose(ConnectionLost(f"{self.address} went away: {error}"))
+
+    def _connect(self, deadline_ms: int) -> None:
+        """Connect and shake hands, within the time that a peer has to prove itself."""
+        limit_ms = self._limits.handshake_timeout_ms
+        proof_ms = monotonic_ms() + limit_ms
+        try:
+            self._shake_hands(min(deadline_ms, proof_ms))
+        except TimeoutError:
+            if deadline_ms <= proof_ms:
+                raise
+            self._lose(
+                ConnectionLost(
+                    f"no cluster at {self.address}: nothing there has proved within "
+                    f"{limit_ms / 1000:g} s to be a gearpy master"
+                )
+            )
+
+    def _shake_hands(self, deadline_ms: int) -> None:
+        try:
+            self._socket = socket.create_connection(self._host_port, _seconds_until(deadline_ms))
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ConnectionLost(f"no cluster at {self.address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = self._credentials.tls
+        self._tls = None if tls is None else tls.client_pipe(self._host_port[0])
+        self._connection = new_connection(
+            Role.CLIENT, self._credentials, self._limits, purpose=Purpose.CONTROL
+        )
+        self._flush()
+        while not self._connection.authenticated:
+            self._receive(deadline_ms)
+
+    def _answer(self, request_id: int, deadline_ms: int) -> object:
+        """Wait for the reply to a request; skip those nobody waited for (an interrupted `ask`)."""
+        while True:
+            while not self._frames:
+                self._receive(deadline_ms)
+            try:
+                answered_id, answer = decode_reply(self._frames.pop(0))
+            except ProtocolError as error:
+                self._lose(error)
+            if answered_id == request_id:
+                return answer
+
+    def _receive(self, deadline_ms: int) -> None:
+        """Wait for bytes and feed them to the connection."""
+        assert self._socket is not None
+        assert self._connection is not None
+        self._socket.settimeout(_seconds_until(deadline_ms))
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            self._lose(ConnectionLost(f"{self.address} went away: {error}"))
+        if data:
+            self._connection.receive_data(self._decrypted(data), monotonic_ms())
+        elif self._tls is not None and not self._tls.ready:
+            self._lose(ConnectionLost(f"{self.address}: {NO_TLS_THERE}"))
+        else:
+            self._connection.receive_eof()
+        self._flush()
+        self._on_events()
+
+    def _flush(self) -> None:
+        assert self._socket is not None
+        assert self._connection is not None
+        data = self._encrypted(self._connection.data_to_send())
+        if data:
+            try:
+                self._socket.sendall(data)
+            except OSError as error:
+                self._lose(ConnectionLost(f"{self.address} went away: {error}"))
+
+    def _encrypted(self, data: bytes) -> bytes:
+        """Return what to put on the socket to say something, or what TLS itself has to say."""
+        if self._tls is None:
+            return data
+        if data:
+            self._tls.send(data)
+        return self._tls.data_to_send()
+
+    def _decrypted(self, data: bytes) -> bytes:
+        if self._tls is None:
+            return data
+        try:
+            return self._tls.receive(data)
+        except ProtocolError as error:
+            assert self._socket is not None
+            with suppress(OSError):  # The alert, so that the peer knows why.
+                self._socket.sendall(self._tls.data_to_send())
+            self._lose(ProtocolError(f"{self.address}: {error}"))
+
+    def _on_events(self) -> None:
+        assert self._connection is not None
+        for event in self._connection.events():
+            match event:
+                case Frame():
+                    self._frames.append(event)
+                case ConnectionClosed(error=error):
+                    self._lose(type(error)(f"{self.address}: {error}"))
+                case Authenticated():
+                    pass
+
+    def _lose(self, error: ProtocolError | ConnectionLost) -> NoReturn:
+        self._disconnect()
+        raise error
+
+    def _disconnect(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._connection, self._tls = None, None, None
+        self._frames.clear()
+
+
+def _seconds_until(deadline_ms: int) -> float:
+    """Return the time left; raises `TimeoutError` if there is none, as a socket would."""
+    left_ms = deadline_ms - monotonic_ms()
+    if left_ms <= 0:
+        raise TimeoutError
+    return left_ms / 1000
+
+
+def _has_ended(sock: socket.socket) -> bool:
+    """Tell whether an idle connection was closed by its peer: nothing else makes it readable."""
+    return bool(select.select([sock], [], [], 0)[0])

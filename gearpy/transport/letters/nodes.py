@@ -1,0 +1,270 @@
+"""Letters between the actors of different processes, over TCP: `Nodes`."""
+
+import asyncio
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from gearpy.errors import ConfigError
+from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
+from gearpy.transport.api import (
+    NodeLimits,
+    NodeLost,
+    TakeLetter,
+    TransportLimits,
+    split_address,
+)
+from gearpy.transport.letters.link import Dial, NodeLink
+from gearpy.transport.letters.server import NodeServer
+from gearpy.transport.loop.loop import LoopThread
+from gearpy.wire.connection.keys import Principal
+from gearpy.wire.connection.mail import Intake, Outbox
+
+__all__ = ["NodeLinks", "NodeStats"]
+
+_log = logging.getLogger(__name__)
+
+_INCARNATION_BYTES: Final = 8
+_STOPPED: Final = "this process has stopped"
+_STOPPING: Final = "it is stopping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStats:
+    """What passed between this node and others since it began.
+
+    ``resent``: letters sent again after a connection broke. ``repeats``: letters that came again
+    and were dropped. ``zombies``: what fenced nodes still said. ``lost``: nodes given up.
+    """
+
+    letters_in: int
+    resent: int
+    repeats: int
+    zombies: int
+    lost: int
+    reconnects: int
+
+
+class NodeLinks:
+    """`Nodes` over TCP: one connection to each node it writes to or watches.
+
+    A connection is made when needed and again when it breaks; letters that were not taken are
+    sent again on the next one. Made by `TcpTransport.serve_nodes`, which stops it, too.
+
+    Runs on: any thread, except `stop`, which waits for the loop thread.
+    Restart: none; a new one has another incarnation.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        dial: Dial,
+        loop: LoopThread,
+        limits: NodeLimits = NodeLimits(),  # noqa: B008 - frozen
+        wire: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        self._node = node_text(address, secrets.token_hex(_INCARNATION_BYTES))
+        self._dial, self._loop = dial, loop
+        self._limits, self._wire = limits, wire
+        self._lock = threading.Lock()  # Of all below, and of links' outboxes and watchers.
+        self._intake = Intake(
+            self._node, senders_max=limits.senders_max, fenced_max=limits.fenced_max
+        )
+        self._links: dict[str, NodeLink] = {}
+        self._sessions = 0
+        self._lost = self._resent = self._reconnects = 0  # The last two of links that have ended.
+        self._stopped = False
+        #: Told, on the loop thread, that another node counts this process as lost: it was
+        #: frozen or cut off for too long, and whatever it does is in vain. It should end.
+        self.on_given_up: Callable[[str], None] = lambda _: None
+        #: What the listener hands connections of nodes to.
+        self.server = NodeServer(self._intake, lock=self._lock, limits=limits, wire=wire)
+
+    @property
+    def node(self) -> str:
+        """What others call this process."""
+        return self._node
+
+    @property
+    def stats(self) -> NodeStats:
+        """What has passed so far."""
+        with self._lock:
+            links = list(self._links.values())
+            return NodeStats(
+                letters_in=self.server.letters_in,
+                resent=self._resent + sum(link.outbox.resent for link in links),
+                repeats=self._intake.repeats,
+                zombies=self._intake.zombies,
+                lost=self._lost,
+                reconnects=self._reconnects + sum(link.reconnects for link in links),
+            )
+
+    def principal_of(self, node: str) -> Principal | None:
+        """Return in whose name a node writes to this one: that of the key it has proved."""
+        return self.server.principal_of(node)
+
+    def serve(self, deliver: TakeLetter) -> None:
+        """See `Nodes.serve`; until then, other nodes wait."""
+        assert self.server.deliver is None, "one taker of letters"
+        self.server.deliver = deliver
+
+    def send(
+        self,
+        node: str,
+        *,
+        to: str,
+        body: bytes,
+        reply_to: ActorPath | None = None,
+        ask: int = 0,
+        answers: int = 0,
+    ) -> bool:
+        """See `Nodes.send`."""
+        with self._lock:
+            link = self._link(node)
+            if isinstance(link, str):
+                return False
+            kept = link.outbox.post(to=to, body=body, reply_to=reply_to, ask=ask, answers=answers)
+        if kept:
+            link.poke()
+        else:
+            self._lose(link, f"{link.outbox.untaken} letters were not taken, no room for more")
+        return kept
+
+    def watch(self, node: str, key: object, lost: NodeLost) -> None:
+        """See `Nodes.watch`."""
+        with self._lock:
+            link = self._link(node)
+            if isinstance(link, NodeLink):
+                link.watchers[key] = lost
+        if isinstance(link, str):
+            lost(link)
+        else:
+            link.poke()
+
+    def unwatch(self, node: str, key: object) -> None:
+        """See `Nodes.unwatch`."""
+        with self._lock:
+            link = self._links.get(node)
+            if link is not None:
+                link.watchers.pop(key, None)
+
+    def fence(self, node: str) -> None:
+        """See `Nodes.fence`."""
+        with self._lock:
+            link = self._links.get(node)
+            self._intake.fence(node, "this process gave it up")
+        if link is not None:
+            self._lose(link, "this process gave it up")
+        else:
+            self._loop.call_soon(self._drop, node)
+
+    def stop(self) -> None:
+        """Let go of all other nodes, and tell them; may be called twice.
+
+        Letters that are on their way are waited for, as long as a close may take.
+        """
+        with self._lock:
+            stopped, self._stopped = self._stopped, True
+            links = list(self._links.values())
+        if not stopped and self._loop.running:
+            self._loop.call(self._close(links))
+
+    async def _close(self, links: list[NodeLink]) -> None:
+        drains = [asyncio.ensure_future(link.drain()) for link in links]
+        if drains:
+            _, late = await asyncio.wait(drains, timeout=self._wire.close_timeout_ms / 1000)
+            for drain in late:
+                drain.cancel()
+        self.server.close(_STOPPING)
+        await asyncio.gather(*(link.close() for link in links))
+
+    def _link(self, node: str) -> NodeLink | str:
+        """Return the link to a node, made if need be, or why there is none. With the lock held."""
+        if self._stopped:
+            return _STOPPED
+        reason = self._intake.reason(node)
+        if reason is not None:
+            return reason
+        if node not in self._links:
+            try:
+                split_address(address_of(node))
+            except ConfigError as error:
+                return str(error)
+            self._links[node] = self._new_link(node)
+        return self._links[node]
+
+    def _new_link(self, node: str) -> NodeLink:
+        self._sessions += 1
+        outbox = Outbox(
+            self._sessions,
+            letters_max=self._limits.letters_max,
+            bytes_max=self._limits.letters_bytes_max,
+            letter_bytes_max=self._wire.control_frame_bytes_max,
+        )
+        return NodeLink(
+            node,
+            outbox,
+            own=self._node,
+            dial=self._dial,
+            loop=self._loop,
+            lock=self._lock,
+            limits=self._limits,
+            wire=self._wire,
+            principal_of=self.principal_of,
+            on_gone=self._lose,
+            on_idle=self._forget,
+            on_given_up=self._tell_given_up,
+        )
+
+    def _tell_given_up(self, reason: str) -> None:
+        self.on_given_up(reason)
+
+    def _lose(self, link: NodeLink, reason: str) -> None:
+        """Give up a node: for ever if it has an incarnation."""
+        with self._lock:
+            if self._links.get(link.node) is not link:
+                return
+            link.ended = True
+            self._remove(link)
+            self._lost += 1
+            if incarnation_of(link.node):
+                self._intake.fence(link.node, reason)
+            watchers = list(link.watchers.values())
+            # One that says that it stops ends in good order.
+            is_fault = link.is_needed and not reason.endswith(_STOPPING)
+            level = logging.WARNING if is_fault else logging.INFO
+        _log.log(level, "node %s lost: %s", link.node, reason)
+        self._loop.call_soon(link.end)
+        self._loop.call_soon(self._drop, link.node)
+        for lost in watchers:
+            _tell(lost, reason)
+
+    def _drop(self, node: str) -> None:
+        """End what a fenced node has to say. Runs on the loop thread."""
+        with self._lock:
+            reason = self._intake.reason(node)
+        if reason is not None:
+            self.server.drop(node, f"fenced: {reason}")
+
+    def _forget(self, link: NodeLink) -> None:
+        """Drop a link without connection that nobody needs; the next letter makes a new one."""
+        with self._lock:
+            if self._links.get(link.node) is link and not link.is_needed:
+                link.ended = True
+                self._remove(link)
+
+    def _remove(self, link: NodeLink) -> None:
+        del self._links[link.node]
+        self._resent += link.outbox.resent
+        self._reconnects += link.reconnects
+
+
+def _tell(lost: NodeLost, reason: str) -> None:
+    try:
+        lost(reason)
+    except Exception:  # noqa: BLE001 - one watcher must not cost the others their news
+        _log.exception("a watcher of a lost node failed")

@@ -1,0 +1,184 @@
+"""What other nodes say to this one: letters are handed on, pings answered, zombies refused."""
+
+import logging
+import threading
+from collections import OrderedDict
+
+from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.messages.node import (
+    Fenced,
+    Greeting,
+    Letter,
+    LettersTaken,
+    NodeMessage,
+    Ping,
+    Pong,
+    Welcome,
+)
+from gearpy.transport.api import NodeLimits, TakeLetter, TransportLimits
+from gearpy.transport.connection.protocol import WireProtocol
+from gearpy.wire.connection.frames import Frame
+from gearpy.wire.connection.keys import Principal
+from gearpy.wire.connection.mail import Intake, Verdict
+from gearpy.wire.control_codec import decode_node, encode_node
+
+__all__ = ["NodeServer"]
+
+_log = logging.getLogger(__name__)
+
+
+class NodeServer:
+    """Answers the nodes that have connected to this one.
+
+    Runs on: the loop thread. ``lock`` guards the intake.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        lock: threading.Lock,
+        limits: NodeLimits,
+        wire: TransportLimits,
+    ) -> None:
+        self.deliver: TakeLetter | None = None
+        self.letters_in = 0
+        self._intake = intake
+        self._lock = lock
+        self._limits, self._wire = limits, wire
+        self._principals: OrderedDict[str, Principal] = OrderedDict()  # Oldest first.
+        self._greetings: dict[WireProtocol, Greeting] = {}
+        self._closing = ""  # The reason why nobody is welcome any more.
+
+    def principal_of(self, node: str) -> Principal | None:
+        """Return in whose name a node has written to this one, if it has. Runs on any thread."""
+        return self._principals.get(node)
+
+    def drop(self, node: str, reason: str) -> None:
+        """Tell a node that it is fenced. What it says until it has heard that is counted."""
+        for protocol, greeting in self._greetings.items():
+            if greeting.sender == node:
+                fenced = Fenced(node=self._intake.node, reason=reason, given_up=True)
+                self._write(protocol, fenced)
+
+    def close(self, reason: str) -> None:
+        """Welcome nobody any more; tell it to all who are there."""
+        self._closing = reason
+        for protocol in list(self._greetings):
+            self._refuse(protocol, reason)
+
+    def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        """Take what one node says.
+
+        Raises:
+            ProtocolError: it speaks nonsense, or does not read its answers.
+        """
+        if protocol.paused:
+            raise ProtocolError("a node writes but does not read the answers")
+        taken = 0
+        for frame in frames:
+            was_welcome = protocol in self._greetings
+            taken = self._on_message(protocol, decode_node(frame)) or taken
+            if was_welcome and protocol not in self._greetings:
+                return  # Refused; the rest is of no interest.
+        if taken:
+            self._write(protocol, LettersTaken(number=taken))
+
+    def reassure(self, protocol: WireProtocol) -> None:
+        """Give a sign of life to a node whose large letter is on its way on a slow network."""
+        if protocol in self._greetings and not protocol.paused:
+            self._write(protocol, Pong(number=0))
+
+    def on_closed(self, protocol: WireProtocol) -> None:
+        """Forget a connection."""
+        self._greetings.pop(protocol, None)
+
+    def _on_message(self, protocol: WireProtocol, message: NodeMessage) -> int:
+        """Take one message; return the number of a letter that was taken, else 0."""
+        greeting = self._greetings.get(protocol)
+        match message:
+            case Greeting() if greeting is None:
+                self._on_greeting(protocol, message)
+            case Letter() if greeting is not None:
+                return self._on_letter(protocol, greeting, message)
+            case Ping(number=number) if greeting is not None:
+                self._on_ping(protocol, greeting, number)
+            case _:
+                raise ProtocolError(f"unexpected {type(message).__name__} of a node")
+        return 0
+
+    def _on_greeting(self, protocol: WireProtocol, greeting: Greeting) -> None:
+        if self._closing:
+            self._refuse(protocol, self._closing)
+            return
+        if self.deliver is None:  # Soon; it will connect again.
+            protocol.close(ConnectionLost("this process takes no letters yet"))
+            return
+        self._check_principal(protocol.connection.principal, greeting.sender)
+        with self._lock:
+            answer = self._intake.on_greeting(greeting)
+        if isinstance(answer, Fenced):
+            _log.info("refused %s: %s", greeting.sender, answer.reason)
+            self._refuse(protocol, answer.reason, given_up=answer.given_up)
+            return
+        self._supersede(greeting)
+        self._greetings[protocol] = greeting
+        self._write(protocol, answer)
+
+    def _check_principal(self, principal: Principal, sender: str) -> None:
+        """Bind a node to the first principal that it proves, lest another takes its name.
+
+        Raises:
+            AuthenticationFailed: it is bound to another.
+        """
+        known = self._principals.setdefault(sender, principal)
+        if known != principal:
+            raise AuthenticationFailed(f"{sender} speaks for {known}, not for {principal}")
+        if len(self._principals) > self._limits.senders_max:
+            self._principals.popitem(last=False)
+
+    def _supersede(self, greeting: Greeting) -> None:
+        """Close an earlier connection of the same conversation: its other end is gone."""
+        for protocol, known in list(self._greetings.items()):
+            if (known.sender, known.receiver) == (greeting.sender, greeting.receiver):
+                del self._greetings[protocol]
+                protocol.abort()
+
+    def _on_letter(self, protocol: WireProtocol, greeting: Greeting, letter: Letter) -> int:
+        with self._lock:
+            verdict = self._intake.on_letter(greeting, letter.number)
+            reason = self._intake.reason(greeting.sender)
+        if verdict is Verdict.REFUSED:
+            text = f"fenced: {reason}" if reason else "the session is over"
+            self._refuse(protocol, text, given_up=bool(reason))
+            return 0
+        if verdict is Verdict.HAND_ON:
+            self.letters_in += 1
+            self._hand_on(greeting.sender, letter)
+        return letter.number
+
+    def _on_ping(self, protocol: WireProtocol, greeting: Greeting, number: int) -> None:
+        with self._lock:
+            is_answered = self._intake.on_ping(greeting)
+        if is_answered:
+            self._write(protocol, Pong(number=number))
+
+    def _hand_on(self, sender: str, letter: Letter) -> None:
+        assert self.deliver is not None, "nobody was welcome before"
+        try:
+            self.deliver(sender, letter)
+        except Exception:  # noqa: BLE001 - one letter must not end what others use
+            _log.exception("a letter of %s to %s was not taken", sender, letter.to)
+
+    def _refuse(self, protocol: WireProtocol, reason: str, *, given_up: bool = False) -> None:
+        self._greetings.pop(protocol, None)
+        fenced = Fenced(node=self._intake.node, reason=reason, given_up=given_up)
+        self._write(protocol, fenced)
+        protocol.close(ConnectionLost("refused"))
+        if protocol.paused:
+            protocol.abort()  # It does not read, so it would never be closed in order.
+
+    def _write(
+        self, protocol: WireProtocol, message: Welcome | Fenced | LettersTaken | Pong
+    ) -> None:
+        protocol.write(encode_node(message, self._wire.frames))

@@ -1,0 +1,169 @@
+"""Accepts connections and passes on what authenticated peers send."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.transport.api import Counters, TransportLimits
+from gearpy.transport.connection.protocol import WireProtocol, server_protocol
+from gearpy.transport.control.server import ControlServer
+from gearpy.transport.letters.server import NodeServer
+from gearpy.transport.security.credentials import Shown, credentials_of
+from gearpy.wire.connection.auth import Purpose
+from gearpy.wire.connection.frames import Frame
+from gearpy.wire.connection.receipts import encode_receipt
+
+__all__ = ["Listener"]
+
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """One listening socket for links and control connections.
+
+    Invariant: at most ``unauthenticated_max`` connections have not proved themselves. When one
+    more comes the oldest of them is closed: who knows the secret proves it within moments, so
+    connections that say nothing keep nobody out.
+
+    Runs on: the loop thread.
+    """
+
+    def __init__(
+        self,
+        shown: Shown,
+        *,
+        limits: TransportLimits,
+        counters: Counters,
+        on_frames: Callable[[list[Frame]], None],
+    ) -> None:
+        self.control: ControlServer | None = None
+        self.nodes: NodeServer | None = None
+        self._credentials = credentials_of(shown)
+        self._limits = limits
+        self._counters = counters
+        self._on_link_frames = on_frames
+        self._server: asyncio.Server | None = None
+        self._protocols: set[WireProtocol] = set()
+        self._unproved: dict[WireProtocol, None] = {}  # Oldest first.
+        self._closing = False
+        self._ticker: asyncio.TimerHandle | None = None
+        self._seen: dict[WireProtocol, int] = {}  # Bytes of frames, when it was last looked at.
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; return host and port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_protocol, host, port)
+        self._plan_tick()
+        bound: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return bound
+
+    async def close(self) -> None:
+        """Accept no more and close all connections, at once where a peer does not read."""
+        self._closing = True
+        if self._ticker is not None:
+            self._ticker.cancel()
+        if self._server is not None:
+            self._server.close()
+        if self.control is not None:
+            self.control.close()
+        for protocol in self._protocols:
+            protocol.close()
+        await self._wait_closed()
+        for protocol in self._protocols:
+            protocol.abort()
+        await self._wait_closed()
+
+    async def _wait_closed(self) -> None:
+        if self._protocols:
+            closed = [protocol.closed for protocol in self._protocols]
+            await asyncio.wait(closed, timeout=self._limits.close_timeout_ms / 1000)
+
+    def _new_protocol(self) -> WireProtocol:
+        return server_protocol(self._credentials, self, self._limits)
+
+    # -- what is on its way ----------------------------------------------------------------
+
+    def _plan_tick(self) -> None:
+        interval_s = self._limits.heartbeat_interval_ms / 1000
+        self._ticker = asyncio.get_running_loop().call_later(interval_s, self._tick)
+
+    def _tick(self) -> None:
+        self._plan_tick()
+        for protocol in list(self._seen):
+            protocol.tick()
+            arrived = protocol.connection.frame_bytes_in
+            if self._seen.get(protocol, arrived) != arrived:
+                self._seen[protocol] = arrived
+                self._confirm(protocol, arrived)
+
+    def _confirm(self, protocol: WireProtocol, arrived: int) -> None:
+        """Tell who writes that something has arrived, if nothing else will tell it now."""
+        connection = protocol.connection
+        if connection.purpose is Purpose.LINK and not protocol.paused:
+            protocol.write(encode_receipt(arrived, self._limits.frames))
+        elif connection.held_bytes and self.nodes is not None:
+            self.nodes.reassure(protocol)
+
+    # -- what sockets tell -----------------------------------------------------------------
+
+    def on_connected(self, protocol: WireProtocol) -> None:
+        """Give it the time of a handshake."""
+        self._protocols.add(protocol)
+        self._unproved[protocol] = None
+        if self._closing:  # It was accepted just before.
+            protocol.abort()
+        elif len(self._unproved) > self._limits.unauthenticated_max:
+            oldest = next(iter(self._unproved))
+            self._drop_unproved(oldest)
+            oldest.abort()
+
+    def _drop_unproved(self, protocol: WireProtocol) -> None:
+        if protocol in self._unproved:
+            del self._unproved[protocol]
+            self._counters.add(refused=1)
+
+    def on_authenticated(self, protocol: WireProtocol) -> None:
+        """Listen to it.
+
+        Raises:
+            ProtocolError: it may not do here what it came for.
+        """
+        connection = protocol.connection
+        own = self._credentials.keys.own
+        if connection.purpose is Purpose.LINK and connection.principal != own:
+            raise AuthenticationFailed(
+                f"{connection.principal} may not send records to a process of {own}"
+            )
+        self._unproved.pop(protocol, None)
+        self._seen[protocol] = 0
+
+    def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        """Pass on what it sends."""
+        if protocol.connection.purpose is Purpose.LINK:
+            self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
+            self._on_link_frames(frames)
+        elif protocol.connection.purpose is Purpose.NODE:
+            self._on_node_frames(protocol, frames)
+        elif self.control is not None:
+            self.control.on_frames(protocol, frames)
+        else:
+            raise ProtocolError("this process answers no control messages")
+
+    def _on_node_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        if self.nodes is None:
+            raise ProtocolError("this process takes no letters")
+        self.nodes.on_frames(protocol, frames)
+
+    def on_writable(self, protocol: WireProtocol) -> None:
+        """Nothing waits: answers are written as they come."""
+
+    def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
+        """Forget it."""
+        self._protocols.discard(protocol)
+        self._seen.pop(protocol, None)
+        if self.nodes is not None:
+            self.nodes.on_closed(protocol)
+        self._drop_unproved(protocol)
+        if isinstance(error, ProtocolError):
+            _log.warning("connection closed: %s", error)

@@ -1,0 +1,249 @@
+"""The transport between processes: TCP with proof of a shared key, and TLS where configured."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from gearpy.errors import ConfigError
+from gearpy.ids import TaskId
+from gearpy.messages.data import LinkMessage
+from gearpy.transport.api import (
+    Counters,
+    LinkHandler,
+    LinkLost,
+    NodeLimits,
+    TransportLimits,
+    TransportStats,
+    split_address,
+)
+from gearpy.transport.connection.protocol import SocketOwner, client_protocol
+from gearpy.transport.control.server import ControlAllows, ControlHandler, ControlServer
+from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.links.listener import Listener
+from gearpy.transport.links.peer import Peer
+from gearpy.transport.links.routes import Routes
+from gearpy.transport.loop.loop import LoopThread
+from gearpy.transport.security.credentials import Shown, credentials_of
+from gearpy.wire.connection.auth import Purpose
+from gearpy.wire.connection.frames import Frame
+from gearpy.wire.link_codec import LinkCodec
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
+
+__all__ = ["TcpTransport"]
+
+_log = logging.getLogger(__name__)
+
+
+class TcpTransport:
+    """A `Transport` with one listener, and one connection to each peer it sends to.
+
+    Senders encode on their own threads; the loop thread writes what they have queued. Tasks of
+    this transport hand messages to each other by reference, on the sender's thread.
+
+    Runs on: any thread, except `start` and `stop`, which wait for the loop thread.
+    Restart: none; make a new one.
+    """
+
+    def __init__(
+        self,
+        shown: Shown,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
+        registry: RecordRegistry = DEFAULT_REGISTRY,
+        loop: LoopThread | None = None,
+        on_link_lost: LinkLost | None = None,
+    ) -> None:
+        """Prepare a transport; port 0 lets the system choose.
+
+        ``loop`` may be shared with others and is then not stopped.
+
+        Raises:
+            ConfigError: ``host`` is beyond this machine and that was not allowed, see
+                `Credentials.check_host`.
+        """
+        self._credentials = credentials_of(shown)
+        self._credentials.check_host(host)
+        self._host, self._port = host, port
+        self._limits = limits
+        self._codec = LinkCodec(registry, limits.frames)
+        self._owns_loop = loop is None
+        self._loop = loop or LoopThread()
+        self._on_link_lost = on_link_lost
+        self._routes = Routes()
+        self._counters = Counters()
+        self._listener = Listener(
+            self._credentials,
+            limits=limits,
+            counters=self._counters,
+            on_frames=self._on_frames,
+        )
+        self._lock = threading.Lock()  # Of `_peers`, `_running` and `_stopped`.
+        self._peers: dict[str, Peer] = {}
+        self._nodes: NodeLinks | None = None
+        self._running = False
+        self._stopped = False
+
+    @property
+    def address(self) -> str:
+        """``host:port``; the port is known once the transport was started."""
+        return _address(self._host, self._port)
+
+    @property
+    def stats(self) -> TransportStats:
+        """What the transport has done so far."""
+        return self._counters.snapshot()
+
+    def start(self) -> str:
+        """Listen; return the address.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+        """
+        if self._owns_loop:
+            self._loop.start()
+        try:
+            _, self._port = self._loop.call(self._listener.start(self._host, self._port))
+        except OSError as error:
+            if self._owns_loop:
+                self._loop.stop()
+            raise ConfigError(f"cannot listen on {self.address}: {error}") from error
+        with self._lock:
+            self._running = not self._stopped
+        return self.address
+
+    def stop(self) -> None:
+        """Close all connections and the listener; may be called twice."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped, self._running = True, False
+            peers = list(self._peers.values())
+        if self._nodes is not None:
+            self._nodes.stop()
+        if self._loop.running:
+            self._loop.call(self._close(peers))
+        if self._owns_loop:
+            self._loop.stop()
+
+    def register(self, task: TaskId, handler: LinkHandler) -> None:
+        """Deliver messages for ``task`` to ``handler`` from now on."""
+        self._routes.register(task, handler)
+
+    def unregister(self, task: TaskId) -> None:
+        """Drop and count messages for ``task`` from now on."""
+        self._routes.unregister(task)
+
+    def locate(self, routes: Mapping[TaskId, str]) -> None:
+        """Learn the addresses of the transports where tasks are registered."""
+        self._routes.locate(routes)
+
+    def send(self, messages: Sequence[LinkMessage]) -> None:
+        """Hand messages to handlers or to the connections that lead to their targets.
+
+        Raises:
+            ConfigError: a value in a message for another process cannot travel.
+        """
+        here, elsewhere = self._routes.split(messages)
+        for handler, batch in here:
+            handler(batch)
+        for address, batch in elsewhere.items():
+            self._send_to(address, batch)
+
+    def serve_control(self, handler: ControlHandler, allows: ControlAllows | None = None) -> None:
+        """Answer control messages on the same listener with what ``handler`` returns.
+
+        It is called on worker threads, by several at once. ``allows`` says which principal may
+        send which message; without it, only who knows the own key of this process may.
+        """
+        assert self._listener.control is None, "one handler for control messages"
+        own = self._credentials.keys.own
+        allows = allows or (lambda principal, _: principal == own)
+        self._listener.control = ControlServer(handler, self._loop, self._limits, allows)
+
+    def serve_nodes(
+        self,
+        limits: NodeLimits = NodeLimits(),  # noqa: B008 - frozen
+        *,
+        hostname: str = "",
+    ) -> NodeLinks:
+        """Return what carries letters to and from this process; after `start`, once.
+
+        ``hostname`` is this host as others see it; the one that is listened on if not given.
+        """
+        assert self._running, "the port is part of the node: start first"
+        assert self._nodes is None, "a process is one node"
+        self._nodes = NodeLinks(
+            _address(hostname or self._host, self._port),
+            dial=self._dial_node,
+            loop=self._loop,
+            limits=limits,
+            wire=self._limits,
+        )
+        self._listener.nodes = self._nodes.server
+        return self._nodes
+
+    def _send_to(self, address: str | None, messages: list[LinkMessage]) -> None:
+        if address is None or address == self.address:
+            self._counters.add(dropped_unknown=self._routes.log_unknown(messages))
+            return
+        peer = self._peers.get(address) or self._new_peer(address)
+        if peer is None:
+            self._counters.add(dropped_lost=len(messages))
+            return
+        for message in messages:
+            peer.enqueue(self._codec.encode(message))
+
+    def _new_peer(self, address: str) -> Peer | None:
+        """Return the peer with an address, made if need be; None unless this transport runs."""
+        with self._lock:
+            if self._running and address not in self._peers:
+                self._peers[address] = Peer(
+                    address,
+                    self._credentials,
+                    loop=self._loop,
+                    limits=self._limits,
+                    counters=self._counters,
+                    on_lost=self._on_lost,
+                )
+            return self._peers.get(address)
+
+    # -- on the loop thread ----------------------------------------------------------------
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        here, elsewhere = self._routes.split([self._codec.decode(frame) for frame in frames])
+        for handler, batch in here:
+            try:
+                handler(batch)
+            except Exception:  # noqa: BLE001 - one handler must not end what others use
+                _log.exception("a handler refused %d messages", len(batch))
+        for unknown in elsewhere.values():
+            self._counters.add(dropped_unknown=self._routes.log_unknown(unknown))
+
+    def _on_lost(self, address: str, reason: str) -> None:
+        if self._on_link_lost is not None:
+            self._on_link_lost(address, reason)
+
+    async def _dial_node(self, address: str, owner: SocketOwner, *, follow: bool) -> None:
+        host, port = split_address(address)
+
+        def new_protocol() -> asyncio.Protocol:
+            return client_protocol(
+                self._credentials,
+                owner,
+                self._limits,
+                host=host,
+                purpose=Purpose.NODE,
+                follow=follow,
+            )
+
+        await asyncio.get_running_loop().create_connection(new_protocol, host, port)
+
+    async def _close(self, peers: list[Peer]) -> None:
+        await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

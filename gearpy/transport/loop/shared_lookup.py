@@ -1,0 +1,69 @@
+"""A slow function of a key, asked once by all who want to know at the same time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gearpy.core.base.copies import own
+from gearpy.core.flow.lookup_cache import Answer, LookupCache
+
+__all__ = ["SharedLookup"]
+
+
+class SharedLookup:
+    """Answers from a cache; what is not there is looked up by one, and others wait for it.
+
+    If that fails, it has failed for all who wait. If it is cancelled, one of them goes on.
+
+    Runs on: one event loop.
+
+    Args:
+        function: looks a key up.
+        size: answers kept.
+        ttl_ms: how long one counts; None: for ever.
+        now_ms: wall time.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        size: int,
+        ttl_ms: int | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._function = function
+        self._cache: LookupCache[asyncio.Future[Answer | None]] = LookupCache(size, ttl_ms)
+        self._now_ms = now_ms
+
+    async def ask(self, key: Any) -> Any:
+        """Return a copy of the value of a key; raises what the function raises."""
+        while (known := self._cache.find(key, self._now_ms())) is None:
+            waiter = asyncio.get_running_loop().create_future()
+            if not self._cache.ask(key, waiter):
+                return await self._look_up(key)
+            known = await waiter
+            if known is not None:
+                break
+        return own(known.value)
+
+    async def _look_up(self, key: Any) -> Any:
+        try:
+            value = await self._function(key)
+        except BaseException as error:
+            for waiter in self._cache.give_up(key):
+                if not waiter.done():
+                    _pass_on(error, waiter)
+            raise
+        for waiter in self._cache.answer(key, value, self._now_ms()):
+            if not waiter.done():
+                waiter.set_result(Answer(value))
+        return own(value)
+
+
+def _pass_on(error: BaseException, waiter: "asyncio.Future[Answer | None]") -> None:
+    # `StopIteration` cannot stand in a future; who waits may as well see for himself.
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        waiter.set_exception(error)
+    else:
+        waiter.set_result(None)

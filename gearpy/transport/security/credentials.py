@@ -1,0 +1,106 @@
+"""What a process shows to its peers, and what it demands of them."""
+
+import ipaddress
+import logging
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+from gearpy.transport.security.secret import load_or_create_secret
+from gearpy.transport.security.tls import TlsContexts, load_contexts
+from gearpy.wire.connection.keys import KeyRing, LaunchToken
+
+__all__ = ["Credentials", "Shown", "credentials_of"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The keys of a process, its certificates if it speaks TLS, and where it may listen."""
+
+    keys: KeyRing
+    tls: TlsContexts | None = None
+    plain_text_anywhere: bool = False
+
+    @classmethod
+    def of_cluster(cls, config: Config) -> "Credentials":
+        """Return those of a master, a worker or a client: they may read the secret file.
+
+        Raises:
+            ConfigError: the secret or a certificate cannot be used.
+        """
+        secret = load_or_create_secret(config.transport.secret_file)
+        return cls._of(config, KeyRing.of_cluster(secret))
+
+    @classmethod
+    def of_launch(cls, config: Config, token: LaunchToken) -> "Credentials":
+        """Return those of a process that runs code of an application.
+
+        Raises:
+            ConfigError: a certificate cannot be used.
+        """
+        return cls._of(config, token.keys)
+
+    @classmethod
+    def _of(cls, config: Config, keys: KeyRing) -> "Credentials":
+        transport = config.transport
+        tls = load_contexts(transport.tls_folder) if transport.tls == "on" else None
+        return cls(keys=keys, tls=tls, plain_text_anywhere=transport.plain_text == "anywhere")
+
+    def check_host(self, host: str) -> None:
+        """Find out whether this process may listen at an address.
+
+        Raises:
+            ConfigError: it is beyond this machine and nothing hides what is said; or the
+                certificate is not for this host.
+        """
+        if self.tls is not None:
+            if not _is_unspecified(host):
+                self.tls.check_host(host)
+        elif not _is_loopback(host):
+            _check_plain_text(host, allowed=self.plain_text_anywhere)
+
+
+#: What a process shows: a secret is short for the keys of the cluster, in plain text.
+Shown: TypeAlias = Credentials | KeyRing | bytes
+
+
+def credentials_of(shown: Shown) -> Credentials:
+    """Return the long form."""
+    if isinstance(shown, bytes):
+        shown = KeyRing.of_cluster(shown)
+    return Credentials(keys=shown) if isinstance(shown, KeyRing) else shown
+
+
+def _check_plain_text(host: str, *, allowed: bool) -> None:
+    if not allowed:
+        raise ConfigError(
+            f"refused to listen on {host}: connections would be authenticated but not encrypted; "
+            'make certificates with `gear certs init` and set transport.tls = "on", or, on a '
+            'network that you trust, set transport.plain-text = "anywhere"'
+        )
+    _log.warning(
+        "listening on %s WITHOUT ENCRYPTION (transport.plain-text = anywhere): whoever is on this "
+        "network can read and change what is sent",
+        host,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    address = _as_ip(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _is_unspecified(host: str) -> bool:
+    """Tell whether a host means every address: peers use another name for it."""
+    address = _as_ip(host)
+    return host == "" if address is None else address.is_unspecified
+
+
+def _as_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,253 @@
+"""TLS 1.3 with certificates of the cluster's own authority, on both ends; see ADR 0005.
+
+It goes around the proof of a key, it does not replace it: a certificate says that a machine
+belongs to the cluster, the key says in whose name a process speaks.
+"""
+
+import logging
+import ssl
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.transport.security.private_files import check_private
+
+__all__ = [
+    "AUTHORITY_FILE",
+    "CERTIFICATE_FILE",
+    "KEY_FILE",
+    "TlsContexts",
+    "TlsPipe",
+    "client_context",
+    "load_contexts",
+    "server_context",
+]
+
+_log = logging.getLogger(__name__)
+
+AUTHORITY_FILE: Final = "ca.crt"
+CERTIFICATE_FILE: Final = "node.crt"
+KEY_FILE: Final = "node.key"
+
+_DAY_S: Final = 24 * 60 * 60
+_WARN_DAYS: Final = 30
+_READ_BYTES: Final = 65_536
+#: A handshake with a chain of a few certificates takes a tenth of it.
+_HANDSHAKE_BYTES_MAX: Final = 65_536
+#: What OpenSSL says about bytes of any other protocol.
+_NO_TLS: Final = frozenset({"HTTP_REQUEST", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
+#: A fatal alert, "protocol version": `Connection` recognises it.
+_ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x46"
+_MAKE_THEM: Final = "make certificates with `gear certs init`, or copy this machine's here"
+
+
+class TlsPipe:
+    """TLS between a socket and a connection: bytes in, bytes out, no socket.
+
+    After every `receive`, `send` and `close`: put `data_to_send` on the socket.
+
+    Invariant: returns nothing that a peer without a certificate of the authority has sent.
+
+    Runs on: one thread at a time.
+    """
+
+    def __init__(self, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        """Begin; a client says whom it expects, a server gives no name."""
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._incoming,
+            self._outgoing,
+            server_side=server_name is None,
+            server_hostname=server_name,
+        )
+        self._ready = False
+        self._early: list[bytes] = []  # What is to be sent after the handshake.
+        self._handshake_bytes = 0
+        if server_name is not None:
+            self._shake_hands()
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether the handshake has ended; the peer's last word on it may still come."""
+        return self._ready
+
+    @property
+    def peer_expires_s(self) -> float:
+        """When the certificate of the peer expires, in seconds since the epoch."""
+        certificate: Any = self._tls.getpeercert()
+        return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
+
+    def receive(self, data: bytes | memoryview) -> bytes:
+        """Take bytes from the socket; return what they say.
+
+        Raises:
+            ProtocolError: the peer does not speak TLS, or shows no good certificate.
+        """
+        self._incoming.write(data)
+        if not self._ready:
+            self._handshake_bytes += len(data)
+            self._shake_hands()
+        return b"".join(self._read()) if self._ready else b""
+
+    def send(self, data: bytes) -> None:
+        """Encrypt; what is sent before the end of the handshake waits for it."""
+        if self._ready:
+            self._tls.write(data)
+        else:
+            self._early.append(data)
+
+    def close(self) -> None:
+        """Tell the peer that nothing follows."""
+        if self._ready:
+            with suppress(ssl.SSLError):  # The peer has not said so, too, and need not.
+                self._tls.unwrap()
+
+    def data_to_send(self) -> bytes:
+        """Return what is to be put on the socket; each byte is returned once."""
+        return self._outgoing.read()
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            if self._handshake_bytes > _HANDSHAKE_BYTES_MAX:
+                raise ProtocolError(
+                    f"more than {_HANDSHAKE_BYTES_MAX} bytes of a TLS handshake"
+                ) from None
+            return
+        except ssl.SSLError as error:
+            if error.reason in _NO_TLS:  # OpenSSL says nothing to such a peer.
+                self._outgoing.write(_ALERT)
+            raise ProtocolError(_reason(error)) from None
+        self._ready = True
+        early, self._early = self._early, []
+        for data in early:
+            self._tls.write(data)
+
+    def _read(self) -> Iterable[bytes]:
+        try:
+            while data := self._tls.read(_READ_BYTES):
+                yield data
+        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
+            pass  # No more for now; or for ever, and then the socket ends as well.
+        except ssl.SSLError as error:
+            raise ProtocolError(_reason(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsContexts:
+    """What a process needs to speak TLS, as a server and as a client."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+    def server_pipe(self) -> TlsPipe:
+        """Return TLS for an accepted socket."""
+        return TlsPipe(self.server)
+
+    def client_pipe(self, host: str) -> TlsPipe:
+        """Return TLS for a socket that is connected to a host."""
+        return TlsPipe(self.client, host)
+
+    def check_host(self, host: str) -> None:
+        """Try whether clients would accept our certificate for this host.
+
+        Raises:
+            ConfigError: they would not.
+        """
+        try:
+            _try_handshake(self.server_pipe(), self.client_pipe(host))
+        except ProtocolError as error:
+            raise ConfigError(
+                f"cannot listen on {host} with this certificate: {error}; "
+                f"make one with `gear certs node --host {host}`"
+            ) from None
+
+
+def load_contexts(folder: str | Path) -> TlsContexts:
+    """Return contexts with the certificates in a folder, once they were tried on each other.
+
+    Raises:
+        ConfigError: one is missing, cannot be read, has expired or is of another authority; or
+            the key is open to others.
+    """
+    path = Path(folder).expanduser()
+    contexts = TlsContexts(server_context(path), client_context(path))
+    anybody = client_context(path)
+    anybody.check_hostname = False  # Who only connects needs no name.
+    client = TlsPipe(anybody, "localhost")
+    try:
+        _try_handshake(contexts.server_pipe(), client)
+    except ProtocolError as error:
+        raise ConfigError(f"certificates in {path} are of no use: {error}; {_MAKE_THEM}") from None
+    days = int((client.peer_expires_s - time.time()) / _DAY_S)
+    if days < _WARN_DAYS:
+        _log.warning(
+            "the certificate in %s expires in %d days: make a new one with `gear certs node`",
+            path,
+            days,
+        )
+    return contexts
+
+
+def server_context(folder: Path) -> ssl.SSLContext:
+    """Return what accepts peers with a certificate of the authority, and nobody else."""
+    context = _context(ssl.PROTOCOL_TLS_SERVER, folder)
+    context.verify_mode = ssl.CERT_REQUIRED
+    # Connections last; a ticket would make an idle socket readable, as if it had ended.
+    context.num_tickets = 0
+    return context
+
+
+def client_context(folder: Path) -> ssl.SSLContext:
+    """Return what connects to hosts that show a certificate of the authority with their name."""
+    return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
+
+
+def _context(protocol: int, folder: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    files = [folder / name for name in (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE)]
+    authority, certificate, key = files
+    missing = [str(file) for file in files if not file.exists()]
+    if missing:
+        raise ConfigError(
+            f"transport.tls is on, but there is no {', '.join(missing)}: {_MAKE_THEM}"
+        )
+    try:
+        with key.open("rb") as opened:
+            check_private(key, opened.fileno(), what="key file")
+        context.load_verify_locations(authority)
+        # A key with a password would ask for it on the terminal of a daemon.
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"certificates in {folder} cannot be read: {_reason(error)}; {_MAKE_THEM}"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"certificates in {folder} cannot be read: {error.strerror}") from None
+    return context
+
+
+def _no_password() -> str:
+    return ""
+
+
+def _try_handshake(server: TlsPipe, client: TlsPipe) -> None:
+    """Let two pipes of this process shake hands; raises what either finds."""
+    while hello := client.data_to_send():
+        server.receive(hello)
+        client.receive(server.data_to_send())
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"a certificate was refused: {error.verify_message.rstrip('.')}"
+    if error.reason in _NO_TLS:
+        return 'the peer does not speak TLS: set transport.tls = "on" there, too'
+    text = (error.reason or str(error)).replace("_", " ").lower()
+    return f"TLS failed: {text}"

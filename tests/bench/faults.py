@@ -1,0 +1,139 @@
+"""What can happen to the processes of a real cluster: they are killed, or frozen for a while."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias
+
+from tests.bench.process_cluster import Daemon, ProcessCluster
+
+__all__ = ["ANY_KIND", "FaultKind", "Faults", "chosen"]
+
+FaultKind: TypeAlias = Literal[
+    "executor SIGKILL",
+    "app master SIGKILL",
+    "worker SIGKILL",
+    "master SIGKILL",
+    "executor SIGSTOP",
+    "app master SIGSTOP",
+    "worker SIGSTOP",
+    "master SIGSTOP",
+]
+
+#: How often each kind is chosen, compared with the others.
+ANY_KIND: Final[Mapping[FaultKind, int]] = {
+    "executor SIGKILL": 6,
+    "app master SIGKILL": 3,
+    "worker SIGKILL": 3,
+    "master SIGKILL": 2,
+    "executor SIGSTOP": 1,
+    "app master SIGSTOP": 1,
+    "worker SIGSTOP": 1,
+    "master SIGSTOP": 1,
+}
+_POLL_S: Final = 0.01
+
+
+def chosen(kinds: Mapping[FaultKind, int], rng: random.Random) -> FaultKind:
+    """Return one of the kinds, the more often the greater its number."""
+    return rng.choices([*kinds], [*kinds.values()])[0]
+
+
+class Faults:
+    """Does harm to a cluster, and later undoes what does not mend itself.
+
+    A frozen process goes on after a time, and a killed daemon is started again, as by whoever
+    supervises it; that happens in `pause` and `mend_due`.
+
+    Args:
+        cluster: it.
+        rng: chooses victims and times.
+        frozen_s: how long a frozen process is, at least and at most.
+        away_s: how long a killed daemon is.
+    """
+
+    def __init__(
+        self,
+        cluster: ProcessCluster,
+        rng: random.Random,
+        *,
+        frozen_s: tuple[float, float],
+        away_s: tuple[float, float],
+    ) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._frozen_s = frozen_s
+        self._away_s = away_s
+        self._later: list[tuple[float, Callable[[], None]]] = []
+
+    def strike(self, kind: FaultKind) -> bool:
+        """Do it; False if there is nobody at present to whom it could be done."""
+        what, _, how = kind.rpartition(" ")
+        if what == "worker":
+            return self._strike_daemon(self._rng.choice(self._cluster.workers), how)
+        if what == "master":
+            return self._strike_daemon(self._cluster.master, how)
+        pids = self._cluster.launched("appmaster" if what == "app master" else "executor")
+        if not pids:
+            return False
+        pid = self._rng.choice(pids)
+        if how == "SIGSTOP":
+            return self._freeze(pid)
+        return _has_sent(pid, signal.SIGKILL)
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and mend what is due meanwhile."""
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            self.mend_due()
+            time.sleep(_POLL_S)
+
+    def mend_due(self) -> None:
+        """Let go on, or start again, whose time has come."""
+        now_s = time.monotonic()
+        due = [act for at_s, act in self._later if at_s <= now_s]
+        self._later = [each for each in self._later if each[0] > now_s]
+        for act in due:
+            act()
+
+    def mend_all(self) -> None:
+        """Let go on, or start again, everything."""
+        due, self._later = self._later, []
+        for _, act in due:
+            act()
+
+    def _strike_daemon(self, daemon: Daemon, how: str) -> bool:
+        pid = daemon.pid
+        if pid is None:
+            return False
+        if how == "SIGSTOP":
+            return self._freeze(pid)
+        daemon.kill()  # Also a frozen one.
+        self._do_later(self._away_s, lambda: _start(daemon))
+        return True
+
+    def _freeze(self, pid: int) -> bool:
+        self._do_later(self._frozen_s, lambda: _go_on(pid))
+        return _has_sent(pid, signal.SIGSTOP)
+
+    def _do_later(self, within_s: tuple[float, float], act: Callable[[], None]) -> None:
+        self._later.append((time.monotonic() + self._rng.uniform(*within_s), act))
+
+
+def _start(daemon: Daemon) -> None:
+    if daemon.pid is None:
+        daemon.start()
+
+
+def _go_on(pid: int) -> None:
+    _has_sent(pid, signal.SIGCONT)
+
+
+def _has_sent(pid: int, number: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+        return True
+    return False

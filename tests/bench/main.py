@@ -1,0 +1,424 @@
+"""The command `bin/bench`."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final
+
+import typer
+
+from tests.bench.chaos import run_chaos
+from tests.bench.checkpoint import (
+    NEVER_MS,
+    PIPELINES,
+    measure_overhead,
+    measure_pauses,
+    measure_state_recovery,
+)
+from tests.bench.exactly_once import WORKLOADS, run_exactly_once
+from tests.bench.oracle import compare
+from tests.bench.peers import COMPARISONS, PeersOptions, best_of, compare_peers, environment
+from tests.bench.recovery import measure_recovery
+from tests.bench.sessions import measure_sessions
+from tests.bench.simulate import run_seeds
+from tests.bench.slow_sink import measure_slow_sink
+from tests.bench.sol import run_sol
+from tests.bench.spark import (
+    WAYS,
+    Figure,
+    measure_handoff,
+    measure_many,
+    measure_spark_start,
+    measure_writer,
+)
+from tests.bench.spark_crash import run_spark_crash
+from tests.bench.spark_plan import plan_of
+from tests.bench.start import measure_start
+from tests.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
+
+__all__ = ["main"]
+
+#: Where the environment with other stream processors is, unless it is said.
+_PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
+#: What `spark` measures.
+_SPARK_KINDS: Final = frozenset({"log", "handoff", "many", "start"})
+#: Runs with hundreds of windows that wait for Spark, at most.
+_RUNS_MANY: Final = 5
+
+_app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+
+
+@_app.command()
+def sol(
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
+    runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
+    fixed_rate: Annotated[float, typer.Option(help="msg/s at which to take latency, too")] = 5e5,
+    executors: Annotated[
+        str, typer.Option(help="thread: one executor; process: two, joined by TCP; or both")
+    ] = "both",
+) -> None:
+    """Messages per second and latency of one hop, in process and over TCP between processes.
+
+    Each kind runs at full speed, at half of that, at a fixed rate, and with whole batches.
+    """
+    typer.echo(f"{'':34} {'msg/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'MB begin':>9} {'MB end':>7}")
+    for kind in ("thread", "process"):
+        if executors not in {kind, "both"}:
+            continue
+        run = partial(run_sol, kind)
+        full = [_show(f"{kind}, full speed", run({"seconds": seconds})) for _ in range(runs)]
+        half = sorted(full)[len(full) // 2] / 2
+        for rate in (half, fixed_rate):
+            for _ in range(runs):
+                _show(f"{kind}, at {rate:,.0f}/s", run({"seconds": seconds, "rate": rate}))
+        for _ in range(runs):
+            _show(f"{kind}, batches", run({"seconds": seconds, "batch": True}))
+
+
+@_app.command()
+def start() -> None:
+    """Start-up of a local cluster and of a thousand tasks, with their memory."""
+    for what, seconds, memory_mb in measure_start():
+        typer.echo(f"{what:48} {seconds:6.2f} s {memory_mb:6.0f} MB")
+
+
+@_app.command()
+def slow_sink(
+    seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
+) -> None:
+    """Back-pressure: a fast source into a sink that takes 10 ms for each batch."""
+    typer.echo(f"{'second':>6} {'records read':>13} {'written':>13} {'MB':>6}")
+    for second, read, written, memory_mb in measure_slow_sink(seconds):
+        typer.echo(f"{second:6} {read:13,} {written:13,} {memory_mb:6.1f}")
+
+
+@_app.command()
+def recovery(
+    times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
+) -> None:
+    """How long records stop flowing after a failure, on a cluster of processes."""
+    with TemporaryDirectory(prefix="gearpy-recovery-") as folder:
+        typer.echo(f"{'failure':24} {'times':>5} {'p50 s':>7} {'p95 s':>7} {'max s':>7}")
+        for each in measure_recovery(Path(folder), times=times):
+            typer.echo(
+                f"{each.kind:24} {len(each.seconds):5} {each.quantile(0.5):7.2f} "
+                f"{each.quantile(0.95):7.2f} {max(each.seconds):7.2f}"
+            )
+
+
+@_app.command()
+def chaos(
+    faults: Annotated[int, typer.Option(help="how many")] = 30,
+    seconds: Annotated[float, typer.Option(help="length of the stream")] = 60,
+    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+) -> None:
+    """Kill and freeze processes of a cluster while it counts words; compare the answer."""
+    with TemporaryDirectory(prefix="gearpy-chaos-") as folder:
+        report = run_chaos(Path(folder), seed=seed, faults=faults, seconds=seconds, say=typer.echo)
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if report.lost or report.status != "succeeded" else 0)
+
+
+@_app.command()
+def exactly_once(
+    *,
+    faults: Annotated[int, typer.Option(help="how many")] = 100,
+    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+    pipeline: Annotated[
+        str, typer.Option(help="numbered: state and timers; language: windows, joins, columns")
+    ] = "numbered",
+    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Kill and freeze processes of a cluster, in recoveries and epochs too; each result is once."""
+    if pipeline not in WORKLOADS:
+        raise typer.BadParameter(f"--pipeline must be one of {', '.join(WORKLOADS)}")
+    with TemporaryDirectory(prefix="gearpy-exactly-once-") as temporary:
+        report = run_exactly_once(
+            folder or Path(temporary),
+            seed=seed,
+            faults=faults,
+            pipeline=pipeline,
+            rate=rate,
+            settings=dict(each.split("=", 1) for each in sets or ()),
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if report.is_good else 1)
+
+
+@_app.command()
+def checkpoint(
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 10,
+    runs: Annotated[int, typer.Option(help="pairs of runs of each pipeline")] = 3,
+    keys: Annotated[int, typer.Option(help="keys with a large value")] = 1_000_000,
+    value_bytes: Annotated[int, typer.Option(help="size of such a value")] = 1000,
+    only: Annotated[str, typer.Option(help="overhead, pauses, recovery; or all")] = "all",
+) -> None:
+    """What epochs cost: throughput, pauses with much state, and the time to get it back."""
+    if only in {"overhead", "all"}:
+        for pipeline, count in PIPELINES:
+            for on, off in measure_overhead(pipeline, count, seconds=seconds, runs=runs):
+                name = f"{pipeline}, {count:,} keys"
+                typer.echo(f"{name:28} {on / off:6.1%} of {off:12,.0f} records/s")
+    if only in {"pauses", "all"}:
+        for name, settings in _EPOCHS.items():
+            pauses = measure_pauses(settings, keys=keys, value_bytes=value_bytes, seconds=seconds)
+            longest = " ".join(f"{gap_ms:6.1f}" for gap_ms in pauses.gaps_ms)
+            typer.echo(f"{name:28} longest pauses {longest} ms, {pauses.rate:10,.0f} records/s")
+    if only in {"recovery", "all"}:
+        with TemporaryDirectory(prefix="gearpy-checkpoint-") as folder:
+            for took_s in measure_state_recovery(
+                Path(folder), keys=keys, value_bytes=value_bytes, times=runs
+            ):
+                typer.echo(f"executor killed, {keys:,} keys   {took_s:6.2f} s")
+
+
+@_app.command()
+def windows(
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
+    runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
+    keys: Annotated[int, typer.Option(help="how many")] = 1000,
+    rate: Annotated[float, typer.Option(help="events/s at which to take latency")] = 1e5,
+    only: Annotated[str, typer.Option(help="rows, columns; or both")] = "both",
+) -> None:
+    """Sum and count in tumbling windows: events/s of one executor, and how soon results come."""
+    for path in RECORD_PATHS:
+        if only not in {path, "both"}:
+            continue
+        for _ in range(runs):
+            per_s, per_cpu_s = measure_throughput(path, seconds=seconds, keys=keys)
+            typer.echo(f"{path:8} {per_s:12,.0f} events/s, {per_cpu_s:12,.0f} per CPU second")
+        for _ in range(runs):
+            p50, p99 = measure_latency(path, seconds=seconds, rate=rate, keys=keys)
+            typer.echo(f"{path:8} at {rate:,.0f}/s: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+
+
+@_app.command()
+def sessions(
+    minutes: Annotated[float, typer.Option(help="length of the stream")] = 60,
+    keys: Annotated[int, typer.Option(help="that come and go, three times each")] = 1_000_000,
+    rate: Annotated[float, typer.Option(help="records per second")] = 20_000,
+    live: Annotated[int, typer.Option(help="sessions that are open at a time")] = 25_000,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Session windows of many keys that come and go: memory must not grow, no session be lost."""
+    with TemporaryDirectory(prefix="gearpy-sessions-") as temporary:
+        report = measure_sessions(
+            folder or Path(temporary),
+            minutes=minutes,
+            keys=keys,
+            rate=rate,
+            live=live,
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if report.problems or not report.is_flat else 0)
+
+
+@_app.command()
+def peers(
+    *,
+    runs: Annotated[int, typer.Option(help="turns of each comparison")] = 3,
+    words: Annotated[int, typer.Option(help="to count")] = 10_000_000,
+    rows: Annotated[int, typer.Option(help="in Parquet files")] = 30_000_000,
+    events: Annotated[int, typer.Option(help="that Bytewax counts in windows")] = 1_000_000,
+    seconds: Annotated[float, typer.Option(help="of gearpy's runs without a file")] = 5,
+    only: Annotated[str, typer.Option(help=", ".join(COMPARISONS) + "; or all")] = "all",
+    env: Annotated[
+        Path, typer.Option(help="environment with Bytewax and PySpark; made on first use")
+    ] = _PEERS,
+) -> None:
+    """Word count and windows on gearpy, Bytewax and PySpark, in turns: ratios of the rates."""
+    python = environment(env)
+    with TemporaryDirectory(prefix="gearpy-peers-") as folder:
+        options = PeersOptions(
+            python=python,
+            folder=Path(folder),
+            words=words,
+            rows=rows,
+            events=events,
+            seconds=seconds,
+        )
+        for name in COMPARISONS if only == "all" else only.split(","):
+            comparison = COMPARISONS[name]
+            turns = []
+            for turn in compare_peers(comparison, options, runs=runs):
+                turns.append(turn)
+                theirs = ", ".join(f"{each} {rate:,.0f}" for each, rate in turn.theirs.items())
+                typer.echo(
+                    f"  {turn.ratio:6.2f}: gearpy {turn.ours:,.0f}/s; {theirs}; "
+                    f"load {turn.load:.1f}"
+                )
+            best, rate = best_of(turns)
+            ours = median(turn.ours for turn in turns)
+            typer.echo(
+                f"{median(turn.ratio for turn in turns):6.2f} (aim {comparison.aim:g}) "
+                f"{comparison.name}: medians {ours:,.0f}/s, {best} {rate:,.0f}/s"
+            )
+
+
+@_app.command()
+def spark(
+    runs: Annotated[int, typer.Option(help="of each kind")] = 5,
+    only: Annotated[
+        str, typer.Option(help="some of log, handoff, many, start, with commas; or all")
+    ] = "all",
+) -> None:
+    """Windows on their way to Spark: rates of the log, the hand-off, and the start of a session."""
+    kinds = _SPARK_KINDS if only == "all" else {*only.split(",")}
+    if unknown := kinds - _SPARK_KINDS:
+        raise typer.BadParameter(f"--only: no such kind: {', '.join(sorted(unknown))}")
+    typer.echo(f"{'':58} {'median':>12} {'':8} {'from least to most':>26} {'aim':>18} {'ratio':>6}")
+    with TemporaryDirectory(prefix="gearpy-spark-") as name:
+        folder = Path(name)
+        if "start" in kinds:
+            for figure in measure_spark_start(runs=runs):
+                typer.echo(figure)
+        if "log" in kinds:
+            for figure in measure_writer(folder, runs=runs):
+                typer.echo(figure)
+        if kinds & {"handoff", "many"}:
+            for figure in _handoffs(folder, runs=runs, kinds=kinds):
+                typer.echo(figure)
+
+
+def _handoffs(folder: Path, *, runs: int, kinds: Collection[str]) -> Iterator[Figure]:
+    """Yield what needs a session, on one as `gearpy.spark.session` makes it."""
+    from gearpy.spark import session, stop  # noqa: PLC0415 - needs Spark
+
+    connected = session("bench", master="local[2]")
+    try:
+        for way in WAYS if "handoff" in kinds else ():
+            yield from measure_handoff(connected, way, folder / way, runs=runs)
+        if "many" in kinds:
+            yield from measure_many(connected, folder, runs=min(runs, _RUNS_MANY))
+    finally:
+        stop()
+
+
+@_app.command()
+def spark_crash(
+    *,
+    faults: Annotated[int, typer.Option(help="executors to kill; a fifth of it others")] = 100,
+    jvm_faults: Annotated[int, typer.Option(help="JVMs to kill")] = 30,
+    seed: Annotated[int, typer.Option(help="decides whom, and when")] = 1,
+    minutes: Annotated[float, typer.Option(help="go on with it for at least so long")] = 0,
+    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
+    archive: Annotated[
+        bool, typer.Option(help="let Spark start from an archive of classes, made before")
+    ] = False,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value of the configuration")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+    ] = None,
+) -> None:
+    """Kill executors and JVMs while windows go to Spark; every table must have each window once."""
+    if archive:
+        from gearpy.spark import make_archive  # noqa: PLC0415 - needs Spark
+
+        make_archive()
+    with TemporaryDirectory(prefix="gearpy-spark-crash-") as temporary:
+        report = run_spark_crash(
+            folder or Path(temporary),
+            plan_of(faults, jvm_faults, random.Random(seed)),
+            seed=seed,
+            minutes=minutes,
+            archive=archive,
+            rate=rate,
+            settings=dict(each.split("=", 1) for each in sets or ()),
+            say=typer.echo,
+        )
+    for line in report.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if report.is_good else 1)
+
+
+_EPOCHS: Final = {
+    "no epochs": {"checkpoint.interval-ms": NEVER_MS},
+    "epochs 1 s apart": {},
+    "each written as a whole": {"checkpoint.chain-files-max": 1},
+}
+
+
+@_app.command()
+def simulate(
+    seeds: Annotated[int, typer.Option(help="how many")] = 10_000,
+    first: Annotated[int, typer.Option(help="the first one")] = 0,
+    processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+) -> None:
+    """Clusters, and tasks alone, in virtual time with faults; says which seeds went wrong."""
+    done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
+    for result in run_seeds(first, seeds, processes=processes):
+        done, faults = done + 1, faults + len(result.faults)
+        restarts, virtual_ms = restarts + result.restarts, virtual_ms + result.virtual_ms
+        if result.problem:
+            bad += 1
+            name = f"seed {result.seed}, {result.kind}"
+            typer.echo(f"{name}: {result.problem}; {', '.join(result.faults)}")
+        if done % 2000 == 0:
+            typer.echo(f"{done // 2} seeds, {bad} went wrong")
+    typer.echo(
+        f"{done // 2} seeds, each a cluster and tasks alone, {faults} faults, "
+        f"{restarts} restarts of tasks, "
+        f"{virtual_ms / 3_600_000:.1f} virtual hours: {bad} went wrong"
+    )
+    raise typer.Exit(1 if bad else 0)
+
+
+@_app.command()
+def oracle(
+    examples: Annotated[int, typer.Option(help="how many")] = 10_000,
+    first: Annotated[int, typer.Option(help="the first seed")] = 0,
+    processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+    only: Annotated[list[str] | None, typer.Option(help="of these kinds alone")] = None,
+) -> None:
+    """Windows and joins of all kinds, with crashes, compared with what they mean.
+
+    Says which examples went wrong, made as small as they become, and the last seed.
+    """
+    done, bad, last = Counter[str](), 0, first
+    for outcome in compare(first, examples, processes=processes, kinds=only):
+        before = done.total()
+        done[outcome.kind] += outcome.done
+        last = max(last, outcome.seed)
+        if outcome.problem:
+            bad += 1
+            again = f"--only {outcome.kind} --first {outcome.seed} --examples 1"
+            typer.echo(f"wrong, again by {again}: {outcome.problem}")
+        if done.total() // 1000 > before // 1000:
+            typer.echo(f"{done.total():,} examples up to seed {last}, {bad} seeds went wrong")
+    for kind, number in sorted(done.items()):
+        typer.echo(f"{kind:24} {number:8,} examples")
+    typer.echo(f"{done.total():,} examples, seeds {first} to {last}: {bad} went wrong")
+    raise typer.Exit(1 if bad else 0)
+
+
+def _show(name: str, result: dict[str, float]) -> float:
+    typer.echo(
+        f"{name:34} {result['rate']:12,.0f} {result['p50_ms']:8.2f} {result['p99_ms']:8.2f} "
+        f"{result['rss_begin_mb']:9.1f} {result['rss_end_mb']:7.1f}"
+    )
+    return result["rate"]
+
+
+def main() -> None:
+    """Run the command."""
+    _app()

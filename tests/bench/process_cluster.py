@@ -1,0 +1,241 @@
+"""A real cluster on this machine: master and workers as processes, in a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.net.limits import transport_limits
+from gearpy.config.load import from_overrides
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.cluster import ApplicationDetail
+from gearpy.transport.control.client import ControlClient
+from gearpy.transport.security.secret import load_or_create_secret
+
+__all__ = ["Daemon", "ProcessCluster", "children_of"]
+
+_READY_S: Final = 30.0
+_POLL_S: Final = 0.02
+
+
+class Daemon:
+    """A master or worker process that can be killed and started again."""
+
+    def __init__(self, args: list[str], env: Mapping[str, str], said: Path) -> None:
+        self._args = args
+        self._env = dict(env)
+        self._said = said
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if it lives."""
+        if self.process is None or self.process.poll() is not None:
+            return None
+        return self.process.pid
+
+    def start(self) -> None:
+        """Start it; `wait_ready` waits until it says that it is ready."""
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "gearpy", *self._args],
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_ready(self, timeout_s: float = _READY_S) -> None:
+        """Wait for the line that says so.
+
+        Raises:
+            TimeoutError: it did not come; with what the process said.
+        """
+        until_s = time.monotonic() + timeout_s
+        while b" ready" not in self._said.read_bytes():
+            assert self.process is not None
+            if time.monotonic() > until_s or self.process.poll() is not None:
+                raise TimeoutError(f"{self._args[0]} is not ready: {self._said.read_text()}")
+            time.sleep(_POLL_S)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process, if it lives."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it and wait for its end."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self, timeout_s: float = 20.0) -> int:
+        """Ask it to end, and wait; returns its exit code."""
+        assert self.process is not None
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -signal.SIGKILL
+
+
+class ProcessCluster:
+    """One master and some workers; everything they write is below ``folder``.
+
+    Args:
+        folder: an empty folder.
+        workers: how many.
+        slots: of each worker.
+        settings: keys of the configuration, for daemons and applications alike.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 3,
+        slots: int = 16,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.address = f"127.0.0.1:{_free_port()}"
+        self.settings = {
+            "cluster.masters": self.address,
+            "transport.secret-file": str(folder / "secret"),
+            "master.folder": str(folder / "master"),
+            "worker.folder": str(folder / "worker"),
+            "checkpoint.folder": str(folder / "checkpoints"),
+            "log.folder": str(folder / "logs"),
+            **(settings or {}),
+        }
+        self.config = from_overrides(self.settings)
+        host, _, port = self.address.partition(":")
+        env = {key: value for key, value in os.environ.items() if not key.startswith("GEARPY_")}
+        options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
+        self.master = Daemon(
+            ["master", "--host", host, "--port", port, *options], env, folder / "master.out"
+        )
+        self.workers = [
+            Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")
+            for n in range(workers)
+        ]
+        self._control: ControlClient | None = None
+
+    def start(self) -> None:
+        """Start everything and wait until it is ready."""
+        self.master.start()
+        self.master.wait_ready()
+        for worker in self.workers:
+            worker.start()
+        for worker in self.workers:
+            worker.wait_ready()
+
+    def stop(self) -> None:
+        """End everything, workers first."""
+        for daemon in [*self.workers, self.master]:
+            daemon.signal(signal.SIGCONT)
+            daemon.signal(signal.SIGTERM)
+        for daemon in [*self.workers, self.master]:
+            if daemon.process is not None:
+                daemon.stop()
+        if self._control is not None:
+            self._control.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def client(self) -> ClusterClient:
+        """Return a client; every question may raise while the master is away."""
+        if self._control is None:
+            secret = load_or_create_secret(self.config.transport.secret_file)
+            self._control = ControlClient(self.address, secret, transport_limits(self.config))
+        control = self._control
+        return ClusterClient(lambda message: control.ask(message, 5.0))
+
+    def detail(self, app_id: AppId) -> ApplicationDetail | None:
+        """Return what the app master says; None while it, or the master, is away."""
+        with suppress(GearpyError):
+            return self.client.describe(app_id)
+        return None
+
+    def app_master_pid(self, app_id: AppId) -> int | None:
+        """Return the process of an app master: the child of a worker that is no executor."""
+        detail = self.detail(app_id)
+        executors = {each.pid for each in detail.executors} if detail else set()
+        for worker in self.workers:
+            if worker.process is None or worker.process.poll() is not None:
+                continue
+            for pid in children_of(worker.process.pid):
+                if pid not in executors:
+                    return pid
+        return None
+
+    def launched(self, role: Literal["appmaster", "executor"]) -> list[int]:
+        """Return the processes that workers have started for a role, without asking anybody."""
+        return sorted(
+            pid
+            for worker in self.workers
+            if worker.pid is not None
+            for pid in children_of(worker.pid)
+            if f"-{role}" in _working_folder(pid)
+        )
+
+    def submit(self, program: Path, *args: str, executors: int) -> AppId:
+        """Submit a program as a user does; returns its id.
+
+        Raises:
+            RuntimeError: it was refused.
+        """
+        options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
+        done = subprocess.run(
+            [
+                *(sys.executable, "-P", "-m", "gearpy", "app", "submit", "--json", *options),
+                *("--executors", str(executors), str(program), "--", *args),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_READY_S,
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr or done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return AppId(answer["app_id"])
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _working_folder(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cwd").readlink().name
+    return ""
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the living children of a process."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in task.read_text().split()]
+    return found

@@ -1,0 +1,219 @@
+"""How long records stop flowing when something fails, on a real cluster of processes."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from gearpy.ids import AppId
+from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
+
+__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_recovery"]
+
+#: Writes the wall time of every batch that arrives at the end of the stream.
+PROGRAM: Final = """\
+import os
+import time
+from itertools import count
+
+import gearpy as gp
+
+
+class BeatWriter(gp.SinkWriter):
+    def __init__(self, path):
+        self.file = open(path, "a", buffering=1)
+
+    def write_batch(self, batch):
+        self.file.write(f"{time.time()}\\n")
+
+    def close(self, *, completed):
+        self.file.close()
+
+
+class Beats(gp.Sink):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def open(self, task_index, parallelism):
+        return BeatWriter(os.path.join(self.folder, f"beats-{task_index}.txt"))
+
+
+def main(args):
+    folder, flag = args[0], os.path.join(args[0], "raise")
+    app = gp.StreamApp("recovery", parallelism=4)
+
+    def check(record):
+        if record % 50 == 0:
+            try:
+                os.unlink(flag)
+            except FileNotFoundError:
+                return record
+            raise ValueError("asked to fail")
+        return record
+
+    source = gp.generate(count, rate=4000, partitions=4)
+    (
+        app.read(source)
+        .map(check)
+        .key_by(lambda n: n % 97)
+        .reduce(lambda one, other: other)
+        .write(Beats(folder))
+    )
+    return app
+"""
+KINDS: Final = (
+    "task exception",
+    "executor SIGKILL",
+    "executor SIGSTOP",
+    "app master SIGKILL",
+    "worker SIGKILL",
+    "master SIGKILL",
+)
+_WATCH_S: Final = 15.0
+_GAP_S: Final = 0.1  # Shorter ones are the normal rhythm.
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How long it took, each time, from a kind of failure until records flowed again."""
+
+    kind: str
+    seconds: tuple[float, ...]
+
+    def quantile(self, share: float) -> float:
+        """Return the time that so many were within."""
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def measure_recovery(
+    folder: Path, *, times: int, kinds: tuple[str, ...] = KINDS, seed: int = 1
+) -> Iterator[Recovery]:
+    """Run a cluster of one master and three workers; let each kind of failure happen."""
+    # Failures are far apart in life; here each one shall find a whole budget, and no pause yet.
+    settings = {
+        "application.total-retries": "100000",
+        "application.retry-window-seconds": "1",
+        "appmaster.total-retries": "100000",
+        "appmaster.retry-window-seconds": "1",
+    }
+    program = folder / "recovery.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    with ProcessCluster(folder, workers=3, slots=16, settings=settings) as cluster:
+        app_id = cluster.submit(program, str(folder), executors=4)
+        trial = _Trial(cluster, app_id, folder, random.Random(seed))
+        trial.wait_healthy()
+        for kind in kinds:
+            yield Recovery(kind, tuple(trial.run(kind) for _ in range(times)))
+
+
+class _Trial:
+    """Lets things fail and reads from the beats how long they were missing."""
+
+    def __init__(
+        self, cluster: ProcessCluster, app_id: AppId, folder: Path, rng: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._app_id = app_id
+        self._folder = folder
+        self._rng = rng
+        self._after: Callable[[], None] = lambda: None
+
+    def run(self, kind: str) -> float:
+        """Let one failure happen; return the seconds until records flowed again."""
+        self._after = lambda: None
+        failed_s = self._fail(kind)
+        until_s = failed_s + _WATCH_S
+        recovered_s = failed_s
+        while time.time() < until_s:
+            time.sleep(0.1)
+            recovered_s = self._end_of_gap(failed_s)
+            if recovered_s > failed_s and time.time() - recovered_s > 1.5:
+                break
+        self._after()
+        self.wait_healthy()
+        return recovered_s - failed_s
+
+    def wait_healthy(self, timeout_s: float = 60.0) -> None:
+        """Wait until all executors run and two epochs were complete."""
+        until_s = time.monotonic() + timeout_s
+        first: int | None = None
+        while time.monotonic() < until_s:
+            detail = self._cluster.detail(self._app_id)
+            if detail is not None and all(each.pid for each in detail.executors):
+                first = detail.epoch if first is None else first
+                if detail.epoch >= first + 2:
+                    return
+            time.sleep(0.05)
+        raise TimeoutError("the application does not recover")
+
+    def _fail(self, kind: str) -> float:
+        if kind == "task exception":
+            (self._folder / "raise").touch()
+            return time.time()
+        if kind.startswith(("executor", "app master")):
+            pid = self._executor() if kind.startswith("executor") else self._app_master()
+            number = signal.SIGSTOP if kind.endswith("SIGSTOP") else signal.SIGKILL
+            failed_s = time.time()
+            os.kill(pid, number)
+            self._after = lambda: _resume(pid)
+            return failed_s
+        daemon = self._cluster.master if kind.startswith("master") else self._worker()
+        failed_s = time.time()
+        daemon.kill()
+        self._after = lambda: _restart(daemon)
+        return failed_s
+
+    def _executor(self) -> int:
+        detail = self._cluster.detail(self._app_id)
+        assert detail is not None, "healthy"
+        return self._rng.choice([each.pid for each in detail.executors])
+
+    def _app_master(self) -> int:
+        pid = self._cluster.app_master_pid(self._app_id)
+        assert pid is not None, "healthy"
+        return pid
+
+    def _worker(self) -> Daemon:
+        """Return a worker that something runs on."""
+        busy = [each for each in self._cluster.workers if each.pid and children_of(each.pid)]
+        return self._rng.choice(busy)
+
+    def _end_of_gap(self, failed_s: float) -> float:
+        """Return the end of the longest pause of all beats since a time; that time if none."""
+        beats = sorted(
+            beat
+            for path in self._folder.glob("beats-*.txt")
+            for beat in _last_beats(path)
+            if beat > failed_s - 1
+        )
+        gaps = [
+            (after - before, after)
+            for before, after in pairwise(beats)
+            if after > failed_s and after - before > _GAP_S
+        ]
+        return max(gaps, default=(0.0, failed_s))[1]
+
+
+def _last_beats(path: Path) -> list[float]:
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 200_000))
+        lines = file.read().split(b"\n")[1:-1]
+    return [float(line) for line in lines]
+
+
+def _resume(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def _restart(daemon: Daemon) -> None:
+    daemon.start()
+    daemon.wait_ready()

@@ -1,0 +1,334 @@
+"""Clusters and tasks in virtual time, with faults of their own for each seed.
+
+Master, workers, app master, executors and tasks are the real ones; processes are killed and
+frozen, connections cut and reset, frames sent twice, the checkpoint store fails and its files are
+damaged. The answer has a closed form, and readers must never see anything else. A seed that
+fails gives the same failure again.
+"""
+
+import logging
+import multiprocessing
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ApplicationFailed, GearpyError
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.cluster import ApplicationSummary
+from gearpy.storage.coordinator_log import read_log
+from gearpy.testing.cluster import ClusterSimulation, Process
+from gearpy.testing.epochs import EpochFaults
+from gearpy.testing.simulation import Simulation
+from tests.bench.simulated_app import BRANCHES, SimulatedApp
+
+__all__ = ["FAULTS", "SeedResult", "run_seed", "run_seeds", "run_task_seed"]
+
+_FAULTS_MAX: Final = 12
+_WITHIN_MS: Final = 300_000
+_FREE_WITHIN_MS: Final = 60_000
+_DAMAGED: Final = "file damaged"
+_CUTS: Final[tuple[EpochCut, ...]] = ("position", "position", "event-time")
+
+
+@dataclass(slots=True)
+class SeedResult:
+    """What one seed came to; ``problem`` is empty when all was right.
+
+    Attributes:
+        seed: gives the same again.
+        kind: whether it was a cluster, or tasks alone.
+        problem: what went wrong.
+        faults: when they came, and which.
+        restarts: of tasks.
+        events: that have happened; of tasks alone: messages that were delivered.
+        virtual_ms: how long it took.
+        epochs: the number of the newest complete one, of tasks alone.
+        fallbacks: restarts from an older epoch than the newest, of tasks alone.
+    """
+
+    seed: int
+    kind: Literal["cluster", "tasks"]
+    problem: str = ""
+    faults: list[str] = field(default_factory=list)
+    restarts: int = 0
+    events: int = 0
+    virtual_ms: int = 0
+    epochs: int = 0
+    fallbacks: int = 0
+
+
+class _Faults:
+    """Does something bad to a cluster every now and then; which things is drawn once."""
+
+    def __init__(self, cluster: ClusterSimulation, done: list[str]) -> None:
+        self._cluster = cluster
+        self._done = done
+        self._rng = cluster.world.rng
+        kinds = [kind for kind in FAULTS if self._rng.random() < 0.6]
+        self._kinds = kinds or list(FAULTS)
+        self._left = self._rng.randrange(_FAULTS_MAX + 1)
+        self._pause_ms = self._rng.choice([200, 900, 3000])
+        cluster.world.later(self._rng.randrange(100, 2500), self._next)
+
+    def _next(self) -> None:
+        if self._left <= 0:
+            return
+        self._left -= 1
+        kind = self._rng.choice(self._kinds)
+        if FAULTS[kind](self, self._rng):
+            self._done.append(f"{self._cluster.world.now_ms} {kind}")
+        self._cluster.world.later(self._rng.randrange(50, self._pause_ms + 51), self._next)
+
+    def kill_executor(self, rng: random.Random) -> bool:
+        return self._kill_one_of(self._executors(), rng)
+
+    def kill_app_master(self, rng: random.Random) -> bool:
+        return self._kill_one_of(self._cluster.launched(MASTER_EXECUTOR), rng)
+
+    def kill_worker(self, rng: random.Random) -> bool:
+        number = rng.randrange(len(self._cluster.workers))
+        if not self._cluster.workers[number].is_alive:
+            return False
+        self._cluster.kill(self._cluster.workers[number])
+
+        def start() -> None:
+            self._cluster.workers[number] = self._cluster.start_worker(number)
+
+        self._cluster.world.later(rng.randrange(50, 1500), start)
+        return True
+
+    def kill_master(self, rng: random.Random) -> bool:
+        if not self._cluster.master.is_alive:
+            return False
+        self._cluster.kill(self._cluster.master)
+        self._cluster.world.later(rng.randrange(50, 1500), self._cluster.start_master)
+        return True
+
+    def freeze(self, rng: random.Random) -> bool:
+        if self._cluster.processes:
+            self._cluster.pause(rng.choice(self._cluster.processes), rng.randrange(100, 12_000))
+        return bool(self._cluster.processes)
+
+    def reset(self, rng: random.Random) -> bool:
+        if len(self._cluster.processes) < 2:
+            return False
+        one, other = rng.sample(self._cluster.processes, 2)
+        self._cluster.network.reset_link(one.address, other.address)
+        return True
+
+    def cut(self, rng: random.Random) -> bool:
+        if len(self._cluster.processes) < 2:
+            return False
+        one, other = rng.sample(self._cluster.processes, 2)
+        self._cluster.network.cut(one.nodes.node, other.nodes.node, rng.randrange(100, 12_000))
+        return True
+
+    def fail_store(self, rng: random.Random) -> bool:
+        """Let the store fail, once there is something in it: who begins without one ends."""
+        if not self._cluster.checkpoints.stored.names(""):
+            return False
+        self._cluster.checkpoints.fail(rng.randrange(50, 5000))
+        return True
+
+    def fail_log(self, rng: random.Random) -> bool:
+        """Let the coordinator log fail, and relaunch who writes it: what does it find then?"""
+        if not self._cluster.checkpoints.stored.names(""):
+            return False
+        self._cluster.checkpoints.fail(rng.randrange(300, 3000), part="/coordinator")
+        delay_ms = rng.randrange(100, 1500)
+        self._cluster.world.later(delay_ms, lambda: self.kill_app_master(rng))
+        return True
+
+    def hold_data(self, rng: random.Random) -> bool:
+        """Let data wait between two executors, and restart the tasks meanwhile."""
+        executors = self._executors()
+        if len(executors) < 2:
+            return False
+        one, other, *others = rng.sample(executors, len(executors))
+        self._cluster.network.hold_data(one.address, other.address, rng.randrange(500, 3000))
+        delay_ms = rng.randrange(20, 300)
+        self._cluster.world.later(delay_ms, lambda: self._kill_one_of(others, rng))
+        return True
+
+    def slow_store(self, rng: random.Random) -> bool:
+        self._cluster.checkpoints.be_slow(rng.randrange(500, 10_000))
+        return True
+
+    def damage_file(self, rng: random.Random) -> bool:
+        """Damage a file that only the newest of several epochs needs, and have somebody read it."""
+        manifests = self._manifests()
+        needed = {file.location for each in manifests[:-1] for file in each.snapshots}
+        newest = manifests[-1].snapshots if len(manifests) > 1 else ()
+        files = [file for file in newest if file.location not in needed]
+        if files:
+            self._cluster.checkpoints.damage(rng.choice(files).location, rng.randrange(300, 8000))
+            self.kill_executor(rng)
+        return bool(files)
+
+    def _manifests(self) -> list[Manifest]:
+        """Return the complete epochs; none while that cannot be told."""
+        store = self._cluster.checkpoints.stored
+        prefixes = {name.partition("/coordinator/")[0] for name in store.names("")}
+        try:
+            views = [EpochManifests(read_log(store, each).state) for each in sorted(prefixes)]
+        except GearpyError:  # It is damaged already, or there is none.
+            return []
+        return [
+            each for view in views for region in view.regions() for each in view.manifests(region)
+        ]
+
+    def _executors(self) -> list[Process]:
+        return [
+            each
+            for each in self._cluster.launched()
+            if each.launch is not None and each.launch.executor_id != MASTER_EXECUTOR
+        ]
+
+    def _kill_one_of(self, processes: list[Process], rng: random.Random) -> bool:
+        if processes:
+            self._cluster.kill(rng.choice(processes))
+        return bool(processes)
+
+
+#: What may happen, by name.
+FAULTS: Final[dict[str, Callable[[_Faults, random.Random], bool]]] = {
+    "executor killed": _Faults.kill_executor,
+    "app master killed": _Faults.kill_app_master,
+    "worker killed": _Faults.kill_worker,
+    "master killed": _Faults.kill_master,
+    "process frozen": _Faults.freeze,
+    "connection reset": _Faults.reset,
+    "network cut": _Faults.cut,
+    "store fails": _Faults.fail_store,
+    "store slow": _Faults.slow_store,
+    "log fails": _Faults.fail_log,
+    "data held": _Faults.hold_data,
+    _DAMAGED: _Faults.damage_file,
+}
+
+
+def run_seed(seed: int) -> SeedResult:
+    """Run one cluster to the end of its application; compare the answer."""
+    result, rng = SeedResult(seed, "cluster"), random.Random(seed)
+    app = SimulatedApp(
+        rng.randrange(200, 1000),
+        rng.sample(list(BRANCHES), rng.randrange(1, len(BRANCHES))),
+        by_bound=rng.random() < 0.5,
+    )
+    try:
+        cluster = ClusterSimulation(
+            seed, duplicates=0.05 if seed % 3 == 0 else 0.0, settings=_settings(rng)
+        )
+        running = cluster.submit(app.build, executors=3)
+        _Faults(cluster, result.faults)
+        summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
+        result.problem = f"{type(error).__name__}: {error}"
+        return result
+    result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
+    result.restarts = summary.progress.restarts if summary is not None else 0
+    may_retract = any(fault.endswith(_DAMAGED) for fault in result.faults)
+    result.problem = (
+        _end_problem(summary)
+        or _answer_problem(app, may_retract=may_retract)
+        or _slots_problem(cluster)
+    )
+    return result
+
+
+def _settings(rng: random.Random) -> dict[str, str]:
+    return {
+        "checkpoint.cut": rng.choice(_CUTS),
+        "checkpoint.interval-ms": rng.choice(["50", "200"]),
+        "checkpoint.chain-files-max": rng.choice(["2", "4", "16"]),
+        "checkpoint.log-segments-max": rng.choice(["2", "5", "64"]),
+        "checkpoint.timeout-ms": rng.choice(["300", "2000", "20000"]),
+        "checkpoint.retained": rng.choice(["1", "2", "3"]),
+        "checkpoint.changelog": rng.choice(["off", "on"]),
+    }
+
+
+def _end_problem(summary: ApplicationSummary | None) -> str:
+    if summary is None:
+        return f"not over after {_WITHIN_MS} virtual ms"
+    if summary.status != "succeeded":
+        return f"{summary.status}: {summary.cause.cause if summary.cause else ''}"
+    return ""
+
+
+def _slots_problem(cluster: ClusterSimulation) -> str:
+    """See that nothing is taken any more: what leaks slots stalls a cluster one day."""
+    taken = cluster.run_until_free(within_ms=_FREE_WITHIN_MS)
+    return f"slots that are still taken, by worker: {taken}" if taken else ""
+
+
+def _answer_problem(app: SimulatedApp, *, may_retract: bool) -> str:
+    if app.retracted and not may_retract:
+        return f"{app.retracted} records have vanished that were shown"
+    return app.problem()
+
+
+def run_task_seed(seed: int) -> SeedResult:
+    """Run the tasks alone, with more epochs and crashes than a cluster has; compare the answer."""
+    result, rng = SeedResult(seed, "tasks"), random.Random(seed)
+    app = SimulatedApp(
+        rng.randrange(20, 300),
+        rng.sample(list(BRANCHES), rng.randrange(1, len(BRANCHES) + 1)),
+        partitions=rng.randrange(1, 4),
+        parallelism=rng.randrange(1, 4),
+        by_bound=rng.random() < 0.5,
+    )
+    simulation = Simulation(
+        app.build(),
+        seed=seed,
+        cut_every_ms=rng.choice([4, 10, 30]),
+        cut=rng.choice(_CUTS),
+        crash_at_ms=[rng.randrange(600) for _ in range(rng.randrange(5))],
+        faults=_epoch_faults(rng),
+    )
+    try:
+        simulation.run()
+        may_retract = simulation.fallbacks > 0
+        result.problem = _answer_problem(app, may_retract=may_retract)
+    except (GearpyError, ApplicationFailed, AssertionError) as error:
+        result.problem = f"{type(error).__name__}: {error}"
+    result.faults = ["crash"] * simulation.crashes
+    result.restarts, result.fallbacks = simulation.crashes, simulation.fallbacks
+    result.events, result.epochs = simulation.delivered, simulation.complete_epoch
+    result.virtual_ms = simulation.elapsed_ms
+    return result
+
+
+def _epoch_faults(rng: random.Random) -> EpochFaults:
+    return EpochFaults(
+        store_ms=rng.choice([0, 5, 40]),
+        commit_ms=rng.choice([0, 5, 40]),
+        given_up=rng.choice([0.05, 0.3]),
+        commits_lost=rng.choice([0.0, 0.3]),
+        commits_repeated=rng.choice([0.0, 0.3]),
+        damaged=rng.choice([0.0, 0.0, 0.5]),
+    )
+
+
+def run_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:
+    """Run many seeds in several processes: of each a cluster, and the tasks alone.
+
+    Gives results as they come, two for each seed.
+    """
+    seeds = range(first, first + count)
+    if processes == 1:
+        for seed in seeds:
+            yield from _run_both(seed)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        for results in pool.imap_unordered(_run_both, seeds, chunksize=20):
+            yield from results
+
+
+def _run_both(seed: int) -> tuple[SeedResult, SeedResult]:
+    logging.disable(logging.CRITICAL)  # Of failures, which are what this is about.
+    return run_seed(seed), run_task_seed(seed)

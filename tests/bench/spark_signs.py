@@ -1,0 +1,102 @@
+"""What of a hand-off to Spark can be seen from outside: files, and processes."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from os import scandir
+from pathlib import Path
+from typing import Final
+
+from gearpy.core.handover.window_log import segments_of
+from tests.bench.exactly_once import Signs
+from tests.bench.process_cluster import children_of
+from tests.bench.spark_program import HANDED, LOG, NAIVE, OUTSIDE, SINK
+from tests.bench.spark_reader import PROGRESS
+
+__all__ = ["SparkSigns", "jvm_of"]
+
+_NUMBER: Final = re.compile(r"(\d+)(\.compact)?")
+_HANDED: Final = re.compile(re.escape(SINK) + r"\.(\d+)\.(intent|done)")
+
+
+class SparkSigns:
+    """Reads names of files, and nothing else: it is asked every millisecond.
+
+    Args:
+        checkpoints: gearpy's.
+        results: the folder of results.
+    """
+
+    def __init__(self, checkpoints: Path, results: Path) -> None:
+        self._results = results
+        self._epochs = Signs(checkpoints, results)
+
+    # -- epochs of gearpy ------------------------------------------------------------------
+
+    def stored(self) -> int:
+        """Return the newest epoch that an executor has stored."""
+        return self._epochs.stored()
+
+    def log_files(self) -> frozenset[str]:
+        """Return the names of the files of the application's log of epochs."""
+        return self._epochs.log_files()
+
+    def pending(self) -> frozenset[str]:
+        """Return the files that the window logs have prepared and not shown."""
+        folders = (self._results / name / "_pending" for name in (LOG, HANDED))
+        return frozenset(f"{folder}/{name}" for folder in folders for name in _names(folder))
+
+    def newest_shown(self) -> int:
+        """Return the newest epoch of which the window log shows something."""
+        return max((each.epoch for each in segments_of(_names(self._results / LOG))), default=0)
+
+    # -- the sink that calls a function on Spark -------------------------------------------
+
+    def intended(self) -> int:
+        """Return the newest batch that the function was, or is about to be, called with."""
+        return self._handed("intent")
+
+    def done(self) -> int:
+        """Return the newest batch that is noted as taken."""
+        return self._handed("done")
+
+    def appended(self) -> frozenset[str]:
+        """Return the files that the function has appended."""
+        return frozenset(each for each in _names(self._results / NAIVE) if each.startswith("part-"))
+
+    def _handed(self, kind: str) -> int:
+        found = (_HANDED.fullmatch(name) for name in _names(self._results / HANDED / "_spark"))
+        return max((int(each[1]) for each in found if each and each[2] == kind), default=0)
+
+    # -- the job outside -------------------------------------------------------------------
+
+    def batch_begun(self) -> int:
+        """Return the newest batch that Spark has begun to read; -1 if there is none."""
+        return _newest(self._results / PROGRESS / "offsets")
+
+    def batch_in_table(self) -> int:
+        """Return the newest batch that is in Spark's table."""
+        return _newest(self._results / OUTSIDE / "_spark_metadata")
+
+    def batch_committed(self) -> int:
+        """Return the newest batch that Spark has noted as done."""
+        return _newest(self._results / PROGRESS / "commits")
+
+
+def jvm_of(pid: int) -> int | None:
+    """Return the JVM that a process has started, if one lives."""
+    for child in children_of(pid):
+        with suppress(OSError):
+            if Path(f"/proc/{child}/comm").read_text(encoding="utf-8").strip() == "java":
+                return child
+    return None
+
+
+def _newest(folder: Path) -> int:
+    found = (_NUMBER.fullmatch(name) for name in _names(folder))
+    return max((int(each[1]) for each in found if each), default=-1)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    with suppress(FileNotFoundError), scandir(folder) as entries:
+        yield from [each.name for each in entries]

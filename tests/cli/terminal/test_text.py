@@ -1,0 +1,86 @@
+"""Numbers, times and foreign text are shown briefly and safely."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.cli.terminal import text
+from gearpy.ids import MAX_MS, MIN_MS, AppId
+from gearpy.messages.cluster import ApplicationSummary
+
+
+def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSummary:
+    """Return the summary of an application with these times."""
+    return ApplicationSummary(
+        app_id=AppId(1),
+        name="wordcount",
+        status="active",
+        submitted_ms=submitted_ms,
+        finished_ms=finished_ms,
+    )
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "shown"),
+    [
+        (0, "0.0 s"),
+        (1_234, "1.2 s"),
+        (59_900, "59.9 s"),
+        (60_000, "1 m 00 s"),
+        (185_000, "3 m 05 s"),
+        (7_380_000, "2 h 03 m"),
+        (86_399_999, "23 h 59 m"),
+        (28_000_000_000, "324 d 01 h"),
+    ],
+)
+def test_a_time_span_has_two_units_at_most(span_ms: int, shown: str) -> None:
+    """Seconds do not matter once it takes hours."""
+    assert text.duration(span_ms) == shown
+
+
+@pytest.mark.parametrize(
+    ("watermark_ms", "shown"),
+    [
+        (None, ""),
+        (MIN_MS, "start"),
+        (MAX_MS, "end"),
+        (0, "1970-01-01T00:00:00Z"),
+        (1_767_225_600_123, "2026-01-01T00:00:00.123Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (MAX_MS - 1, f"{MAX_MS - 1} ms"),
+    ],
+)
+def test_a_watermark_is_a_time_or_one_of_the_ends(watermark_ms: int | None, shown: str) -> None:
+    """Nobody reads 64-bit milliseconds."""
+    assert text.watermark(watermark_ms) == shown
+
+
+def test_what_runs_is_timed_to_now_and_what_has_ended_to_its_end() -> None:
+    """The duration of an ended application must not grow."""
+    running, ended = a_summary(submitted_ms=100), a_summary(submitted_ms=100, finished_ms=250)
+
+    assert text.duration_ms_of(running, 1_100) == 1_000
+    assert text.duration_ms_of(ended, 1_100) == 150
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
+    """The master's clock may be ahead of ours."""
+    assert text.duration_ms_of(a_summary(submitted_ms=100), 50) == 0
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    """One worker is no workers."""
+    assert (text.plural(1, "worker"), text.plural(1000, "slot")) == ("1 worker", "1,000 slots")
+
+
+@given(st.text())
+def test_no_text_can_steer_the_terminal(foreign: str) -> None:
+    """Records come from anywhere; an escape sequence in one must not reach the terminal."""
+    shown = text.printable(foreign)
+
+    assert all(char.isprintable() or char in "\n\t" for char in shown)
+
+
+def test_ordinary_text_is_shown_as_it_is() -> None:
+    """Escapes are for control characters only."""
+    assert text.printable("[red]ünïcödé 词[/red]\n\tend") == "[red]ünïcödé 词[/red]\n\tend"

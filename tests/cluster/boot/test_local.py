@@ -1,0 +1,386 @@
+"""Every role of a cluster in one process, from end to end."""
+
+import asyncio
+import gc
+import itertools
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import gearpy as gp
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.programs.artifacts import embed
+from gearpy.config.schema import Config
+from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS
+from gearpy.errors import ConfigError, OperatorError, SubmitRefused
+from gearpy.ids import ActorPath, ExecutorId
+from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
+from gearpy.transport.control.client import ControlClient
+from gearpy.transport.security.secret import load_or_create_secret
+from tests.cluster.build import (
+    Closings,
+    Stuck,
+    an_app,
+    app_modules,
+    eventually,
+    is_at_rest,
+    word_count,
+)
+
+Configured = Callable[..., Config]
+
+
+@pytest.mark.parametrize("data", ["memory", "tcp"])
+@pytest.mark.parametrize(("workers", "executors"), [(1, 1), (2, 2), (3, 3), (1, 3)])
+def test_word_count_is_right_wherever_its_tasks_are(
+    configured: Configured, data: Literal["memory", "tcp"], workers: int, executors: int
+) -> None:
+    """Records reach the task of their key in whatever process."""
+    app, results, expected = word_count()
+
+    with LocalCluster(configured(), workers=workers, slots=9, data=data) as cluster:
+        summary = cluster.run(app, executors=executors)
+
+    assert summary.status == "succeeded"
+    assert Counter({each.key: each.value for each in results}) == expected
+    assert len(results) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["asof", "interval", "window", "latest"])
+def test_join_before_coroutines_ends(configured: Configured, kind: str) -> None:
+    """There are more records than coroutines at a time, and a join has always room."""
+    app, results = gp.StreamApp("joined"), list[Any]()
+    records = [gp.Message({"k": n % 50, "n": n}, n * 500) for n in range(600)]
+    left = app.read(gp.collection(records)).key_by("k")
+    right = app.read(gp.collection([gp.Message({"k": k}, 0) for k in range(50)])).key_by("k")
+    joined: gp.Stream[Any]
+    match kind:
+        case "asof":
+            joined = left.join_asof(right)
+        case "interval":
+            joined = left.join_interval(right, before="10d")
+        case "window":
+            joined = left.join(right, gp.global_window())
+        case _:
+            joined = left.join_latest(right)
+
+    async def soon(result: Any) -> int:
+        await asyncio.sleep(0.001)
+        number: int = result.left["n"]
+        return number
+
+    joined.map_async(soon, concurrency=20).write(gp.to_list(results))
+    with LocalCluster(configured(), workers=1) as cluster:
+        summary = cluster.run(app)
+
+    assert summary.status == "succeeded"
+    assert sorted(results) == list(range(600))
+
+
+def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> None:
+    """Its thread cannot be stopped, but it can be left alone."""
+    gate = threading.Event()
+
+    def stand(n: int) -> int:
+        if n == 7:
+            gate.wait(60)  # For ever, as far as anybody can tell.
+        return n
+
+    app, results = gp.StreamApp("stands"), list[Any]()
+    app.read(gp.collection(range(9))).map(str).map(int).map(stand).write(gp.to_list(results))
+    config = configured(executor__turn_timeout_seconds=1)
+    with LocalCluster(config, workers=1) as cluster, pytest.raises(OperatorError) as failure:
+        cluster.run(app, executors=1)
+    gate.set()
+
+    assert failure.value.operator == "map(stand)"
+    assert "turn-timeout-seconds" in failure.value.cause
+    assert failure.value.source_line.startswith("gate.wait(60)")
+
+
+def test_thousand_tasks_start(configured: Configured) -> None:
+    """They share threads."""
+    app, results = gp.StreamApp("many", parallelism=1000), list[Any]()
+    app.read(gp.collection(range(50))).key_by(int).count().write(gp.to_list(results))
+
+    with LocalCluster(configured(), slots=2000) as cluster:
+        summary = cluster.run(app, executors=2)
+
+    assert summary.status == "succeeded"
+    assert len(results) == 50
+
+
+def test_source_without_records_succeeds_at_once(cluster: LocalCluster) -> None:
+    """Its sinks are closed as completed."""
+    sink = Closings()
+
+    summary = cluster.run(an_app("empty", values=[], sink=sink))
+
+    assert (summary.status, summary.progress.records_in) == ("succeeded", 0)
+    assert sink.closings == [True]
+
+
+def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalCluster) -> None:
+    """A sink is closed before its application has succeeded, not after."""
+    sink = Closings()
+
+    running = cluster.client.submit("done", embed(an_app("done", sink=sink)), executors=2)
+    eventually(lambda: running.summary().status not in {"pending", "active"})
+
+    assert running.summary().status == "succeeded"
+    assert sink.closings == [True]
+    assert len(sink.values) == 100
+
+
+def test_records_of_one_key_stay_in_order(cluster: LocalCluster) -> None:
+    """Also over a hop from several tasks to several."""
+    app, seen = gp.StreamApp("order", parallelism=2), list[Any]()
+
+    class Pass(gp.Task):
+        def on_next(self, message: gp.Message) -> None:
+            self.context.output(message)
+
+    app.read(gp.collection(range(5000))).key_by(lambda n: n % 7).process(Pass).write(
+        gp.to_list(seen)
+    )
+    cluster.run(app, executors=2)
+
+    assert len(seen) == 5000
+    for key in range(7):
+        assert [n for n in seen if n % 7 == key] == list(range(key, 5000, 7))
+
+
+def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -> None:
+    """The last record is older than the window that its predecessors have closed."""
+    app, results = gp.StreamApp("late"), list[Any]()
+    values = [*range(0, 50_000, 1000), 60_000, 0]
+    app.read(gp.collection(values, timestamp=int)).window(gp.tumbling("10s")).count().write(
+        gp.to_list(results)
+    )
+
+    summary = cluster.run(app, overrides={"source.read-batch-size": "1"})
+
+    assert summary.progress.records_in == 52
+    assert summary.progress.late_records == 1
+    assert summary.progress.records_out == len(results) == 6
+    assert (summary.progress.done, summary.progress.total) == (52, 52)
+
+
+def test_there_is_no_log_where_applications_run_in_this_process(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """The one that another cluster wrote about its application 1 is another matter."""
+    folder = tmp_path / "app-1"
+    folder.mkdir()
+    (folder / "executor-0-launch-1.log").write_text("of another cluster")
+
+    with LocalCluster(configured(log__folder=tmp_path)) as cluster:
+        running = cluster.client.submit("short", embed(an_app("short")))
+        running.wait()
+        with pytest.raises(SubmitRefused, match="in its own process; they print there"):
+            cluster.client.log(running.app_id, ExecutorId(0))
+
+
+def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
+    """An application that goes nowhere says where it hangs."""
+    stuck = Stuck()
+    config = configured(streaming__stall_threshold_ms=1000, streaming__clock_report_interval_ms=10)
+
+    with LocalCluster(config) as cluster:
+        running = cluster.client.submit("stall", embed(an_app("stall", function=stuck)))
+        eventually(lambda: "clock at rest" in running.summary().progress.stall)
+        stall = running.summary().progress.stall
+        stuck.let_go.set()
+
+    assert "clock at rest" in stall
+    assert "task 0." in stall
+
+
+def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
+    """They are those of one application."""
+    limits: list[int] = []
+
+    class Limits(gp.Task):
+        def on_start(self, start_time_ms: int) -> None:
+            limits.append(self.context.limits.batch_records)
+
+        def on_next(self, message: gp.Message) -> None:
+            """Take it."""
+
+    app = an_app("limits", task=Limits)
+    cluster.run(app, overrides={"streaming.batch-max-records": "17"})
+    cluster.run(app)
+
+    assert limits == [17, cluster.config.streaming.batch_max_records]
+
+
+def test_wrong_override_is_refused(cluster: LocalCluster) -> None:
+    """And says which key it is."""
+    with pytest.raises(SubmitRefused, match=r"streaming\.no-such-key"):
+        cluster.run(an_app("wrong"), overrides={"streaming.no-such-key": "1"})
+
+    assert cluster.run(an_app("right")).status == "succeeded"
+
+
+def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_path: Path) -> None:
+    """Neither threads nor slots nor modules, after many of them."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import gearpy as gp\n"
+        "app = gp.StreamApp('program')\n"
+        "app.read(gp.collection(range(9))).key_by(int).count().write(gp.to_list([]))\n"
+    )
+    artifact, before = Artifact(kind="file", location=str(program)), app_modules()
+    with LocalCluster(configured(), data="tcp", slots=8) as cluster:
+        cluster.client.submit("program", artifact).wait(20)  # Starts what the cluster keeps.
+        eventually(lambda: is_at_rest(cluster))
+        threads = threading.active_count()
+        for _ in range(20):
+            running = cluster.client.submit("program", artifact, executors=2)
+            running.wait(20)
+
+        eventually(lambda: is_at_rest(cluster))
+        eventually(lambda: threading.active_count() <= threads)
+        assert app_modules() == before
+
+
+def test_stop_cuts_applications_short(configured: Configured) -> None:
+    """Their sinks hear that they are not complete, and no thread is left."""
+    threads, sink = threading.active_count(), Closings()
+    cluster = LocalCluster(configured(), data="tcp")
+    endless = gp.generate(itertools.count, rate=1000)
+    cluster.client.submit("endless", embed(an_app("endless", source=endless, sink=sink)))
+    assert sink.written.wait(20)
+
+    began_s = time.monotonic()
+    cluster.stop()
+
+    assert time.monotonic() - began_s < 3
+    assert sink.closings == [False]
+    eventually(lambda: threading.active_count() <= threads)
+
+
+def test_stop_does_not_wait_for_ever_for_stuck_code(configured: Configured) -> None:
+    """The actor of the task is given up; its listener is closed all the same."""
+    threads, stuck = threading.active_count(), Stuck()
+    cluster = LocalCluster(configured(), data="tcp")
+    cluster.client.submit("stuck", embed(an_app("stuck", function=stuck)))
+    assert stuck.entered.wait(20)
+
+    began_s = time.monotonic()
+    cluster.stop()
+
+    assert time.monotonic() - began_s < 12
+    eventually(lambda: not has_thread("gearpy-loop"))
+    stuck.let_go.set()
+    eventually(lambda: threading.active_count() <= threads)
+
+
+def has_thread(name: str) -> bool:
+    """Whether there is a thread whose name begins so."""
+    return any(each.name.startswith(name) for each in threading.enumerate())
+
+
+def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None:
+    """The same application runs on both."""
+    with LocalCluster(configured()) as one, LocalCluster(configured()) as other:
+        first = one.client.submit("twin", embed(an_app("twin")))
+        second = other.client.submit("twin", embed(an_app("twin")))
+
+        assert first.wait(20).status == second.wait(20).status == "succeeded"
+        assert first.app_id == second.app_id == 1
+        ids = {each.client.cluster().cluster_id for each in (one, one, other)}
+        assert sorted(map(len, ids)) == [CLUSTER_ID_CHARS] * 2
+
+
+def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured) -> None:
+    """Threads, garbage collection and thread switching are as they were."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        threads = set(threading.enumerate())  # Some of another test may end meanwhile.
+        before = (gc.get_threshold(), sys.getswitchinterval())
+
+        with pytest.raises(ConfigError, match="cannot listen"):
+            LocalCluster(configured(cluster__masters=address), listen=True)
+
+        assert set(threading.enumerate()) <= threads
+        assert (gc.get_threshold(), sys.getswitchinterval()) == before
+
+
+def workers_of(client: ControlClient) -> Sequence[object]:
+    """Return the workers that a cluster has."""
+    answer: Any = client.ask(ListWorkers(), 5)
+    workers: Sequence[object] = answer.workers
+    return workers
+
+
+def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> None:
+    """A worker cannot be registered from outside."""
+    config = configured(cluster__masters="127.0.0.1:0")
+    with LocalCluster(config, listen=True) as cluster:
+        secret = load_or_create_secret(config.transport.secret_file)
+        with ControlClient(cluster.address, secret) as client:
+            reply: Any = client.ask(RegisterWorker(worker=ActorPath("", "evil"), slots=9), 5)
+            eventually(lambda: len(workers_of(client)) == 1)  # Its own, and never another.
+            workers = workers_of(client)
+
+    assert reply.reason == "RegisterWorker is not for clients"
+    assert len(workers) == 1
+
+
+def test_clients_ask_at_the_same_time(cluster: LocalCluster) -> None:
+    """Every one gets its own answer."""
+    apps = [f"app{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda name: cluster.client.submit(name, embed(an_app(name))), apps))
+        lists = list(pool.map(lambda _: cluster.ask(ListApplications()), range(40)))
+
+    assert [each.summary().name for each in ids] == apps
+    assert all(len(each.applications) == 4 for each in lists)
+
+
+def test_an_error_of_user_code_shows_no_frames_of_ours() -> None:
+    """In a notebook each frame is a page; the place in user code is said below the error."""
+    app = gp.StreamApp("halves")
+    app.read(gp.collection([1, 0])).map(_half).write(gp.to_list([]))
+
+    with pytest.raises(gp.OperatorError) as caught:
+        gp.run(app)
+    shown = "".join(traceback.format_exception(caught.value))
+
+    assert _frames(caught.value) == ["test_an_error_of_user_code_shows_no_frames_of_ours", "call"]
+    assert f"  at      {__file__}:" in shown
+    assert "            return 1 / number\n  record  0\n" in shown
+
+
+def test_an_interrupt_shows_no_frames_of_ours() -> None:
+    """Who has pressed Ctrl-C knows where."""
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    app = gp.StreamApp("numbers")
+    app.read(gp.generate(itertools.count)).write(gp.to_list([]))
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gp.run(app, on_progress=interrupt)
+
+    assert _frames(caught.value) == ["test_an_interrupt_shows_no_frames_of_ours", "call"]
+
+
+def _half(number: int) -> float:
+    return 1 / number
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Return the functions in a traceback, the caller first."""
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]

@@ -1,0 +1,81 @@
+"""From what a user calls a checkpoint to the one that an application begins with."""
+
+from pathlib import Path
+
+import pytest
+
+from gearpy.cluster.checkpoints.resuming import resume_point
+from gearpy.config.load import from_overrides
+from gearpy.core.master.checkpoint_names import ResumePoint
+from gearpy.errors import ConfigError
+from tests.cluster.resume_build import a_store
+
+HERE = "k3f9a1c2"
+
+
+def resume(text: str, folder: Path | str) -> str:
+    """Ask for a checkpoint in a store, as a client of the cluster ``HERE``."""
+    config = from_overrides({"checkpoint.folder": str(folder)})
+    return resume_point(text, config=config, cluster_id=HERE)
+
+
+def refusal(text: str, folder: Path | str) -> str:
+    """Return why there is no such checkpoint."""
+    with pytest.raises(ConfigError) as caught:
+        resume(text, folder)
+    assert str(caught.value).startswith(f"--from-checkpoint {text}: checkpoint store {folder}")
+    return str(caught.value)
+
+
+def test_a_number_is_an_application_of_this_cluster(tmp_path: Path) -> None:
+    """Whatever other clusters have under the same number."""
+    a_store(tmp_path, f"{HERE}/app3", "zzzzzzzz/app3")
+
+    point = resume("3@6", tmp_path)
+
+    assert point == f"{HERE}/app3@6" == str(ResumePoint.parse(point))
+
+
+@pytest.mark.parametrize("text", ["3", "3@", f"{HERE}/app3", f"{HERE}/app3@"])
+def test_no_epoch_is_the_newest(tmp_path: Path, text: str) -> None:
+    """Looked for when the application starts: each of its regions has epochs of its own."""
+    a_store(tmp_path, f"{HERE}/app3")
+
+    assert resume(text, tmp_path) == f"{HERE}/app3@"
+
+
+def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> None:
+    """Of one that is no more, perhaps."""
+    a_store(tmp_path, f"{HERE}/app3", "zzzzzzzz/app3")
+
+    assert resume("zzzzzzzz/app3@7", tmp_path) == "zzzzzzzz/app3@7"
+
+
+@pytest.mark.parametrize(
+    "text", ["4", "3@5", "yyyyyyyy/app3", "", "words", "3@x", "²", "../app3", "9" * 5000]
+)
+def test_what_is_not_there_is_refused(tmp_path: Path, text: str) -> None:
+    """With the store that was looked into: it may be the wrong one."""
+    a_store(tmp_path, f"{HERE}/app3")
+
+    refusal(text, tmp_path)
+
+
+def test_a_store_out_of_sight_is_told_and_not_made(tmp_path: Path) -> None:
+    """The folder of the workers may be on another machine."""
+    folder = tmp_path / "checkpoints"
+
+    said = f"checkpoint store {folder} is not there: name the folder, as this machine sees it"
+    assert f"{said}, with checkpoint.folder" in refusal("3", folder)
+
+    assert not folder.exists()
+
+
+def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    """Not as a mistake of the checkpoint's name."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    assert "is not there" in refusal("3", tmp_path / "file")
+    assert "cannot be read: " in refusal("3", f"file://{tmp_path}/file/below")
+    with pytest.raises(ConfigError, match=r"checkpoint\.folder .no-such://x/y. cannot be"):
+        resume("3", "no-such://x/y")

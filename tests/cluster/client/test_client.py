@@ -1,0 +1,228 @@
+"""What a program gets from a cluster, and which error when it gets nothing."""
+
+import pytest
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.errors import ProtocolError, SubmitRefused
+from gearpy.ids import AppId, ExecutorId
+from gearpy.messages.client import (
+    DescribeApplication,
+    ListQuarantined,
+    LogText,
+    QuarantinedList,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+)
+from gearpy.messages.cluster import (
+    ApplicationDetail,
+    ApplicationList,
+    ApplicationStatus,
+    ApplicationSummary,
+    Artifact,
+    ClockHolderSummary,
+    ClusterSummary,
+    GetApplication,
+    GetCluster,
+    ListApplications,
+    ListWorkers,
+    Refused,
+    SubmitApplication,
+    Submitted,
+    WorkerList,
+)
+
+APP = AppId(2)
+
+
+def an_application(
+    app_id: int = APP, *, name: str = "shop", status: ApplicationStatus = "active"
+) -> ApplicationSummary:
+    """Return the summary of an application."""
+    return ApplicationSummary(app_id=AppId(app_id), name=name, status=status)
+
+
+def a_client(*answers: object) -> tuple[ClusterClient, list[object]]:
+    """Return a client whose questions get these answers in turn, and what it asks."""
+    asked, left = list[object](), list(answers)
+
+    def _ask(message: object) -> object:
+        asked.append(message)
+        return left.pop(0)
+
+    return ClusterClient(_ask), asked
+
+
+def test_ask_returns_whatever_the_answer_is() -> None:
+    """It is for messages that have no method, as those about artifacts."""
+    client, asked = a_client(Refused(reason="no"))
+
+    assert client.ask(ListWorkers()) == Refused(reason="no")
+    assert asked == [ListWorkers()]
+
+
+def test_a_refusal_is_raised_with_its_reason() -> None:
+    """The reason says what to change."""
+    client, _ = a_client(Refused(reason="no application has id 2"))
+
+    with pytest.raises(SubmitRefused, match="no application has id 2"):
+        client.describe(APP)
+
+
+def test_an_answer_to_another_question_is_nonsense() -> None:
+    """What listens there is not what we think."""
+    client, _ = a_client(WorkerList(workers=()))
+
+    with pytest.raises(ProtocolError, match="DescribeApplication was answered with WorkerList"):
+        client.describe(APP)
+
+
+def test_a_cluster_tells_its_id() -> None:
+    """Checkpoints are below it."""
+    client, asked = a_client(ClusterSummary(cluster_id="k3f9a1c2"))
+
+    assert client.cluster().cluster_id == "k3f9a1c2"
+    assert asked == [GetCluster()]
+
+
+def test_submitting_tells_what_to_begin_with() -> None:
+    """The beginning, or a checkpoint of another application."""
+    client, asked = a_client(*[Submitted(app_id=APP)] * 2)
+    artifact, point = Artifact(kind="file", location="shop.py"), "k3f9a1c2/app1@7"
+
+    client.submit("shop", artifact)
+    running = client.submit("shop", artifact, resume_from=point)
+
+    assert [each.resume_from for each in asked if isinstance(each, SubmitApplication)] == [
+        "",
+        point,
+    ]
+    assert (running.app_id, running.name) == (APP, "shop")
+
+
+def test_a_number_is_an_id_without_a_question() -> None:
+    """Also of an application that has ended."""
+    client, asked = a_client()
+
+    assert client.find("17") == 17
+    assert asked == []
+
+
+def test_a_name_is_that_of_the_living() -> None:
+    """The name of one that has ended may have been taken since."""
+    known = (
+        an_application(1, status="failed"),
+        an_application(2),
+        an_application(3, name="other"),
+    )
+    client, asked = a_client(ApplicationList(applications=known))
+
+    assert client.find("shop") == 2
+    assert asked == [ListApplications()]
+
+
+def test_a_name_is_that_of_the_newest_if_none_lives() -> None:
+    """To look at it, or to start it again."""
+    known = (an_application(1, status="failed"), an_application(2, status="terminated"))
+    client, _ = a_client(ApplicationList(applications=known))
+
+    assert client.find("shop") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("none", r"no application is called 'none'; there are: old \(1\), shop \(2\)"),
+        ("²", "no application is called"),
+        ("", "no application is called ''"),
+        ("-1", "no application is called '-1'"),
+    ],
+)
+def test_a_name_that_nobody_has_is_refused_with_those_that_are_there(name: str, text: str) -> None:
+    """Most such names are typing errors."""
+    known = (
+        an_application(1, name="old", status="failed"),
+        an_application(2),
+        an_application(3, name="old", status="succeeded"),
+    )
+    client, _ = a_client(ApplicationList(applications=known))
+
+    with pytest.raises(SubmitRefused, match=text):
+        client.find(name)
+
+
+def test_why_is_a_part_of_the_description() -> None:
+    """The app master knows both at the same time."""
+    holder = ClockHolderSummary(
+        task="0.0", name="files", clock_ms=1, watermark_ms=1, waits_for="upstream"
+    )
+    client, asked = a_client(ApplicationDetail(app_id=APP, why=(holder,)))
+
+    assert client.why(APP) == (holder,)
+    assert asked == [DescribeApplication(app_id=APP)]
+
+
+def test_a_restart_gives_the_new_application() -> None:
+    """The old id goes on meaning the old one."""
+    client, asked = a_client(Submitted(app_id=AppId(5)), an_application(5))
+
+    running = client.restart(APP)
+
+    assert (running.app_id, running.name) == (5, "shop")
+    assert asked == [RestartApplication(app_id=APP), GetApplication(app_id=AppId(5))]
+
+
+def test_a_replay_tells_the_epoch() -> None:
+    """So much of the work is kept."""
+    client, asked = a_client(ReplayAccepted(app_id=APP, epoch=7))
+
+    assert client.replay(APP) == 7
+    assert asked == [ReplayNow(app_id=APP)]
+
+
+def test_a_log_is_that_of_the_app_master_unless_it_is_another() -> None:
+    """Where a log ends is where the next question begins."""
+    text = LogText(source="s", text="t", launch=3, position="1:2")
+    client, asked = a_client(text, text)
+
+    assert client.log(APP) == text
+    client.log(APP, ExecutorId(4), lines=5, launch=6, after=text.position)
+
+    assert asked == [
+        ReadLog(app_id=APP, executor_id=ExecutorId(-1), lines=100),
+        ReadLog(app_id=APP, executor_id=ExecutorId(4), lines=5, launch=6, after="1:2"),
+    ]
+
+
+def test_records_are_named_by_numbers() -> None:
+    """None named means all."""
+    listed = QuarantinedList(app_id=APP, records=())
+    client, asked = a_client(listed, listed, listed)
+
+    assert client.quarantined(APP) == listed
+    client.quarantined(APP, [3])
+    assert client.replay_quarantined(APP, [3, 4]) == ()
+
+    assert asked == [
+        ListQuarantined(app_id=APP),
+        ListQuarantined(app_id=APP, numbers=(3,)),
+        ReplayQuarantined(app_id=APP, numbers=(3, 4)),
+    ]
+
+
+def test_wait_waits_for_an_application_of_another_program() -> None:
+    """By its id alone; the time-out is only how long to wait."""
+    client, _ = a_client(
+        an_application(), an_application(), an_application(status="succeeded"), an_application()
+    )
+
+    assert client.wait(APP).status == "succeeded"
+
+
+def test_wait_returns_when_its_time_is_up() -> None:
+    """With how the application is by then."""
+    client, _ = a_client(an_application(), an_application())
+
+    assert client.wait(APP, timeout_s=0).status == "active"

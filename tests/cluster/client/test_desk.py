@@ -1,0 +1,341 @@
+"""The desk takes each question to whoever knows the answer, and nobody else's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gearpy.cluster.client.desk import Desk
+from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
+from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.messages.app import InjectRecord, TasksLaunched
+from gearpy.messages.client import (
+    ArtifactMissing,
+    DescribeApplication,
+    GetAddresses,
+    GetArtifactPart,
+    HasArtifact,
+    ListQuarantined,
+    LogText,
+    ReadLog,
+    ReplayAccepted,
+    ReplayNow,
+    ReplayQuarantined,
+    RestartApplication,
+    UploadArtifact,
+)
+from gearpy.messages.cluster import (
+    CLIENT_MESSAGES,
+    ApplicationDetail,
+    ApplicationList,
+    ApplicationSummary,
+    ClusterSummary,
+    ErrorCard,
+    ExecutorExited,
+    GetApplication,
+    GetCluster,
+    ListApplications,
+    ListWorkers,
+    PutValue,
+    Quarantine,
+    Refused,
+    RegisterAppMaster,
+    RegisterWorker,
+    ShutdownApplication,
+    ShutdownExecutor,
+    SubmitApplication,
+    Submitted,
+)
+from gearpy.wire.connection.keys import CLUSTER, Principal
+from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, raising
+
+OTHER = AppId(4)
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a cluster without workers, whose app master takes every record."""
+    return World()
+
+
+# -- the master, artifacts, and what is not for clients ----------------------------------------
+
+
+OF_MASTER: list[object] = [
+    GetCluster(),
+    ListApplications(),
+    ListWorkers(),
+    GetApplication(app_id=APP),
+    ShutdownApplication(app_id=APP),
+    SubmitApplication(name="a", artifact=ARTIFACT),
+    RestartApplication(app_id=APP),
+]
+
+
+@pytest.mark.parametrize("message", OF_MASTER, ids=lambda message: type(message).__name__)
+def test_the_master_answers_what_it_knows(message: object, world: World) -> None:
+    """As it stands: it is asked once, and its answer is the client's."""
+    answer = world.answer(message)
+
+    assert world.master.asked == [message]
+    assert type(answer) in {ApplicationList, ApplicationSummary, ClusterSummary, Submitted}
+    assert not world.post.asked
+
+
+def test_every_message_for_clients_is_tried_here() -> None:
+    """None of them may have been forgotten."""
+    assert set(map(type, OF_MASTER)) >= set(CLIENT_MESSAGES)
+
+
+def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
+    """Bytes of programs do not pass through the master actor."""
+    missing = ArtifactMissing(sha256="ab")
+
+    assert world.answer(HasArtifact(sha256="ab")) == missing
+    assert world.answer(UploadArtifact(sha256="ab", offset=0, data=b"", last=False)) == missing
+    assert world.answer(GetArtifactPart(sha256="ab", offset=0)) == missing
+    assert not world.master.asked
+
+
+def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
+    """One process reads programs from where they are."""
+    world.desk = Desk(world.master.ask, world.post)
+
+    assert "takes no uploads" in world.refusal(HasArtifact(sha256="ab"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        GetAddresses(app_id=APP),
+        RegisterWorker(worker=APP_MASTER, slots=1),
+        RegisterAppMaster(app_id=APP, app_master=APP_MASTER, launch=1),
+        PutValue(app_id=APP, launch=1, key="k", value=b""),
+        Quarantine(
+            app_id=APP,
+            launch=1,
+            number=1,
+            processor_id=1,
+            value=b"",
+            event_time_ms=0,
+            error=ErrorCard(cause=""),
+        ),
+        ExecutorExited(app_id=APP, executor_id=ExecutorId(1), launch=1),
+        ShutdownExecutor(app_id=APP, executor_id=ExecutorId(1), launch=1, reason=""),
+        TasksLaunched(executor_id=ExecutorId(1), version=1, attempt=1),
+        InjectRecord(task_id=TaskId(0, 0), value=b"", event_time_ms=0),
+        ErrorCard(cause=""),
+        "text",
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_what_roles_say_to_each_other_is_not_for_clients(message: object, world: World) -> None:
+    """A client could register as a worker, and be given other people's programs."""
+    assert world.refusal(message) == f"{type(message).__name__} is not for clients"
+    assert not world.master.asked
+    assert not world.post.asked
+
+
+# -- the app master ----------------------------------------------------------------------------
+
+
+def test_the_app_master_answers_for_its_application(world: World) -> None:
+    """The master says where it is."""
+    assert world.answer(DescribeApplication(app_id=APP)) == ApplicationDetail(app_id=APP, epoch=12)
+    assert world.answer(ReplayNow(app_id=APP)) == ReplayAccepted(app_id=APP, epoch=12)
+
+    assert world.master.asked == [GetAddresses(app_id=APP)] * 2
+    assert [path for path, _ in world.post.asked] == [APP_MASTER] * 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        DescribeApplication(app_id=AppId(9)),
+        ReplayNow(app_id=AppId(9)),
+        ListQuarantined(app_id=AppId(9)),
+        ReplayQuarantined(app_id=AppId(9)),
+        ReadLog(app_id=AppId(9), executor_id=ExecutorId(0), lines=1),
+        GetApplication(app_id=AppId(9)),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_an_unknown_application_is_refused_by_the_master(message: object, world: World) -> None:
+    """It knows which there are."""
+    assert world.refusal(message) == "no application has id 9"
+
+
+def test_without_an_app_master_the_question_is_refused(world: World) -> None:
+    """The application has ended, or is between two of them."""
+    world.master.app_master = None
+
+    assert "application 3 has no app master at present" in world.refusal(ReplayNow(app_id=APP))
+
+
+def test_an_application_that_has_ended_is_said_to_have(world: World) -> None:
+    """It will not be there again in a moment."""
+    world.master.app_master, world.master.status = None, "failed"
+
+    assert world.refusal(ReplayNow(app_id=APP)) == "application 3 is failed: it must run for that"
+
+
+@pytest.mark.parametrize("error", [ActorStopped("no actor"), ConnectionLost("reset")])
+def test_an_app_master_that_has_just_gone_is_no_fault_of_the_cluster(
+    error: Exception, world: World
+) -> None:
+    """The master has not noticed yet; a moment later there is another one."""
+    world.post.actors[APP_MASTER] = raising(error)
+
+    reason = world.refusal(DescribeApplication(app_id=APP))
+
+    assert (
+        reason == f"the app master of application 3 has just gone ({error}); ask again in a moment"
+    )
+
+
+def test_an_app_master_that_does_not_answer_is_a_time_out(world: World) -> None:
+    """It may still do what it was asked for, and the client must know that."""
+    world.post.actors[APP_MASTER] = raising(AskTimeout("no answer in 10 s"))
+
+    with pytest.raises(AskTimeout, match="app master of application 3 did not answer ReplayNow"):
+        world.answer(ReplayNow(app_id=APP))
+
+
+# -- logs --------------------------------------------------------------------------------------
+
+ASK_LOG = ReadLog(app_id=APP, executor_id=ExecutorId(0), lines=10)
+
+
+def a_log(launch: int = 1) -> Callable[[Any], LogText]:
+    """Return a worker, or a reader, that has a log of this launch."""
+    return lambda _: LogText(source=f"launch-{launch}", text="text", launch=launch)
+
+
+def no_log(_: object) -> object:
+    """Have no log."""
+    return Refused(reason="no log of executor 0")
+
+
+def test_the_log_comes_from_the_worker_that_has_it(world: World) -> None:
+    """Any worker may have run an executor that is long gone."""
+    world.add_worker(0, no_log)
+    world.add_worker(1, a_log())
+    world.add_worker(2, no_log)
+
+    assert world.answer(ASK_LOG).source == "launch-1"
+
+
+def test_the_newest_launch_of_all_workers_is_read(world: World) -> None:
+    """An executor was lost with one worker and started again on another."""
+    for worker_id, launch in enumerate([1, 3, 2]):
+        world.add_worker(worker_id, a_log(launch))
+
+    assert world.answer(ASK_LOG).source == "launch-3"
+
+
+def test_when_the_launch_is_named_the_first_worker_that_has_it_is_enough(world: World) -> None:
+    """There is one such log only."""
+    world.add_worker(0, a_log(2))
+    world.add_worker(1, a_log(2))
+
+    named = ReadLog(app_id=APP, executor_id=ExecutorId(0), lines=10, launch=2)
+
+    assert world.answer(named).source == "launch-2"
+    assert len(world.post.asked) == 1
+
+
+def test_workers_that_cannot_answer_do_not_hide_those_that_can(world: World) -> None:
+    """One is gone, and one hangs."""
+    world.add_worker(0, None)
+    world.add_worker(1, raising(AskTimeout("no answer")))
+    world.add_worker(2, raising(ConnectionLost("reset")))
+    world.add_worker(3, a_log())
+
+    assert world.answer(ASK_LOG).source == "launch-1"
+
+
+def test_a_log_that_nobody_has_is_refused_with_all_reasons_once(world: World) -> None:
+    """Workers on one machine say the same."""
+    assert world.refusal(ASK_LOG) == "there is no worker that has logs"
+    world.add_worker(0, no_log)
+    world.add_worker(1, no_log)
+    world.add_worker(2, None)
+
+    assert world.refusal(ASK_LOG) == (
+        "no log of executor 0; worker 2 does not answer: no actor 10.0.0.2:2#1/worker"
+    )
+
+
+def test_workers_that_hang_cost_a_bounded_time(world: World) -> None:
+    """The client does not wait for ever; 10 s allow for five of them."""
+    for worker_id in range(20):
+        world.add_worker(worker_id, raising(AskTimeout("no answer")))
+
+    world.refusal(ASK_LOG)
+
+    assert len(world.post.asked) == 5
+
+
+def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
+    """With executors as threads there is nobody else to ask."""
+    world.desk = Desk(world.master.ask, world.post, read_log=a_log(7))
+
+    assert world.answer(ASK_LOG).launch == 7
+
+
+# -- who may ask -------------------------------------------------------------------------------
+
+
+def questions_about(app_id: AppId) -> list[object]:
+    """Return what an application may ask about itself."""
+    return [
+        GetApplication(app_id=app_id),
+        DescribeApplication(app_id=app_id),
+        ListQuarantined(app_id=app_id),
+        ReadLog(app_id=app_id, executor_id=ExecutorId(0), lines=1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [*questions_about(APP), GetArtifactPart(sha256="ab", offset=0)],
+    ids=lambda message: type(message).__name__,
+)
+def test_an_application_may_ask_about_itself(message: object, world: World) -> None:
+    """And fetch programs: it is one."""
+    assert world.desk.allows(Principal(APP), message)
+    answer = world.desk.answer(message, Principal(APP))
+    assert "may not ask" not in getattr(answer, "reason", "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *questions_about(OTHER),
+        ListApplications(),
+        ListWorkers(),
+        SubmitApplication(name="a", artifact=ARTIFACT),
+        *(
+            cls(app_id=APP)
+            for cls in (ShutdownApplication, RestartApplication, ReplayNow, ReplayQuarantined)
+        ),
+        HasArtifact(sha256="ab"),
+        UploadArtifact(sha256="ab", offset=0, data=b"", last=True),
+        GetAddresses(app_id=APP),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_an_application_may_ask_nothing_else(message: object, world: World) -> None:
+    """Code of users runs there; it must not reach other people's applications."""
+    assert not world.desk.allows(Principal(APP), message)
+    answer = world.desk.answer(message, Principal(APP))
+
+    assert answer == Refused(reason=f"application 3 may not ask this {type(message).__name__}")
+    assert not world.master.asked
+    assert not world.post.asked
+
+
+def test_who_knows_the_secret_may_ask_anything(world: World) -> None:
+    """What is not for clients is refused all the same."""
+    assert world.desk.allows(CLUSTER, ListApplications())
+    assert world.desk.allows(CLUSTER, ShutdownApplication(app_id=APP))

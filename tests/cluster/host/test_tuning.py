@@ -1,0 +1,34 @@
+"""What a process that runs tasks changes about the interpreter; in one that has nothing else."""
+
+import subprocess
+import sys
+from typing import Final
+
+# The tests of this process do without: see `tests/conftest.py`.
+_PROGRAM: Final = """
+import gc
+from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.config.load import load
+
+def frozen_of(what):
+    gc.unfreeze()
+    before = len(gc.get_objects())
+    what()
+    return gc.get_freeze_count(), before
+
+config = load(env={})
+made = []
+frozen, before = frozen_of(lambda: made.append(ProcessTuning(config)))
+again, _ = frozen_of(made[0].freeze)
+made[0].restore()
+print(frozen > before // 2, again > before // 2, gc.get_freeze_count())
+"""
+
+
+def test_what_lives_is_left_out_of_collections_until_the_end() -> None:
+    """At the start, and again whenever much was loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["True", "True", "0"]

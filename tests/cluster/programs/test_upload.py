@@ -1,0 +1,337 @@
+"""From a path to an artifact that the master has, whatever happens on the way."""
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gearpy.cluster.programs.artifacts import ApplicationLoader
+from gearpy.cluster.programs.fetch import ArtifactCache
+from gearpy.cluster.programs.upload import packed, send, upload
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
+from gearpy.ids import AppId, ExecutorId
+from gearpy.messages.client import ArtifactMissing, ArtifactStored, HasArtifact, UploadArtifact
+from gearpy.messages.cluster import Artifact, Refused
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.storage.artifacts import PART_BYTES, ArtifactDesk, ArtifactStore
+from gearpy.wire.codec import decode_control, encode_control
+
+APP: Final = """\
+import gearpy as gp
+
+app = gp.StreamApp("{name}")
+app.read(gp.collection([1])).write(gp.to_list([]))
+"""
+
+
+def config(**overrides: str) -> Config:
+    """Return the defaults, but for limits of artifacts."""
+    keys = {f"artifact.{key.replace('_', '-')}": value for key, value in overrides.items()}
+    return load(env={}, overrides=keys)
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Make a folder with these files."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+class Master:
+    """Answers as a master does, and notes what it was asked."""
+
+    def __init__(self, folder: Path, bytes_max: int = 10**8) -> None:
+        self.desk = ArtifactDesk(ArtifactStore(folder / "master", bytes_max))
+        self.asked: list[Any] = []
+
+    def ask(self, message: Any) -> Any:
+        """Answer a client or a worker."""
+        self.asked.append(message)
+        return self.desk.answer(message)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of messages, in order."""
+        return [type(message).__name__ for message in self.asked]
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Master:
+    """Return a master without artifacts."""
+    return Master(tmp_path)
+
+
+def name_on_the_cluster(artifact: Artifact, master: Master, tmp_path: Path) -> str:
+    """Fetch and load an artifact as an executor does."""
+    cache = ArtifactCache(tmp_path / "worker", master.ask, ArtifactLimits.of(config().artifact))
+    loader = ApplicationLoader()
+    try:
+        folder = cache.path_of(artifact)
+        return loader.load(AppId(1), artifact, ExecutorId(0), folder).name
+    finally:
+        loader.release(AppId(1), ExecutorId(0))
+
+
+# -- what may be given -----------------------------------------------------------------------
+
+
+def test_a_file_alone_goes_as_it_is(tmp_path: Path, master: Master) -> None:
+    """Its bytes name it."""
+    path = write(tmp_path, {"jobs.py": APP.format(name="alone")}) / "jobs.py"
+
+    artifact = upload(master.ask, f"{path}:app", config(), args=("a", "b"))
+
+    assert artifact == Artifact(
+        kind="stored",
+        location=hashlib.sha256(path.read_bytes()).hexdigest(),
+        filename="jobs.py",
+        attr="app",
+        args=("a", "b"),
+    )
+    assert master.kinds == ["HasArtifact", "UploadArtifact"]
+
+
+def test_a_file_takes_along_what_it_imports(tmp_path: Path, master: Master) -> None:
+    """Modules and packages beside it, and what those import; nothing else of the folder."""
+    text = "import helper_u, os\ndef later():\n    from shop_u.names import x\n"
+    folder = write(
+        tmp_path / "project",
+        {
+            "jobs.py": text + APP.format(name="many"),
+            "helper_u.py": "import second_u\n",
+            "second_u.py": "import jobs\n",
+            "shop_u/__init__.py": "from plain_u.four import x\n",
+            "shop_u/names.py": "x = 1\n",
+            "plain_u/four.py": "x = 4\n",
+            "os.txt": "",
+            "other.py": "",
+            "gearpy/__init__.py": "raise AssertionError\n",
+            ".secret": "",
+        },
+    )
+
+    with packed(str(folder / "jobs.py"), config()) as program:
+        assert (program.artifact.filename, program.artifact.module) == ("jobs.zip", "jobs")
+        with zipfile.ZipFile(program.path) as archive:
+            assert archive.namelist() == [
+                "helper_u.py",
+                "jobs.py",
+                "plain_u/four.py",
+                "second_u.py",
+                "shop_u/__init__.py",
+                "shop_u/names.py",
+            ]
+        send(master.ask, program)
+
+    assert name_on_the_cluster(program.artifact, master, tmp_path) == "many"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("project/shop", "main"),
+        ("project/shop:jobs.daily", "daily"),
+        ("project/shop:jobs.daily:app", "daily"),
+        ("project/shop:jobs.daily.app", "daily"),
+        ("project/plain", "plain"),
+        ("project/plain:other", "other"),
+        ("shop.zip", "main"),
+        ("shop.zip:shop.jobs.daily", "daily"),
+        ("shop-1.0-py3-none-any.whl", "main"),
+        ("shop-1.0-py3-none-any.whl:shop.jobs.daily:app", "daily"),
+    ],
+)
+def test_whatever_was_given_runs_on_the_cluster(
+    tmp_path: Path, master: Master, given: str, name: str
+) -> None:
+    """Package folders, folders of modules, zip files and wheels."""
+    shop = {
+        "shop/__init__.py": "",
+        "shop/app.py": "from .names import x\n" + APP.format(name="main"),
+        "shop/names.py": "x = 1\n",
+        "shop/jobs/__init__.py": "",
+        "shop/jobs/daily.py": "from shop.names import x\n" + APP.format(name="daily"),
+    }
+    plain = {
+        "plain/app.py": "import other\n" + APP.format(name="plain"),
+        "plain/other.py": APP.format(name="other"),
+    }
+    write(tmp_path / "project", {**shop, **plain})
+    info = {
+        "shop-1.0.dist-info/top_level.txt": "shop\n",
+        "shop-1.0.dist-info/METADATA": "Name: x\n",
+    }
+    for archive_name, files in (("shop.zip", shop), ("shop-1.0-py3-none-any.whl", shop | info)):
+        with zipfile.ZipFile(tmp_path / archive_name, "w") as archive:
+            for each, text in files.items():
+                archive.writestr(each, text)
+
+    artifact = upload(master.ask, str(tmp_path / given), config())
+
+    assert name_on_the_cluster(artifact, master, tmp_path) == name
+
+
+def test_requirements_beside_a_file_go_along(tmp_path: Path, master: Master) -> None:
+    """Else nobody could check them there."""
+    files = {"jobs.py": APP.format(name="needy"), "requirements.txt": "no-such-package\n"}
+    target = str(write(tmp_path, files) / "jobs.py")
+
+    checked = upload(master.ask, target, config())
+    unchecked = upload(master.ask, target, config(), check_requirements=False)
+
+    with pytest.raises(ConfigError, match="needs no-such-package"):
+        name_on_the_cluster(checked, master, tmp_path)
+    assert name_on_the_cluster(unchecked, master, tmp_path) == "needy"
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "message"),
+    [
+        ({}, "nowhere.py", "no such file: "),
+        ({"app.txt": ""}, "app.txt", "is not a program"),
+        ({"app.zip": "no archive"}, "app.zip", "is damaged"),
+        ({"app.py": ""}, "app.py:a:b", "is one module"),
+        ({"x/data.csv": ""}, "x", "has 0 packages and modules"),
+        ({"my-app.py": "import helper_v\n", "helper_v.py": ""}, "my-app.py", "rename it"),
+        ({"app.py": "x" * 3000}, "app.py", "has 3000 bytes when packed, at most 2000 are taken"),
+    ],
+)
+def test_mistakes_show_before_the_upload(
+    tmp_path: Path, master: Master, files: dict[str, str], given: str, message: str
+) -> None:
+    """Nothing is sent."""
+    target = str(write(tmp_path, files) / given)
+
+    with pytest.raises(ConfigError, match=message):
+        upload(master.ask, target, config(max_bytes="2000"))
+
+    assert master.asked == []
+
+
+# -- the upload ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> str:
+    """Return a program of several parts."""
+    path = tmp_path / "large.py"
+    path.write_bytes(b"#" * (3 * PART_BYTES + 10))
+    return str(path)
+
+
+def test_what_the_master_has_is_not_uploaded(master: Master, large: str) -> None:
+    """Submitting again costs one question."""
+    upload(master.ask, large, config())
+    master.asked.clear()
+
+    upload(master.ask, large, config())
+
+    assert master.kinds == ["HasArtifact"]
+
+
+def test_a_part_fits_a_control_message() -> None:
+    """With the default limit; a larger part would end the connection."""
+    whole = UploadArtifact(sha256="0" * 64, offset=1 << 40, data=bytes(PART_BYTES), last=True)
+
+    encoded = encode_control(whole)
+
+    assert decode_control(encoded) == whole
+    assert len(encoded) < config().transport.control_frame_max_bytes
+
+
+def test_progress_is_told_to_the_end(master: Master, large: str) -> None:
+    """For people who wait."""
+    told: list[tuple[int, int]] = []
+
+    upload(master.ask, large, config(), on_progress=lambda done, total: told.append((done, total)))
+
+    size = 3 * PART_BYTES + 10
+    assert told == [(n, size) for n in (0, PART_BYTES, 2 * PART_BYTES, 3 * PART_BYTES, size)]
+
+
+def test_an_upload_that_was_cut_goes_on(master: Master, large: str) -> None:
+    """After a lost connection only the rest is sent."""
+
+    def cut(message: Any) -> Any:
+        if isinstance(message, UploadArtifact) and message.offset == 2 * PART_BYTES:
+            raise ConnectionLost("gone")
+        return master.ask(message)
+
+    with pytest.raises(ConnectionLost):
+        upload(cut, large, config())
+    master.asked.clear()
+
+    upload(master.ask, large, config())
+
+    assert [m.offset for m in master.asked if isinstance(m, UploadArtifact)] == [
+        2 * PART_BYTES,
+        3 * PART_BYTES,
+    ]
+
+
+def test_a_last_answer_that_was_lost_is_no_harm(master: Master, large: str) -> None:
+    """All had arrived."""
+
+    def deaf(message: Any) -> Any:
+        answer = master.ask(message)
+        if isinstance(answer, ArtifactStored):
+            raise ConnectionLost("gone")
+        return answer
+
+    with pytest.raises(ConnectionLost):
+        upload(deaf, large, config())
+
+    assert upload(master.ask, large, config()).filename == "large.py"
+
+
+def test_a_master_that_forgets_gets_it_again(master: Master, large: str, tmp_path: Path) -> None:
+    """It was started again in the middle of an upload."""
+    lives = [master]
+
+    def restarted(message: Any) -> Any:
+        is_second = isinstance(message, UploadArtifact) and message.offset == PART_BYTES
+        if is_second and len(lives) == 1:
+            lives.append(Master(tmp_path))
+        return lives[-1].ask(message)
+
+    artifact = upload(restarted, large, config())
+
+    assert lives[-1].ask(HasArtifact(sha256=artifact.location)) == ArtifactStored(
+        sha256=artifact.location, size=3 * PART_BYTES + 10
+    )
+
+
+def test_a_master_that_takes_nothing_is_given_up(large: str) -> None:
+    """Nothing waits for ever."""
+    with pytest.raises(ConnectionLost, match="keeps nothing of it"):
+        upload(lambda message: ArtifactMissing(sha256=message.sha256), large, config())
+
+
+def test_a_master_that_dies_again_and_again_is_given_up(tmp_path: Path, large: str) -> None:
+    """Each life takes a part and forgets it."""
+
+    def flapping(message: Any) -> Any:
+        lasts = not isinstance(message, UploadArtifact) or message.offset == 0
+        return (first if lasts else Master(tmp_path)).ask(message)
+
+    first = Master(tmp_path)
+    with pytest.raises(ConnectionLost, match="keeps nothing of it"):
+        upload(flapping, large, config())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_refusal_is_told(tmp_path: Path, large: str, number: int) -> None:
+    """The master's limit may be lower than ours, or it takes no uploads at all."""
+    asks: dict[int, Callable[[Any], Any]] = {
+        1: Master(tmp_path, bytes_max=PART_BYTES).ask,
+        2: lambda _: Refused(reason="at most nothing are taken"),
+    }
+    with pytest.raises(SubmitRefused, match=r"at most .* are taken"):
+        upload(asks[number], large, config())

@@ -1,0 +1,556 @@
+"""Child processes: how they are told what to be, how they end, and that none is left."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gearpy.cluster.host.logs import LogSettings
+from gearpy.cluster.worker.child_exit import TAIL_BYTES, exit_cause, oom_kills
+from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
+from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.messages.cluster import Artifact, LaunchExecutor
+from gearpy.wire.connection.keys import KeyRing, LaunchToken, application_key
+from tests.cluster.build import DEADLINE_S, eventually
+
+SECRET: Final = b"s" * 32
+
+#: Reads its spec, as every child does first; what a test wants follows.
+READ: Final = """\
+import os, signal, subprocess, sys
+from functools import partial
+from gearpy.cluster.worker.launch_spec import read_spec
+from gearpy.cluster.worker.lifeline import hold_lifeline
+spec = read_spec(partial(os.read, 0))
+"""
+SLEEP: Final = "signal.sigwait({signal.SIGUSR1})\n"
+
+
+class Scene:
+    """A launcher of small children, and what became of them."""
+
+    def __init__(self, folder: Path, configured: Callable[..., Config]) -> None:
+        self.folder = folder
+        self.configured = configured
+        self.ends: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
+        self.launcher: ProcessLauncher | None = None
+        self.launches = 0
+
+    def start(self, code: str, *, read: str = READ, **overrides: object) -> ChildProcess:
+        """Start a child that runs some code."""
+        config = self.configured(log__folder=self.folder / "logs", **overrides)
+        self.launcher = ProcessLauncher(self.settings(config, read + code))
+        self.launches += 1
+        return self.launcher.launch(a_launch(self.launches), self.on_exit)
+
+    def settings(self, config: Config, code: str) -> ProcessSettings:
+        """Return the settings of a launcher."""
+        return ProcessSettings(
+            config=config,
+            keys=KeyRing.of_cluster(SECRET),
+            folder=self.folder / "work",
+            artifacts=self.folder / "artifacts",
+            logs=LogSettings.of(config),
+            command=(sys.executable, "-P", "-c", code),
+        )
+
+    def on_exit(self, cause: str) -> None:
+        """Note why a child ended, and when that was known."""
+        self.ends.put((cause, time.monotonic()))
+
+    def cause(self) -> str:
+        """Wait for the end of a child."""
+        return self.ends.get(timeout=DEADLINE_S)[0]
+
+    @property
+    def log(self) -> str:
+        """What the last child has written."""
+        path = self.folder / "logs" / "app-7" / f"executor-0-launch-{self.launches}.log"
+        return path.read_text() if path.exists() else ""
+
+    def words(self, count: int) -> list[str]:
+        """Wait for so many words from the last child."""
+        eventually(lambda: self.log.endswith("\n") and len(self.log.split()) >= count)
+        return self.log.split()
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return the working folders that are left."""
+        return list((self.folder / "work").iterdir())
+
+
+@pytest.fixture
+def scene(tmp_path: Path, configured: Callable[..., Config]) -> Iterator[Scene]:
+    """Return a scene; nothing of it survives."""
+    made = Scene(tmp_path, configured)
+    yield made
+    if made.launcher is not None:
+        made.launcher.close(DEADLINE_S)
+
+
+def a_launch(launch: int = 1, config: dict[str, str] | None = None) -> LaunchExecutor:
+    """Return the message that starts an executor."""
+    return LaunchExecutor(
+        app_id=AppId(7),
+        executor_id=ExecutorId(0),
+        launch=launch,
+        app_master=launch,
+        slots=1,
+        name="a",
+        artifact=Artifact(kind="memory", location="1"),
+        executors=1,
+        config=config or {},
+        reply_to=ActorPath("", "boss"),
+    )
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; nobody may have asked how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+# -- what a child is told ------------------------------------------------------------------------
+
+
+def test_a_child_gets_its_spec_and_nobody_sees_the_key(scene: Scene) -> None:
+    """Neither arguments nor environment have it; both are shown to others on this machine."""
+    token = "print(spec.token, flush=True); "
+    child = scene.start(f"{token}{SLEEP}")
+    line = scene.words(5)
+    given = LaunchToken.of_line(" ".join(line))
+    key = application_key(SECRET, AppId(7))
+
+    shown = Path(f"/proc/{child.pid}/cmdline").read_bytes()
+    shown += Path(f"/proc/{child.pid}/environ").read_bytes()
+
+    assert given.key == key
+    assert (given.app_id, given.executor_id, given.launch) == (7, 0, 1)
+    assert key.hex().encode() not in shown
+    assert SECRET not in shown
+
+
+def test_a_child_works_in_a_folder_of_its_own(scene: Scene) -> None:
+    """Private, and so is what it makes there."""
+    scene.start(
+        "open('x', 'w'); print(os.getcwd(), os.getpgrp() == os.getpid());" + SLEEP,
+        read="import os, signal, sys; sys.stdout.reconfigure(line_buffering=True); ",
+    )
+    folder, is_leader = scene.words(2)
+
+    assert Path(folder).parent == scene.folder / "work"
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    assert (Path(folder) / "x").stat().st_mode & 0o777 == 0o600
+    assert is_leader == "True"
+
+
+def test_an_application_cannot_lift_the_limits_of_a_worker(
+    scene: Scene, configured: Callable[..., Config]
+) -> None:
+    """Its own keys count, those of whoever runs the worker do not."""
+    config = configured(
+        log__folder=scene.folder / "logs", executor__memory_max_bytes=1 << 30, worker__slots=5
+    )
+    code = READ + "print(spec.config, flush=True); sys.exit(1)"
+    scene.launcher = ProcessLauncher(scene.settings(config, code))
+    scene.launches = 1
+    wanted = {
+        "executor.memory-max-bytes": "0",
+        "transport.secret-file": "/etc/passwd",
+        "streaming.batch-max-records": "3",
+    }
+
+    scene.launcher.launch(a_launch(config=wanted), scene.on_exit)
+    scene.cause()
+
+    assert "'executor.memory-max-bytes': '1073741824'" in scene.log
+    assert "'streaming.batch-max-records': '3'" in scene.log
+    assert "/etc/passwd" not in scene.log
+
+
+def test_a_wrong_configuration_starts_nothing(
+    scene: Scene, configured: Callable[..., Config]
+) -> None:
+    """The reason is for whoever asked."""
+    config = configured(log__folder=scene.folder / "logs")
+    scene.launcher = ProcessLauncher(scene.settings(config, ""))
+
+    with pytest.raises(ConfigError, match="no-such"):
+        scene.launcher.launch(a_launch(config={"no-such": "key"}), scene.on_exit)
+
+    assert scene.folders == []
+
+
+def test_a_command_that_does_not_exist_leaves_nothing(
+    scene: Scene, configured: Callable[..., Config]
+) -> None:
+    """The folder is removed again."""
+    config = configured(log__folder=scene.folder / "logs")
+    settings = scene.settings(config, "")
+    scene.launcher = ProcessLauncher(
+        ProcessSettings(
+            config=config,
+            keys=settings.keys,
+            folder=settings.folder,
+            artifacts=settings.artifacts,
+            logs=settings.logs,
+            command=("/no/such/program",),
+        )
+    )
+
+    with pytest.raises(FileNotFoundError):
+        scene.launcher.launch(a_launch(), scene.on_exit)
+
+    assert scene.folders == []
+
+
+def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
+    """A pipe gives what it has; the end of it means that the worker is gone."""
+    spec = LaunchSpec(
+        launch=a_launch(), config={"a": "b"}, own={}, token="t", worker_node="", artifacts=""
+    )
+    encoded = spec.encoded()
+
+    pieces = iter([bytes([each]) for each in encoded])
+    assert read_spec(lambda _: next(pieces)) == spec
+    half = iter([encoded[:4], encoded[4:9], b""])
+    with pytest.raises(EOFError):
+        read_spec(lambda _: next(half))
+    for wrong in (b"\x00\x00\x00\x01\xc0", b"\xff\xff\xff\xff"):
+        rest = [wrong]
+
+        def read(count: int, rest: list[bytes] = rest) -> bytes:
+            data, rest[0] = rest[0][:count], rest[0][count:]
+            return data
+
+        with pytest.raises(ProtocolError):
+            read_spec(read)
+
+
+# -- how a child ends ----------------------------------------------------------------------------
+
+
+def test_a_killed_child_is_noticed_at_once(scene: Scene) -> None:
+    """Recovery begins with it."""
+    child = scene.start("print('up', flush=True);" + SLEEP)
+    scene.words(1)
+
+    killed_s = time.monotonic()
+    os.kill(child.pid, signal.SIGKILL)
+
+    cause, known_s = scene.ends.get(timeout=DEADLINE_S)
+    assert cause == "killed by signal 9 (SIGKILL)"
+    assert known_s - killed_s < 0.5  # It takes about a ms where nothing else runs.
+
+
+def test_the_end_of_standard_error_tells_why(scene: Scene) -> None:
+    """Its last line first, then some kilobytes of it."""
+    scene.start("print('x' * 9000 + '\\nthe reason', file=sys.stderr); sys.exit(3)")
+
+    first, _, rest = scene.cause().partition("\n")
+
+    assert first == "exited with code 3: the reason"
+    assert 4000 < len(rest) < 4200
+    assert rest.endswith("x\nthe reason")
+
+
+def test_a_child_that_leaves_unasked_has_a_cause(scene: Scene) -> None:
+    """Code 0 is no excuse."""
+    scene.start("")
+
+    assert scene.cause() == "exited with code 0 before it was asked to"
+
+
+def test_what_was_written_before_the_end_is_in_the_log(scene: Scene) -> None:
+    """Also the part without an end of line; lines of both streams stay whole."""
+    scene.start("print('a\\nb', flush=True); os.write(2, b'c'); os.write(1, b'd')")
+    scene.cause()
+
+    assert sorted(scene.log.splitlines()) == ["a", "b", "c", "d"]
+
+
+def test_much_output_is_taken(scene: Scene) -> None:
+    """A full pipe would stop the child."""
+    scene.start(
+        "print('y' * 99 + '\\n', end='', flush=True);" * 2 + "print(('z' * 99 + '\\n') * 10_000)"
+    )
+    scene.cause()
+
+    assert len(scene.log) == 2 * 100 + 10_000 * 100 + 1
+
+
+def test_a_child_that_is_asked_ends_well(scene: Scene) -> None:
+    """No cause, and no working folder."""
+    on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True);"
+    child = scene.start(on_term + "signal.pause()")
+    scene.words(1)
+
+    child.stop(kill=False)
+
+    assert scene.cause() == ""
+    eventually(lambda: scene.folders == [])
+
+
+def test_a_child_that_fails_while_it_stops_tells_why(scene: Scene) -> None:
+    """Its failure may be the very reason that it was asked to stop."""
+    on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit('bad')); print('up', flush=True);"
+    child = scene.start(on_term + "signal.pause()")
+    scene.words(1)
+
+    child.stop(kill=False)
+
+    assert scene.cause() == "exited with code 1: bad"
+    assert len(scene.folders) == 1
+
+
+def test_a_child_is_asked_once_whoever_wants_its_end(scene: Scene) -> None:
+    """A worker that drains and an app master that stops both ask; twice would be at once."""
+    code = """
+asked = []
+def on_term(*_):
+    asked.append(1)
+signal.signal(signal.SIGTERM, on_term)
+print('up', flush=True)
+while not asked: signal.pause()
+print('ends', flush=True)
+signal.sigtimedwait({signal.SIGUSR1}, 0.3)
+sys.exit(f'asked {len(asked)} times')
+"""
+    child = scene.start(code)
+    scene.words(1)
+
+    child.stop(kill=False)
+    scene.words(2)
+    child.stop(kill=False)
+
+    assert scene.cause() == "exited with code 1: asked 1 times"
+
+
+def test_files_of_a_child_that_ended_well_are_kept_and_told(scene: Scene) -> None:
+    """Somebody gave a sink no absolute path, and will look for what it wrote."""
+    on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+    child = scene.start(on_term + "open('out.txt', 'w'); print('up', flush=True); signal.pause()")
+    scene.words(1)
+
+    child.stop(kill=False)
+
+    assert scene.cause() == ""
+    eventually(lambda: "name files by absolute paths" in scene.log)
+    (folder,) = scene.folders
+    assert f"left in the working folder {folder}" in scene.log
+    assert (folder / "out.txt").exists()
+
+
+def test_a_child_that_does_not_listen_is_killed(scene: Scene) -> None:
+    """After the time that it had."""
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True);"
+    child = scene.start(ignore + SLEEP, executor__stop_timeout_seconds=1)
+    scene.words(1)
+
+    child.stop(kill=False)
+    child.stop(kill=False)
+
+    assert scene.cause() == ""
+    assert is_gone(child.pid)
+
+
+def test_a_frozen_child_is_killed_at_once(scene: Scene) -> None:
+    """It cannot refuse."""
+    child = scene.start("print('up', flush=True);" + SLEEP)
+    scene.words(1)
+    os.kill(child.pid, signal.SIGSTOP)
+
+    child.stop(kill=True)
+    assert scene.cause() == ""
+
+    child.stop(kill=True)  # Whoever has its number by now is not meant.
+
+
+def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
+    """A spec that does not fit into the pipe waits for its reader."""
+    config = {"log.folder": "x" * 300_000}
+    read = "import os, signal, sys; print('up', flush=True);"
+    scene.start(read + SLEEP, read="")
+    scene.words(1)
+    assert scene.launcher is not None
+
+    child = scene.launcher.launch(
+        LaunchExecutor(
+            **{
+                **{name: getattr(a_launch(), name) for name in LaunchExecutor.__slots__},
+                "launch": 2,
+                "config": config,
+            }
+        ),
+        scene.on_exit,
+    )
+    child.stop(kill=True)
+
+    assert scene.cause() == ""
+
+
+def test_what_a_child_has_started_ends_with_it(scene: Scene) -> None:
+    """It is in the child's process group."""
+    start = "grand = subprocess.Popen(['sleep', '600']); print(grand.pid, flush=True);"
+    child = scene.start(start + SLEEP)
+    (grandchild,) = map(int, scene.words(1))
+
+    os.kill(child.pid, signal.SIGKILL)
+
+    assert scene.cause() == "killed by signal 9 (SIGKILL)"
+    eventually(lambda: is_gone(grandchild))
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_no_process_survives_its_worker(tmp_path: Path, *, is_frozen: bool) -> None:
+    """Neither the child, also when it is frozen, nor what it has started."""
+    start = "hold_lifeline(); grand = subprocess.Popen(['sleep', '600']);"
+    code = f"{READ}{start} print(os.getpid(), grand.pid, flush=True); {SLEEP}"
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", WORKER, str(tmp_path), code], stdin=subprocess.PIPE
+    ) as worker:
+        log = tmp_path / "logs" / "app-7" / "executor-0-launch-1.log"
+        eventually(lambda: log.exists() and len(log.read_text().split()) == 2)
+        child, grandchild = map(int, log.read_text().split())
+        if is_frozen:
+            os.kill(child, signal.SIGSTOP)
+
+        worker.kill()
+
+    try:
+        eventually(lambda: is_gone(child) and is_gone(grandchild))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+
+
+#: A worker's half of the processes: starts one child, then waits to be killed.
+WORKER: Final = """\
+import sys
+from pathlib import Path
+from gearpy.cluster.host.logs import LogSettings
+from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
+from gearpy.config.load import load
+from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.messages.cluster import Artifact, LaunchExecutor
+from gearpy.wire.connection.keys import KeyRing
+folder = Path(sys.argv[1])
+config = load(env={}, overrides={"log.folder": str(folder / "logs")})
+settings = ProcessSettings(
+    config=config, keys=KeyRing.of_cluster(b"s" * 32), folder=folder / "work",
+    artifacts=folder / "artifacts", logs=LogSettings.of(config),
+    command=(sys.executable, "-P", "-c", sys.argv[2]),
+)
+launch = LaunchExecutor(
+    app_id=AppId(7), executor_id=ExecutorId(0), launch=1, app_master=1,
+    slots=1, name="a", artifact=Artifact(kind="memory", location="1"), executors=1, config={},
+    reply_to=ActorPath("", "boss"),
+)
+launcher = ProcessLauncher(settings)
+launcher.launch(launch, print)
+sys.stdin.read()
+"""
+
+
+# -- limits and folders --------------------------------------------------------------------------
+
+
+def test_limits_are_those_of_the_configuration(scene: Scene) -> None:
+    """Set by the child itself, before it loads what users wrote."""
+    code = """
+import resource as r
+from gearpy.cluster.worker.child import limit_resources
+from gearpy.config.load import from_overrides
+limit_resources(from_overrides(spec.config).executor)
+kinds = (r.RLIMIT_NOFILE, r.RLIMIT_FSIZE, r.RLIMIT_DATA, r.RLIMIT_CORE)
+print(*(r.getrlimit(kind)[0] for kind in kinds))
+"""
+    limits: dict[str, Any] = {
+        "executor__open_files_max": 100,
+        "executor__file_max_bytes": 1 << 20,
+        "executor__memory_max_bytes": 1 << 30,
+    }
+    scene.start(code, **limits)
+    scene.cause()
+
+    assert [int(word) for word in scene.log.split()] == [100, 1 << 20, 1 << 30, 0]
+
+
+def test_some_folders_of_failed_processes_are_kept(
+    scene: Scene, configured: Callable[..., Config]
+) -> None:
+    """The last ones, so that a restart loop does not fill the disk; also those of before."""
+    config = configured(log__folder=scene.folder / "logs")
+    for number in range(15):
+        (scene.folder / "work" / f"old-{number}").mkdir(parents=True)
+    scene.launcher = ProcessLauncher(scene.settings(config, "raise SystemExit(1)"))
+    assert len(scene.folders) == 10
+
+    scene.launcher.launch(a_launch(), scene.on_exit)
+    scene.cause()
+
+    eventually(lambda: len(scene.folders) == 10)
+    assert any("executor-0-launch-1" in each.name for each in scene.folders)
+
+
+def test_closing_ends_all_children(scene: Scene) -> None:
+    """And waits until they are gone."""
+    child = scene.start("print('up', flush=True);" + SLEEP)
+    scene.words(1)
+    assert scene.launcher is not None
+
+    scene.launcher.close(DEADLINE_S)
+
+    assert is_gone(child.pid)
+    assert scene.cause() == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "tail", "cause"),
+    [
+        (0, b"", "exited with code 0 before it was asked to"),
+        (3, b"", "exited with code 3"),
+        (3, b"why\n", "exited with code 3: why"),
+        (3, b"one\ntwo\n", "exited with code 3: two\none\ntwo"),
+        (3, b"\xff\n", "exited with code 3: \ufffd"),
+        (-9, b"", "killed by signal 9 (SIGKILL)"),
+        (-11, b"Fatal\n  frame", "killed by signal 11 (SIGSEGV)\nFatal\n  frame"),
+        (-40, b"", "killed by signal 40"),
+        (
+            3,
+            b"2026-11-21T09:37:14.486Z INFO gearpy.cluster.worker.child: runs\n",
+            "exited with code 3",
+        ),
+        (3, b"2026-11-21T09:37:14.486Z ERROR shop: no disk\n", "exited with code 3: 2026-11-21T"),
+        (
+            3,
+            b'{"time": "x", "level": "info", "logger": "gearpy.a", "message": ""}\nwhy',
+            "exited with code 3: why",
+        ),
+        (3, b"lost " * 2000 + b"\n" + b"x" * TAIL_BYTES + b"\nwhy", "exited with code 3: why\nx"),
+    ],
+)
+def test_causes_are_in_words(code: int, tail: bytes, cause: str) -> None:
+    """They are what users see of it."""
+    assert exit_cause(code, tail).startswith(cause)
+
+
+def test_a_kill_while_memory_is_short_may_be_for_that() -> None:
+    """The system counts whom it kills for memory, not who that was."""
+    assert exit_cause(-9, b"", is_memory_short=True) == "killed by signal 9: maybe out of memory"
+    assert exit_cause(-15, b"", is_memory_short=True) == "killed by signal 15 (SIGTERM)"
+    assert oom_kills() >= 0

@@ -1,0 +1,387 @@
+"""Files as a source: which, in which order, from where on, and how they may change."""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.files.lines import Decoder
+from gearpy.connectors.files.lines_files import FileReader, FileSource, files
+from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api.interfaces import Source, SourceReader
+
+
+def a_source(
+    *patterns: str | Path,
+    timestamp: Callable[[str], int] | None = None,
+    bound_ms: int = 0,
+    follow: bool = False,
+    now_ms: Callable[[], int] = lambda: 0,
+) -> FileSource:
+    """Return a source with a clock of its own."""
+    return FileSource(
+        patterns,
+        timestamp=timestamp,
+        bound_ms=bound_ms,
+        follow=follow,
+        decoder=Decoder("utf-8", "strict"),
+        now_ms=now_ms,
+    )
+
+
+def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
+    """Read to the end."""
+    read: list[Message] = []
+    while not reader.finished:
+        read += (reader.read_batch(max_records) or Batch([], [])).messages()
+    return read
+
+
+def the_reader(source: FileSource) -> FileReader:
+    """Open the only partition."""
+    (partition,) = source.partitions()
+    return source.open(partition, None)
+
+
+def values_of(batch: Batch | None) -> list[str] | None:
+    """Return the lines alone."""
+    return None if batch is None else batch.values
+
+
+# -- which files
+
+
+def test_each_file_is_a_partition_once_in_order(tmp_path: Path) -> None:
+    """Overlapping patterns must not read a file twice."""
+    for name in ("b.txt", "a.txt", "deep/c.txt", "d.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+
+    found = files(tmp_path / "*.txt", f"{tmp_path}/**/*.txt", tmp_path / "b.txt").partitions()
+
+    assert found == [str(tmp_path / name) for name in ("a.txt", "b.txt", "deep/c.txt")]
+
+
+def test_partitions_have_absolute_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task may run with another working directory."""
+    (tmp_path / "a.txt").touch()
+    monkeypatch.chdir(tmp_path)
+
+    assert files("*.txt").partitions() == [str(tmp_path / "a.txt")]
+
+
+def test_files_are_looked_up_once(tmp_path: Path) -> None:
+    """Tasks that see different files would read one twice and another not at all."""
+    (tmp_path / "a.txt").touch()
+    source = files(tmp_path / "*.txt")
+    before = source.partitions()
+
+    (tmp_path / "b.txt").touch()
+
+    assert source.partitions() == before
+
+
+def test_a_name_with_brackets_can_be_meant_as_it_is(tmp_path: Path) -> None:
+    """Browsers name copies ``report[1].txt``."""
+    (tmp_path / "report[1].txt").touch()
+
+    assert files(tmp_path / "report[1].txt").partitions() == [str(tmp_path / "report[1].txt")]
+
+
+def test_every_pattern_without_a_file_is_reported(tmp_path: Path) -> None:
+    """All mistakes at once, and what a folder needs."""
+    source = files("nowhere/*.txt", tmp_path, "missing.txt")
+
+    with pytest.raises(ConfigError) as refused:
+        source.partitions()
+
+    nowhere, folder, missing = refused.value.mistakes
+    assert "'nowhere/*.txt' matches no file" in nowhere
+    assert f"is a folder: write '{tmp_path}/*'" in folder
+    assert "'missing.txt' matches no file" in missing
+
+
+def test_something_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A pipe cannot be read twice."""
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ConfigError, match="not a regular file"):
+        files(tmp_path / "pipe").partitions()
+
+
+def test_wrong_arguments_are_refused_when_they_are_written() -> None:
+    """A list in place of its items is the usual slip."""
+    with pytest.raises(ConfigError, match="at least one"):
+        files()
+    with pytest.raises(ConfigError, match=r"write files\(\*paths\)"):
+        files(["a.txt"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="soon"):
+        files("a.txt", out_of_order="soon")
+
+
+def test_a_file_that_another_machine_lacks_is_named(tmp_path: Path) -> None:
+    """The partition was found where the application was built."""
+    with pytest.raises(ConfigError, match="same paths"):
+        files("*").open(str(tmp_path / "gone.txt"), None)
+
+
+# -- lines, times and places
+
+
+def test_lines_carry_the_time_of_their_file(tmp_path: Path) -> None:
+    """The watermark is there before anything is read, so that older files come first."""
+    (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\n\nlast")
+    os.utime(tmp_path / "a.txt", (0, 1_700_000_000.25))
+    reader = the_reader(a_source(tmp_path / "a.txt"))
+
+    before = reader.watermark_ms
+    read = rest_of(reader)
+
+    assert before == reader.watermark_ms == 1_700_000_000_250
+    assert read == [Message(line, 1_700_000_000_250) for line in ("one", "two", "", "last")]
+
+
+def test_an_empty_file_ends_at_once(tmp_path: Path) -> None:
+    """And gives no line."""
+    (tmp_path / "a.txt").touch()
+    reader = the_reader(a_source(tmp_path / "a.txt"))
+
+    assert reader.read_batch(10) is None
+    assert reader.finished
+    assert reader.progress == (0, 0)
+
+
+def test_a_file_is_finished_with_its_last_batch(tmp_path: Path) -> None:
+    """One more turn for nothing would wait for the idle poll."""
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    reader = the_reader(a_source(tmp_path / "a.txt"))
+
+    assert values_of(reader.read_batch(2)) == ["one", "two"]
+    assert reader.finished
+    assert reader.progress == (8, 8)
+
+
+def test_event_times_come_from_the_lines(tmp_path: Path) -> None:
+    """With the bound that was promised."""
+    (tmp_path / "a.txt").write_text("5\n20\n15\n")
+    reader = the_reader(a_source(tmp_path / "a.txt", timestamp=int, bound_ms=8))
+
+    before = reader.watermark_ms
+    read = rest_of(reader)
+
+    assert before == MIN_MS
+    assert [message.timestamp for message in read] == [5, 20, 15]
+    assert reader.watermark_ms == 12
+
+
+def test_a_line_without_a_time_is_named(tmp_path: Path) -> None:
+    """The user's function raised; the line is the record."""
+    (tmp_path / "a.txt").write_text("5\nfive\n")
+    reader = the_reader(a_source(tmp_path / "a.txt", timestamp=int))
+
+    with pytest.raises(OperatorError) as failed:
+        reader.read_batch(10)
+
+    assert failed.value.operator == "files(timestamp)"
+    assert failed.value.record == "'five'"
+
+
+@given(
+    lines=st.lists(st.integers(0, 99).map(str), max_size=12),
+    batches=st.lists(st.integers(1, 4), max_size=8),
+    last_newline=st.booleans(),
+)
+def test_a_reader_resumed_anywhere_goes_on_exactly(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[str],
+    batches: list[int],
+    last_newline: bool,  # noqa: FBT001 - Hypothesis
+) -> None:
+    """Property: same lines, same times, same watermark as without the restart."""
+    path = tmp_path_factory.mktemp("resume") / "a.txt"
+    path.write_text("\n".join(lines) + "\n" * (last_newline and bool(lines)))
+    source = a_source(path, timestamp=int, bound_ms=3)
+    reader = the_reader(source)
+
+    for size in batches:
+        if not reader.finished:
+            reader.read_batch(size)
+    again = source.open(str(path), reader.snapshot())
+
+    assert again.watermark_ms == reader.watermark_ms
+    assert rest_of(again) == rest_of(reader)
+    assert again.watermark_ms == reader.watermark_ms
+
+
+def test_a_resumed_reader_keeps_the_time_of_the_file(tmp_path: Path) -> None:
+    """Touched or copied between, the lines are in the windows they were in."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\n")
+    os.utime(path, (0, 5))
+    source = a_source(path)
+    reader = the_reader(source)
+    reader.read_batch(1)
+
+    os.utime(path, (0, 9))
+    again = source.open(str(path), reader.snapshot())
+
+    assert rest_of(again) == [Message("two", 5000)]
+
+
+def test_a_file_that_became_shorter_cannot_be_resumed(tmp_path: Path) -> None:
+    """Other lines stand there now; to go on would lose some silently."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\n")
+    source = a_source(path)
+    reader = the_reader(source)
+    reader.read_batch(2)
+
+    path.write_text("1\n")
+
+    with pytest.raises(GearpyError, match="has 2 bytes, cannot resume at 8"):
+        source.open(str(path), reader.snapshot())
+
+
+def test_a_file_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    """Half of the one and half of the other is neither."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\n")
+    reader = the_reader(a_source(path))
+
+    (tmp_path / "new.txt").write_text("two\n")
+    (tmp_path / "new.txt").replace(path)
+
+    with pytest.raises(GearpyError, match="was replaced by another file"):
+        reader.read_batch(1)
+
+
+def test_files_larger_than_a_block_are_read_whole(tmp_path: Path) -> None:
+    """Lines and progress, over many blocks."""
+    expected = [f"line {number} é" for number in range(60_000)]
+    (tmp_path / "a.txt").write_text("\n".join(expected), encoding="utf-8")
+    reader = the_reader(a_source(tmp_path / "a.txt"))
+
+    read = [message.value for message in rest_of(reader, 1024)]
+
+    assert read == expected
+    assert reader.progress == ((tmp_path / "a.txt").stat().st_size,) * 2
+
+
+def test_a_source_says_what_it_can_do(tmp_path: Path) -> None:
+    """The guarantee of an application follows from it."""
+    whole: Source = files(tmp_path / "a.txt")
+    followed: Source = files(tmp_path / "a.txt", follow=True)
+
+    assert (whole.replayable, whole.bounded) == (True, True)
+    assert (followed.replayable, followed.bounded) == (True, False)
+    assert whole.description == f"files({tmp_path}/a.txt)"
+
+
+# -- files that grow
+
+
+def test_a_followed_file_is_idle_until_a_line_is_complete(tmp_path: Path) -> None:
+    """Half a line is no line; nothing is held back for it."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntw")
+    times = iter([100, 200])
+    reader = the_reader(a_source(path, follow=True, now_ms=lambda: next(times)))
+
+    first, second = reader.read_batch(10), reader.read_batch(10)
+
+    assert first == Batch(["one"], [100])
+    assert (second, reader.idle, reader.finished) == (None, True, False)
+
+    with path.open("a") as file:
+        file.write("o\n")
+    third = reader.read_batch(10)
+    reader.close()
+
+    assert third == Batch(["two"], [200])
+    assert (reader.idle, reader.watermark_ms) == (False, 200)
+
+
+@given(pieces=st.lists(st.text(alphabet="ab\r\né", max_size=5), max_size=12))
+def test_a_followed_file_gives_the_same_lines_however_it_grows(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
+) -> None:
+    """Property: reading between any two writes neither loses nor cuts a line."""
+    path = tmp_path_factory.mktemp("grow") / "a.txt"
+    path.touch()
+    reader = the_reader(a_source(path, follow=True))
+    read: list[str] = []
+
+    for piece in pieces:
+        with path.open("ab") as file:
+            file.write(piece.encode())
+        while (batch := reader.read_batch(3)) is not None:
+            read += batch.values
+    reader.close()
+
+    complete = "".join(pieces).split("\n")[:-1]
+    assert read == [line.removesuffix("\r") for line in complete]
+    assert reader.snapshot()["offset"] == "".join(pieces).encode().rfind(b"\n") + 1
+
+
+def test_a_followed_file_that_was_cut_is_read_from_its_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Said in the log and counted: half a line may be lost."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\nthr")
+    reader = the_reader(a_source(path, follow=True))
+    reader.read_batch(10)
+
+    path.write_text("new\n")
+    with caplog.at_level(logging.WARNING):
+        read = [values_of(reader.read_batch(10)) for _ in range(3)]
+    reader.close()
+
+    assert read == [None, ["new"], None]
+    assert reader.restarts == 1
+    assert "3 bytes without a newline dropped" in caplog.text
+
+
+def test_a_rotated_file_is_read_to_its_end_before_the_new_one(tmp_path: Path) -> None:
+    """Loggers go on in the old file for a moment."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\n")
+    reader = the_reader(a_source(path, follow=True))
+    reader.read_batch(10)
+
+    path.rename(tmp_path / "a.txt.1")
+    gone = reader.read_batch(10)
+    path.write_text("three and more\n")
+    with (tmp_path / "a.txt.1").open("a") as file:
+        file.write("two\n")
+    read = [values_of(reader.read_batch(10)) for _ in range(3)]
+    reader.close()
+
+    assert gone is None
+    assert read == [["two"], None, ["three and more"]]
+    assert reader.restarts == 1
+
+
+def test_a_followed_file_resumes_behind_the_last_whole_line(tmp_path: Path) -> None:
+    """The half line is read again, with its end."""
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntw")
+    source = a_source(path, follow=True, now_ms=lambda: 7)
+    reader = the_reader(source)
+    reader.read_batch(10)
+    place = reader.snapshot()
+    reader.close()
+
+    path.write_text("one\ntwo\n")
+    again = source.open(str(path), place)
+    read = again.read_batch(10)
+    again.close()
+
+    assert place == {"offset": 4, "watermark_ms": 7}
+    assert values_of(read) == ["two"]

@@ -1,0 +1,212 @@
+"""Records as Arrow columns: what fits is kept whole, what does not is refused by name."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.folders.arrow_columns import as_row, batch_of, schema_of
+from gearpy.errors import OperatorError
+
+
+@dataclass
+class Sale:
+    """A record with names."""
+
+    item: str
+    at: datetime
+
+
+class Point(NamedTuple):
+    """A record with names, and one inside."""
+
+    x: int
+    sale: Sale | None
+
+
+def rows_of(values: list[Any], schema: pa.Schema | None = None) -> list[dict[str, Any]]:
+    """Return records as they come back from columns."""
+    rows = list(map(as_row, values))
+    if schema is None:
+        schema = schema_of("op", rows, records=values)
+    found: list[dict[str, Any]] = batch_of("op", rows, schema, records=values).to_pylist()
+    return found
+
+
+def refusal(values: list[Any], schema: pa.Schema | None = None) -> OperatorError:
+    """Return what is said about records that do not fit."""
+    with pytest.raises(OperatorError) as caught:
+        rows_of(values, schema)
+    return caught.value
+
+
+def of_type(kind: Any) -> pa.Schema:
+    """Return the schema of one column."""
+    return pa.schema([("v", kind)])
+
+
+# -- records ---------------------------------------------------------------------------------
+
+
+def test_all_records_with_names_become_rows() -> None:
+    """Also those inside of others."""
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+
+    assert as_row({"a": (1, [{"b": 2}])}) == {"a": (1, [{"b": 2}])}
+    assert as_row(Sale("tea", at)) == {"item": "tea", "at": at}
+    assert as_row(Point(1, Sale("tea", at))) == {"x": 1, "sale": {"item": "tea", "at": at}}
+    assert as_row({"p": [Point(1, None)]}) == {"p": [{"x": 1, "sale": None}]}
+
+
+@pytest.mark.parametrize("record", [1, "a", (1, 2), [1], None, Sale])
+def test_what_has_no_names_is_refused(record: Any) -> None:
+    """There is nothing to call its columns by."""
+    with pytest.raises(TypeError, match="has no fields: map it to a dict"):
+        as_row(record)
+
+
+# -- schemas ---------------------------------------------------------------------------------
+
+
+def test_a_schema_has_all_fields_in_the_order_they_come() -> None:
+    """A field may be missing in the first record."""
+    rows: list[dict[str, Any]] = [{"b": 1}, {"a": "x", "b": 2.5}]
+
+    schema = schema_of("op", rows, records=rows)
+
+    assert schema.names == ["b", "a"]
+    assert [str(kind) for kind in schema.types] == ["double", "string"]
+    assert rows_of(rows) == [{"b": 1.0, "a": None}, {"b": 2.5, "a": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "record"),
+    [
+        ([{"a": 1}, {"a": "x"}, {"a": 2}], "{'a': 'x'}"),
+        ([{"a": 1}, {"a": True}], "{'a': True}"),
+        ([{"a": 2**70}], f"{{'a': {2**70}}}"),
+        ([{1: 1}], "{1: 1}"),
+        ([{}], "{}"),
+    ],
+)
+def test_records_without_a_common_schema_are_refused(values: list[Any], record: str) -> None:
+    """The first one decides; what does not fit to it is named."""
+    assert refusal(values).record == record
+
+
+def test_a_truth_value_is_no_number() -> None:
+    """Arrow would write it as 1.0 into a column of fractions."""
+    assert refusal([{"a": 1.5}, {"a": True}]).record == "{'a': True}"
+
+
+# -- what fits -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        (pa.int64(), 3.0, 3),
+        (pa.int64(), np.int32(3), 3),
+        (pa.int64(), None, None),
+        (pa.float64(), 1, 1.0),
+        (pa.decimal128(5, 2), Decimal("1.2"), Decimal("1.20")),
+        (pa.date32(), date(2026, 1, 2), date(2026, 1, 2)),
+        (pa.timestamp("s"), datetime(2026, 1, 2, 3, 4, 5), datetime(2026, 1, 2, 3, 4, 5)),  # noqa: DTZ001
+        (pa.duration("ms"), timedelta(milliseconds=3), timedelta(milliseconds=3)),
+        (pa.list_(pa.int64()), [1, None], [1, None]),
+        (pa.map_(pa.string(), pa.int64()), {"a": 1}, [("a", 1)]),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1)], [("a", 1)]),
+        (pa.struct([("x", pa.int64()), ("y", pa.string())]), {"x": 1}, {"x": 1, "y": None}),
+        (pa.dictionary(pa.int8(), pa.string()), "a", "a"),
+    ],
+)
+def test_a_value_that_fits_is_kept(kind: Any, value: Any, kept: Any) -> None:
+    """Whole."""
+    assert rows_of([{"v": value}], of_type(kind)) == [{"v": kept}]
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {"i": st.integers(-(2**63), 2**63 - 1), "t": st.text(), "b": st.binary()},
+            optional={"f": st.floats(allow_nan=False), "l": st.lists(st.booleans())},
+        ),
+        max_size=5,
+    )
+)
+def test_rows_come_back_as_they_were(rows: list[dict[str, Any]]) -> None:
+    """Columns lose nothing."""
+    schema = pa.schema(
+        {
+            "i": pa.int64(),
+            "t": pa.string(),
+            "b": pa.binary(),
+            "f": pa.float64(),
+            "l": pa.list_(pa.bool_()),
+        }
+    )
+
+    assert rows_of(rows, schema) == [{"f": None, "l": None, **row} for row in rows]
+
+
+# -- what does not ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "cause"),
+    [
+        (pa.int64(), 1.5, "1.5 is no whole number"),
+        (pa.int64(), Decimal("1.5"), "is no whole number"),
+        (pa.int64(), np.float32(1.5), "is no whole number"),
+        (pa.int64(), float("nan"), "nan is no whole number"),
+        (pa.int64(), float("inf"), "inf is no whole number"),
+        (pa.int64(), Decimal("sNaN"), "field 'v' is int64"),
+        (pa.int64(), "1", "of type str, not a whole number"),
+        (pa.int64(), True, "of type bool, not a whole number"),
+        (pa.uint8(), 300, "too large"),
+        (pa.uint8(), -1, "negative"),
+        (pa.string(), 1, "field 'v' is string"),
+        (pa.string(), "\ud800", "surrogates"),
+        (pa.date32(), datetime(2026, 1, 2), "has more than the date"),  # noqa: DTZ001
+        (pa.timestamp("us"), 1.5, "a number is no time"),
+        (pa.decimal128(5, 1), Decimal("1.25"), "data loss"),
+        (pa.list_(pa.int64()), [1, 2.5], "2.5 is no whole number"),
+        (pa.map_(pa.string(), pa.int64()), {"a": 2.5}, "2.5 is no whole number"),
+        (pa.struct([("x", pa.int64())]), {"x": 2.5}, "2.5 is no whole number"),
+        (pa.struct([("x", pa.int64())]), {"y": 2}, "field 'y' is not in the schema"),
+        (pa.list_(pa.struct([("x", pa.date32())])), [{"x": datetime(2026, 1, 2)}], "the date"),  # noqa: DTZ001
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(kind: Any, value: Any, cause: str) -> None:
+    """Also where pyarrow would take a part of it without a word; the record is named."""
+    error = refusal([{"v": None}, {"v": value}], of_type(kind))
+
+    assert cause in error.cause
+    assert error.record == repr({"v": value})
+
+
+def test_a_field_that_is_not_in_the_schema_is_refused() -> None:
+    """It would be lost."""
+    error = refusal([{"v": 1}, {"v": 1, "w": 2}], of_type(pa.int64()))
+
+    assert "field 'w' is not in the schema, which has v: leave it out" in error.cause
+    assert error.record == "{'v': 1, 'w': 2}"
+
+
+@pytest.mark.parametrize("record", [{}, {"v": None}])
+def test_a_field_that_must_be_there_is_asked_for(record: dict[str, Any]) -> None:
+    """Parquet has no place for None where there can be none."""
+    schema = pa.schema([pa.field("v", pa.int64(), nullable=False)])
+
+    error = refusal([{"v": 1}, record], schema)
+
+    assert "field 'v' is missing or None, the schema needs a value" in error.cause
+    assert error.record == repr(record)

@@ -1,0 +1,151 @@
+"""Tables of text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.folders.text_columns import Table
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.task.aggregates.fold import WindowResult
+
+
+@dataclass
+class Slotless:
+    """A record with attributes."""
+
+    name: str
+    size: int
+
+
+@dataclass(slots=True)
+class Slotted:
+    """The same, in slots."""
+
+    name: str
+    size: int
+
+
+def a_table(columns: Sequence[str] | Mapping[str, str]) -> Table:
+    """Return a table with nothing in it."""
+    return Table("console", columns)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"name": "fig", "size": 12},
+        Slotless("fig", 12),
+        Slotted("fig", 12),
+        ("fig", 12, "more"),
+        ["fig", 12],
+    ],
+)
+def test_a_cell_is_found_in_records_of_any_kind(record: Any) -> None:
+    """By name, or in a tuple by place."""
+    assert a_table(["name", "size"]).lines([record]) == ["name  size", "fig     12"]
+
+
+def test_titles_can_differ_from_fields() -> None:
+    """The fields of a window result have general names."""
+    table = a_table({"word": "key", "count": "value", "from": "start", "until": "end"})
+
+    lines = table.lines([WindowResult("to", 2, 0, 10_500)])
+
+    assert lines == [
+        "word  count  from                  until",
+        "to        2  1970-01-01T00:00:00Z  1970-01-01T00:00:10.500Z",
+    ]
+
+
+def test_a_window_result_is_shown_by_place_when_no_name_fits() -> None:
+    """A tuple has a method ``count``, which nobody wants to see."""
+    lines = a_table(["word", "count"]).lines([WindowResult("to", 2, 0, 10)])
+
+    assert lines[1] == "to        2"
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "shown"), [(MIN_MS, "-inf"), (MAX_MS, "inf"), (10**16, "10000000000000000")]
+)
+def test_times_without_a_date_are_shown_all_the_same(time_ms: int, shown: str) -> None:
+    """The window over everything has no first day."""
+    lines = a_table(["start"]).lines([WindowResult("a", 1, time_ms, 5)])
+
+    assert lines[1] == shown
+
+
+def test_other_records_keep_their_numbers() -> None:
+    """A start that is no window's may be a byte or a street number."""
+    assert a_table(["start"]).lines([{"start": 5}]) == ["start", "    5"]
+
+
+def test_one_column_shows_plain_values() -> None:
+    """Without a field to name."""
+    assert a_table(["word"]).lines(["to", "be"]) == ["word", "to", "be"]
+
+
+def test_columns_grow_with_their_texts() -> None:
+    """The rows printed before stay as they are."""
+    table = a_table(["a", "b"])
+
+    first = table.lines([("x", 1)])
+    second = table.lines([("long text", 22)])
+    third = table.lines([("x", 3)])
+
+    assert first == ["a  b", "x  1"]
+    assert second == ["long text  22"]
+    assert third == ["x           3"]
+
+
+def test_cells_stay_on_one_line() -> None:
+    """A row is a line; datetimes are in ISO form."""
+    lines = a_table(["a", "b"]).lines([("x\ny", datetime(2024, 1, 2, tzinfo=UTC))])
+
+    assert lines[1] == "x\\ny  2024-01-02T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("record", "cause"),
+    [
+        ({"key": 1}, "no field 'size' in the record, only: key"),
+        (Slotted("a", 1), "no field 'colour' in the record, only: name, size"),
+        (WindowResult("a", 1, 0, 1), "no field 'count' in the record, only: key, value, start"),
+        (("a",), "2 columns, but 1 items"),
+        (5, "no field"),
+    ],
+)
+def test_a_record_without_the_column_is_named(record: Any, cause: str) -> None:
+    """With what it has instead."""
+    columns = {dict: ["key", "size"], Slotted: ["name", "colour"], WindowResult: ["key", "count"]}
+    table = a_table(columns.get(type(record), ["a", "b"]))
+
+    with pytest.raises(OperatorError) as failed:
+        table.lines([record])
+
+    assert cause in failed.value.cause
+    assert failed.value.record == repr(record)
+
+
+@pytest.mark.parametrize("columns", [(), "word", {}])
+def test_columns_must_be_several_names(columns: Any) -> None:
+    """A single text would be a column for each letter."""
+    with pytest.raises(ConfigError, match="need a sequence"):
+        a_table(columns)
+
+
+@given(rows=st.lists(st.tuples(st.text("ab \n", max_size=6), st.integers()), min_size=1))
+def test_a_record_is_a_line_below_one_header(rows: list[tuple[str, int]]) -> None:
+    """Property: as many lines as records and one, numbers at the right edge of their column."""
+    lines = a_table(["text", "number"]).lines(rows)
+
+    assert len(lines) == len(rows) + 1
+    assert len({len(line) for line in lines}) == 1
+    assert all(
+        line.endswith(str(number)) for line, (_, number) in zip(lines[1:], rows, strict=True)
+    )

@@ -1,0 +1,406 @@
+"""One task that writes a folder: what is shown when, and what is left to others."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gearpy.connectors.folders.files import OsFolder
+from gearpy.connectors.folders.json import JsonLinesFormat, jsonl_folder
+from gearpy.connectors.folders.parts import PreparedPart, Share
+from gearpy.connectors.folders.writer import FolderWriter
+from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.messages.data import Batch
+from tests.connectors.folder_build import MemoryFolder
+
+
+def a_writer(folder: Any, **share: Any) -> FolderWriter:
+    """Return the writer of one task of a sink."""
+    return FolderWriter("sink", folder, JsonLinesFormat(), Share(**{"task": 0, **share}))
+
+
+def started(folder: Any, incarnation: int = 1, run: str = "r", **share: Any) -> FolderWriter:
+    """Return a writer that begins."""
+    writer = a_writer(folder, **share)
+    writer.recover({}, epoch=0, run=run, incarnation=incarnation)
+    return writer
+
+
+def batch(*values: Any) -> Batch:
+    """Return some records."""
+    return Batch(list(values), [0] * len(values))
+
+
+def prepared(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
+    """Write an epoch."""
+    writer.write_batch(batch(*values))
+    part = writer.prepare(epoch)
+    assert part is not None
+    return part
+
+
+def commit(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
+    """Write an epoch and show it."""
+    part = prepared(writer, epoch, *values)
+    writer.commit(epoch, part)
+    return part
+
+
+# -- epochs ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_seen_before_commit() -> None:
+    """Neither what is being written nor what is prepared."""
+    folder = MemoryFolder()
+    writer = started(folder)
+
+    part = prepared(writer, 1, 1, 2)
+    writer.write_batch(batch(3))
+    before = folder.text()
+    writer.commit(1, part)
+
+    assert (before, folder.text()) == ("", "1\n2\n")
+
+
+def test_an_epoch_is_one_file_with_a_name_that_tells() -> None:
+    """Task, epoch, run and incarnation; the handle has what a person may want to know."""
+    folder = MemoryFolder()
+
+    part = commit(started(folder, 255, task=3, tasks=4, prefix="out"), 7, "a", "b")
+
+    assert part == {
+        "pending": "out-00003-r-00000000000000ff-000001.jsonl.pending",
+        "name": "out-00003-0000000007-r-00000000000000ff.jsonl",
+        "rows": 2,
+        "size": 8,
+    }
+    assert (folder.shown(), folder.pending()) == ([part["name"]], [])
+
+
+@pytest.mark.parametrize("values", [[], [{1, 2}]], ids=["none", "refused"])
+def test_an_epoch_without_records_leaves_nothing(values: list[Any]) -> None:
+    """No file for each second of silence."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    if values:
+        with pytest.raises(OperatorError):
+            writer.write_batch(batch(*values))
+    writer.write_batch(batch())
+
+    part = writer.prepare(1)
+    writer.commit(1, part)
+
+    assert (part, folder.shown(), folder.pending()) == (None, [], [])
+
+
+def test_a_refused_batch_has_written_nothing() -> None:
+    """Its records are then tried one by one."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    writer.write_batch(batch(1))
+
+    with pytest.raises(OperatorError, match="set") as caught:
+        writer.write_batch(batch(2, {3}, 4))
+    part = writer.prepare(1)
+    writer.commit(1, part)
+
+    assert writer.atomic
+    assert caught.value.record == "{3}"
+    assert folder.text() == "1\n"
+    assert part is not None
+    assert part["rows"] == 1
+
+
+def test_committing_again_changes_nothing() -> None:
+    """The coordinator asks again when it has not heard."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    part = commit(writer, 1, 1)
+
+    writer.commit(1, part)
+
+    assert folder.text() == "1\n"
+
+
+def test_several_epochs_may_wait() -> None:
+    """One that was given up is shown with the next one, under its own number."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    parts = {epoch: prepared(writer, epoch, epoch) for epoch in (1, 2)}
+
+    for epoch, part in parts.items():
+        writer.commit(epoch, part)
+
+    assert folder.text() == "1\n2\n"
+    assert len(folder.shown()) == 2
+
+
+def test_closing_removes_what_is_not_prepared_only() -> None:
+    """What is prepared belongs to whoever comes next."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    part = prepared(writer, 1, 1)
+    writer.write_batch(batch(2))
+
+    writer.close(completed=False)
+    writer.close(completed=False)
+
+    assert folder.pending() == [part["pending"]]
+
+
+def test_a_writer_that_was_not_started_can_be_closed() -> None:
+    """A task may fail before."""
+    a_writer(MemoryFolder()).close(completed=False)
+
+
+# -- restarts --------------------------------------------------------------------------------
+
+
+def test_what_was_prepared_is_shown_by_the_next_incarnation() -> None:
+    """Whether the one before had come to it or not; the order is that of epochs."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    parts: dict[int, PreparedPart | None] = {
+        1: commit(writer, 1, 1),
+        2: None,
+        3: prepared(writer, 3, 3),
+    }
+    writer.write_batch(batch(4))
+
+    a_writer(folder).recover(parts, epoch=3, run="r", incarnation=2)
+
+    assert folder.text() == "1\n3\n"
+    assert folder.pending() == []
+
+
+def test_what_was_not_complete_is_removed() -> None:
+    """It comes again."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    prepared(writer, 1, 1)
+
+    started(folder, 2)
+
+    assert (folder.shown(), folder.pending()) == ([], [])
+
+
+def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Only damage leads there; readers may have seen it, so people must know."""
+    folder = MemoryFolder()
+    writer = started(folder)
+    parts = {epoch: commit(writer, epoch, epoch) for epoch in range(1, 15)}
+
+    with caplog.at_level(logging.WARNING):
+        a_writer(folder).recover({1: parts[1]}, epoch=1, run="r", incarnation=2)
+
+    assert folder.text() == "1\n"
+    assert "sink: back to epoch 1, so 13 files are removed from memory" in caplog.text
+    assert parts[2]["name"] in caplog.text
+    assert parts[14]["name"] not in caplog.text
+    assert "and 3 more" in caplog.text
+
+
+def test_other_tasks_and_runs_are_left_alone() -> None:
+    """Pending or shown; also those whose names begin alike."""
+    folder = MemoryFolder()
+    others: dict[str, dict[str, Any]] = {
+        "r": {"task": 1},
+        "r2": {},
+        "r-1": {},
+        "R": {"prefix": "x"},
+    }
+    for run, share in others.items():
+        writer = started(folder, run=run, **share)
+        commit(writer, 1, run)
+        prepared(writer, 2, run)
+    (before, waiting) = (folder.shown(), folder.pending())
+
+    started(folder, 2)
+
+    assert (folder.shown(), folder.pending()) == (before, waiting)
+
+
+def test_what_is_neither_pending_nor_shown_is_an_error() -> None:
+    """Records would be lost without a word."""
+    folder = MemoryFolder()
+    part = prepared(started(folder), 1, 1)
+    folder.drop_pending(part["pending"])
+
+    with pytest.raises(GearpyError, match=f"sink: memory has neither {part['name']} nor"):
+        a_writer(folder).recover({1: part}, epoch=1, run="r", incarnation=2)
+
+
+def test_a_run_may_go_on_from_a_checkpoint_of_another(caplog: pytest.LogCaptureFixture) -> None:
+    """What that had prepared is shown once; in another folder it is none of this one's business."""
+    folder, elsewhere = MemoryFolder(), MemoryFolder()
+    writer = started(folder)
+    parts: dict[int, PreparedPart | None] = {1: commit(writer, 1, 1), 2: prepared(writer, 2, 2)}
+
+    a_writer(folder).recover(parts, epoch=2, run="s", incarnation=2)
+    with caplog.at_level(logging.WARNING):
+        a_writer(elsewhere).recover(parts, epoch=2, run="s", incarnation=3)
+
+    assert (folder.text(), elsewhere.text()) == ("1\n2\n", "")
+    assert caplog.text.count("which an earlier run has written") == 2
+
+
+def test_a_pending_file_of_another_size_is_an_error() -> None:
+    """Half a file must not be shown."""
+    folder = MemoryFolder()
+    part = prepared(started(folder), 1, 1)
+    folder.names.pending[part["pending"]].data += b"2"
+
+    with pytest.raises(GearpyError, match="has 3 bytes, 2 were written: it was changed"):
+        a_writer(folder).recover({1: part}, epoch=1, run="r", incarnation=2)
+    assert folder.shown() == []
+
+
+@pytest.mark.parametrize("incarnation", [2, 3])
+def test_who_comes_after_its_successor_does_nothing(incarnation: int) -> None:
+    """A process was frozen before it began; what has its place by now must not suffer."""
+    folder = MemoryFolder()
+    successor = started(folder, 3)
+    commit(successor, 1, 1)
+    part = prepared(successor, 2, 2)
+
+    with pytest.raises(GearpyError, match="of a later start of task 0: this one was given up"):
+        started(folder, incarnation)
+    successor.commit(2, part)
+
+    assert folder.text() == "1\n2\n"
+
+
+def test_a_zombie_cannot_show_what_its_successor_has_removed() -> None:
+    """The same records come again from the successor."""
+    folder = MemoryFolder()
+    zombie = started(folder)
+    part = prepared(zombie, 1, 1)
+    successor = started(folder, 2)
+    commit(successor, 1, 1)
+
+    with pytest.raises(GearpyError, match="this task was given up"):
+        zombie.commit(1, part)
+    zombie.write_batch(batch(2))
+    zombie.prepare(2)
+
+    assert folder.text() == "1\n"
+
+
+# -- earlier runs ----------------------------------------------------------------------------
+
+
+def two_runs(**share: Any) -> MemoryFolder:
+    """Return what two tasks of an earlier run, and then one of a new run, have left."""
+    folder = MemoryFolder()
+    for task in range(2):
+        writer = started(folder, run="old", task=task)
+        commit(writer, 1, task)
+        prepared(writer, 2, task)
+    commit(started(folder, 5, "new", **share), 1, "new")
+    return folder
+
+
+def test_files_of_earlier_runs_stay() -> None:
+    """A program that is started again adds to them."""
+    folder = two_runs()
+
+    assert folder.text() == '"new"\n0\n1\n'
+    assert len(folder.pending()) == 2
+
+
+def test_files_of_earlier_runs_are_removed_if_wanted() -> None:
+    """Those of tasks that there are not any more, too; and pending ones."""
+    folder = two_runs(overwrite=True)
+
+    assert (folder.text(), folder.pending()) == ('"new"\n', [])
+
+
+def test_each_task_removes_its_share_of_earlier_runs() -> None:
+    """So that none removes what another of the same run has shown."""
+    folder = two_runs(overwrite=True, tasks=2)
+
+    assert folder.text() == '"new"\n1\n'
+
+
+def test_earlier_runs_are_removed_at_the_beginning_only() -> None:
+    """By then a later run may have begun, or somebody may have put files there."""
+    folder = two_runs()
+    names = folder.shown()
+
+    a_writer(folder, overwrite=True).recover({}, epoch=1, run="new", incarnation=6)
+
+    assert folder.shown() == names
+
+
+def test_incarnations_of_other_runs_tell_nothing() -> None:
+    """A run that was restarted often has greater ones than the run that comes after it."""
+    folder = MemoryFolder()
+    commit(started(folder, 2**40, "old"), 1, 0)
+
+    kept = started(folder, 1, "middle")
+    commit(kept, 1, 1)
+    text = folder.text()
+    commit(started(folder, 1, "new", overwrite=True), 1, 2)
+
+    assert (text, folder.text()) == ("1\n0\n", "2\n")
+
+
+def test_a_run_that_began_later_is_not_removed() -> None:
+    """An application was killed and started again; the first one's process was frozen meanwhile."""
+    folder = two_runs()
+
+    def freeze(_: str) -> None:
+        folder.on_step = lambda _: None
+        commit(started(folder, 1, "newest", overwrite=True), 1, "newest")
+
+    folder.on_step = freeze
+    started(folder, 4, "middle", overwrite=True)
+
+    assert folder.text() == '"newest"\n'
+
+
+# -- on disk ---------------------------------------------------------------------------------
+
+
+def test_a_folder_on_disk_is_written_as_one_in_memory(tmp_path: Path) -> None:
+    """The same steps, once through: write, prepare, fail, recover, go back."""
+    folder = OsFolder(tmp_path / "out")
+    first = started(folder)
+    parts = {1: commit(first, 1, "a"), 2: prepared(first, 2, "b")}
+    first.write_batch(batch("c"))
+    second = a_writer(folder)
+    second.recover(parts, epoch=2, run="r", incarnation=2)
+    commit(second, 3, "c")
+    seen = [path.read_text() for path in sorted((tmp_path / "out").glob("*.jsonl"))]
+    first.close(completed=False)
+
+    a_writer(folder).recover({}, epoch=1, run="r", incarnation=3)
+
+    assert seen == ['"a"\n', '"b"\n', '"c"\n']
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "_pending",
+        parts[1]["name"],
+    ]
+    assert list((tmp_path / "out" / "_pending").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """Here a file has the place of the pending ones."""
+    (tmp_path / "_pending").write_text("")
+
+    with pytest.raises(ConfigError, match=f"sink: cannot write {tmp_path}: File exists"):
+        started(OsFolder(tmp_path))
+
+
+def test_a_sink_is_opened_by_one_start_after_the_other(tmp_path: Path) -> None:
+    """Each removes what the one before has left."""
+    sink = jsonl_folder(tmp_path / "out")
+    for incarnation in range(1, 4):
+        writer = sink.open(0, 1)
+        assert isinstance(writer, FolderWriter)
+        writer.recover({}, epoch=0, run="r", incarnation=incarnation)
+        writer.write_batch(batch(1))
+        writer.prepare(1)
+
+    assert len(list((tmp_path / "out" / "_pending").iterdir())) == 1

@@ -1,0 +1,250 @@
+"""Records made by a function, and their pace."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.streams.generator import GeneratorSource, Pace, generate
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api.interfaces import SourceReader
+
+
+def a_source(
+    make: Callable[..., Iterable[Any]],
+    *,
+    rate: float | None = None,
+    timestamp: Callable[[Any], int] | None = None,
+    limit: int | None = None,
+    parts: int = 1,
+    now_ms: Callable[[], int] = lambda: 0,
+) -> GeneratorSource:
+    """Return a source with a clock of its own."""
+    return GeneratorSource(
+        make,
+        rate=rate,
+        timestamp=timestamp,
+        limit=limit,
+        parts=parts,
+        bound_ms=0,
+        now_ms=now_ms,
+    )
+
+
+def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
+    """Read to the end."""
+    read: list[Message] = []
+    while not reader.finished:
+        read += (reader.read_batch(max_records) or Batch([], [])).messages()
+    return read
+
+
+def test_records_have_the_time_at_which_they_were_made() -> None:
+    """That is event time where there is no other."""
+    clock = iter([100, 200])
+    reader = a_source(lambda: "abc", now_ms=lambda: next(clock)).open("00000", None)
+
+    read = rest_of(reader)
+
+    assert read == [Message("a", 100), Message("b", 100), Message("c", 200)]
+    assert reader.watermark_ms == 200
+
+
+def test_event_times_come_from_the_records() -> None:
+    """Replays have the same times then."""
+    reader = a_source(lambda: [3, 1, 2], timestamp=lambda n: n).open("00000", None)
+
+    assert [message.timestamp for message in rest_of(reader)] == [3, 1, 2]
+    assert reader.watermark_ms == 3
+
+
+def test_the_function_may_know_its_partition() -> None:
+    """If it has a parameter without a default."""
+
+    def make(part: int, step: int = 10) -> list[int]:
+        return [part * step]
+
+    source = a_source(make, parts=3)
+
+    read = [m.value for name in source.partitions() for m in rest_of(source.open(name, None))]
+
+    assert read == [0, 10, 20]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [count, lambda start=7: [start], lambda *parts: [len(parts)]],
+    ids=["none", "default", "any"],
+)
+def test_a_function_that_needs_no_partition_gets_none(make: Callable[..., Iterable[int]]) -> None:
+    """A default is the user's own."""
+    batch = a_source(make).open("00000", None).read_batch(1)
+
+    assert batch is not None
+    assert batch.values in ([0], [7])
+
+
+def test_the_limit_is_shared_by_the_partitions() -> None:
+    """All together give that many."""
+    source = a_source(count, limit=5, parts=3)
+
+    shares = [len(rest_of(source.open(name, None))) for name in source.partitions()]
+
+    assert source.bounded
+    assert shares == [2, 2, 1]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_it_ends_with_the_iterator(size: int) -> None:
+    """Also when that ends just with a batch."""
+    reader = a_source(lambda: "ab").open("00000", None)
+
+    first = reader.read_batch(size)
+    if not reader.finished:
+        assert reader.read_batch(size) is None
+
+    assert first is not None
+    assert first.values == ["a", "b"]
+    assert reader.finished
+
+
+def test_a_limit_of_nothing_ends_at_once() -> None:
+    """No turn is spent on it."""
+    reader = a_source(count, limit=0).open("00000", None)
+
+    assert reader.read_batch(5) is None
+    assert reader.finished
+
+
+def test_a_function_or_an_iterator_that_raises_is_blamed() -> None:
+    """As user code, not as ours."""
+
+    def broken() -> Iterator[int]:
+        yield 1
+        raise ValueError("no more")
+
+    with pytest.raises(OperatorError, match="TypeError"):
+        a_source(lambda: 5).open("00000", None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(OperatorError, match="ValueError: no more"):
+        a_source(broken).open("00000", None).read_batch(5)
+
+
+def test_closing_ends_the_generator() -> None:
+    """What it has opened is released."""
+    ended = []
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield from count()
+        finally:
+            ended.append(True)
+
+    reader = a_source(numbers).open("00000", None)
+    reader.read_batch(2)
+
+    reader.close()
+
+    assert ended == [True]
+
+
+@given(
+    total=st.integers(0, 12),
+    limit=st.none() | st.integers(0, 15),
+    batches=st.lists(st.integers(1, 4), max_size=6),
+)
+def test_a_reader_resumed_anywhere_goes_on_exactly(
+    total: int, limit: int | None, batches: list[int]
+) -> None:
+    """Property: same records, same times, same watermark as without the restart."""
+    source = a_source(lambda: range(total), timestamp=lambda n: n % 5, limit=limit)
+    reader = source.open("00000", None)
+
+    for size in batches:
+        if not reader.finished:
+            reader.read_batch(size)
+    again = source.open("00000", reader.snapshot())
+
+    assert again.watermark_ms == reader.watermark_ms
+    assert rest_of(again) == rest_of(reader)
+    assert again.watermark_ms == reader.watermark_ms
+
+
+def test_a_rate_is_kept() -> None:
+    """The partitions share it; a turn without records is no end."""
+    clock = iter([0, 50, 100, 400, 401])
+    source = a_source(count, rate=20, parts=2, timestamp=lambda n: n, now_ms=lambda: next(clock))
+    reader = source.open("00000", None)
+
+    counts = [len(reader.read_batch(10) or ()) for _ in range(5)]
+
+    assert counts == [1, 0, 1, 3, 0]
+    assert not reader.finished
+
+
+def test_less_than_one_record_a_second_is_a_rate() -> None:
+    """The first comes at once, so that one sees something."""
+    pace = Pace(0.5)
+
+    taken = [pace.take(now_ms, 10) for now_ms in (0, 1999, 2000, 4000)]
+
+    assert taken == [1, 0, 1, 1]
+
+
+def test_lost_time_is_made_up_for_a_second_of_it() -> None:
+    """After an hour of back-pressure no flood comes."""
+    pace = Pace(100)
+    pace.take(0, 10)
+
+    taken = [pace.take(3_600_000, 1000), pace.take(3_600_000, 1000), pace.take(3_600_010, 1000)]
+
+    assert taken == [100, 0, 1]
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_pace() -> None:
+    """It goes on from there."""
+    pace = Pace(10)
+    pace.take(3_600_000, 10)
+
+    taken = [pace.take(now_ms, 10) for now_ms in (0, 99, 100, 200)]
+
+    assert taken == [0, 0, 1, 1]
+
+
+@given(
+    rate=st.floats(0.1, 5000),
+    steps=st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 4000)), max_size=40),
+)
+def test_a_pace_is_never_exceeded(rate: float, steps: list[tuple[int, int]]) -> None:
+    """Property: in any span of time no more records go than the invariant allows."""
+    pace = Pace(rate)
+    now_ms, taken = 0, []
+
+    for wait_ms, at_most in steps:
+        now_ms += wait_ms
+        taken.append((now_ms, pace.take(now_ms, at_most)))
+
+    for first, (since_ms, _) in enumerate(taken):
+        for last in range(first, len(taken)):
+            span_s = (taken[last][0] - since_ms) / 1000
+            assert sum(n for _, n in taken[first : last + 1]) <= rate * (span_s + 1) + 2
+
+
+def test_wrong_arguments_are_all_reported_at_once() -> None:
+    """Values in place of a function are the usual slip."""
+    with pytest.raises(ConfigError) as refused:
+        generate([1], rate=0, limit=-1, partitions=0)  # type: ignore[call-overload]
+
+    assert len(refused.value.mistakes) == 4
+    assert "use collection()" in refused.value.mistakes[0]
+
+
+def test_a_source_says_what_it_can_do() -> None:
+    """Without a limit nobody knows whether the iterator ends."""
+    endless = generate(count)
+
+    assert (endless.replayable, endless.bounded) == (True, False)
+    assert endless.description == "generate(count)"

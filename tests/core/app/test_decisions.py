@@ -1,0 +1,415 @@
+"""What a task manager may decide; what it does about epochs; and all of it in a model."""
+
+from dataclasses import is_dataclass
+from typing import get_args
+
+import pytest
+
+from gearpy.core.app import decisions
+from gearpy.core.app.decisions import (
+    Command,
+    DropSnapshots,
+    Ended,
+    EpochAborted,
+    EpochsRetired,
+    FellBack,
+    StoreManifest,
+    Survived,
+)
+from gearpy.core.app.deployment import Send
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import TaskId
+from gearpy.messages.app import (
+    BeginEpoch,
+    CommitEpoch,
+    EpochStored,
+    LaunchTasks,
+    SnapshotFile,
+    TaskOffsets,
+)
+from tests.core.app_world import AppWorld
+from tests.core.manager_bench import A, B, Bench, kinds, only
+
+#: Runs of the model: seeds with faults, with a budget that may not do, without faults, and with
+#: faults and damaged files.
+FAULTY, TIGHT, CALM, DAMAGED = range(150), range(1000, 1075), range(2000, 2030), range(3000, 3100)
+
+
+def test_every_decision_is_a_command() -> None:
+    """A shell that has an arm for each command does all that is decided."""
+    commands = get_args(decisions.Command)
+    classes = [getattr(decisions, name) for name in decisions.__all__]
+
+    made = {each for each in classes if is_dataclass(each)} - {decisions.RecoveryLimits}
+
+    assert made <= set(commands)
+    assert all(each.__dataclass_params__.frozen for each in commands)
+
+
+# -- epochs --------------------------------------------------------------------------------
+
+
+def test_a_restart_goes_on_from_the_newest_epoch() -> None:
+    """Which all executors had stored."""
+    bench = Bench()
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    bench.fail_task(TaskId(0, 0))
+
+    sent = [each.message for each in only(bench.tick(500), Send)]
+    launches = [each for each in sent if isinstance(each, LaunchTasks)]
+    assert [each.snapshots for each in launches] == [(file,) for file in store.manifest.snapshots]
+    assert {each.epoch for each in launches} == {store.manifest.epoch + 2}
+    assert bench.manager.epoch == 1
+
+
+def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
+    """As many epochs as are to be kept stay."""
+    bench = Bench()
+    manifests = []
+    for _ in range(3):
+        bench.tick(300)
+        done = bench.end_epoch()
+        manifests += [each.manifest for each in only(done, StoreManifest)]
+
+    assert [each for each in done if isinstance(each, EpochsRetired | DropSnapshots)] == [
+        EpochsRetired(region=0, epochs=(1,)),
+        DropSnapshots(files=manifests[0].snapshots),
+    ]
+    assert bench.manager.newest_manifests() == [manifests[2]]
+
+
+def test_snapshots_of_an_attempt_that_is_over_are_deleted() -> None:
+    """Whoever sends them late; but never one that a restart may need."""
+    bench = Bench(backoff_ms=0)
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    needed, attempt = store.manifest.snapshots[0], store.manifest.attempt
+    bench.fail_task(TaskId(0, 0))
+    late = SnapshotFile(location="late", sha256="", tasks=())
+
+    def told(*files: SnapshotFile, epoch: int) -> list[Command]:
+        message = EpochStored(executor_id=A, attempt=attempt, epoch=epoch, snapshots=files)
+        return bench.manager.on_epoch_stored(message, bench.now_ms)
+
+    assert told(needed, epoch=2) == []
+    assert told(needed, late, epoch=3) == [DropSnapshots(files=(late,))]
+    assert told(needed, late, epoch=4) == []
+
+
+def test_a_relaunched_app_master_goes_on_from_what_is_stored() -> None:
+    """With attempts, sessions and launches that nobody has had before."""
+    bench = Bench()
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    old = bench.manager
+    bench.manager, bench.done = bench.another(launch=2, manifests=[store.manifest]), []
+
+    bench.begin()
+
+    launched = [each.message for each in bench.done if isinstance(each, Send)]
+    assert isinstance(launched[0], LaunchTasks)
+    assert launched[0].epoch == store.manifest.epoch + 1
+    assert (bench.manager.regions[0].attempt or 0) > (old.regions[0].attempt or 0)
+    assert min(bench.manager.regions[0].sessions.values()) > max(old.regions[0].sessions.values())
+    assert min(bench.launches.values()) > 2
+
+
+def test_a_relaunched_app_master_finds_all_epochs_that_are_kept() -> None:
+    """It goes on from the newest, and back to the one before if that is damaged."""
+    bench = Bench()
+    manifests = []
+    for _ in range(2):
+        bench.tick(300)
+        manifests += [each.manifest for each in only(bench.end_epoch(), StoreManifest)]
+    bench.manager, bench.done = bench.another(launch=2, manifests=manifests[::-1]), []
+    bench.unanswered = {(A, LaunchTasks), (B, LaunchTasks)}
+    bench.begin()
+
+    commands = bench.damage(A, manifests[1].snapshots[0].location)
+
+    assert kinds(commands)[:3] == ["FellBack", "StopAllTasks", "StopAllTasks"]
+    launches = [each.message for each in only(commands, Send)]
+    assert [each.snapshots for each in launches if isinstance(each, LaunchTasks)] == [
+        (file,) for file in manifests[0].snapshots
+    ]
+    assert bench.manager.epoch == 1
+    assert DropSnapshots(files=manifests[1].snapshots) in commands
+    assert bench.manager.restarts == 0
+
+
+def test_overrides_reach_the_executors() -> None:
+    """Of the tasks that they have."""
+    overrides = [TaskOffsets(task_id=TaskId(0, 0), offsets={"p": b"7"})]
+    bench = Bench(is_begun=False)
+    bench.manager = bench.another(overrides=overrides)
+
+    bench.begin()
+
+    sent = [each.message for each in only(bench.done, Send)]
+    assert sorted(len(each.overrides) for each in sent if isinstance(each, LaunchTasks)) == [0, 1]
+
+
+def test_files_of_others_are_never_deleted() -> None:
+    """An application may begin from the checkpoint of another."""
+    bench = Bench(is_begun=False)
+    file = SnapshotFile(location="other/app1/x", sha256="", tasks=tuple(bench.manager.dag.tasks()))
+    found = Manifest(region=0, epoch=1, attempt=1, clock_ms=0, snapshots=(file,))
+    bench.manager = bench.another(manifests=[found], owns=lambda name: name.startswith("0/"))
+    bench.begin()
+
+    for _ in range(3):
+        bench.tick(300)
+        bench.end_epoch()
+
+    dropped = [each for drop in only(bench.done, DropSnapshots) for each in drop.files]
+    assert [each.location.split("-")[0] for each in dropped] == ["0/2", "0/2"]
+
+
+def test_an_epoch_that_is_late_is_given_up_without_a_restart() -> None:
+    """Told for the log, and to the executors; the next one follows."""
+    bench = Bench(epoch_timeout_ms=1000)
+    bench.tick(300)
+    begun = bench.announced(bench.manager.regions[0])
+
+    commands = bench.tick(1000)
+
+    assert kinds(commands) == [
+        "EpochAborted",
+        *["AbortEpoch"] * 2,
+        *["BeginEpoch"] * 2,
+    ]
+    assert only(commands, EpochAborted) == [
+        EpochAborted(
+            region=0, epoch=begun.epoch, reason="not stored within 1000 ms by executor 0, 1"
+        )
+    ]
+    assert bench.manager.restarts == 0
+    assert bench.manager.regions[0].epochs.aborted == 1
+
+
+def test_a_manifest_that_could_not_be_stored_comes_again() -> None:
+    """Until it is; no sink hears of the epoch before, and no attempt begins."""
+    bench = Bench(backoff_ms=0)
+    bench.stores = False
+    bench.tick(300)
+    first = only(bench.end_epoch(), StoreManifest)
+    bench.fail_task(TaskId(0, 0))
+    assert bench.states == ["waiting"]
+
+    again = bench.tick(2000)
+
+    assert only(again, StoreManifest) == first
+    assert bench.states == ["waiting"]
+    bench.obey(bench.manager.on_manifest_stored(0, first[0].manifest.epoch, bench.now_ms))
+    assert bench.states == ["running"]
+    assert not [each for each in kinds(bench.done) if each == "CommitEpoch"]
+
+
+# -- damage --------------------------------------------------------------------------------
+
+
+def test_damage_of_all_epochs_ends_it_rather_than_begin_anew() -> None:
+    """Nobody has asked for what was done to be done again; and nothing is deleted."""
+    bench = Bench()
+    bench.tick(300)
+    [store] = only(bench.end_epoch(), StoreManifest)
+    bench.unanswered = {(A, LaunchTasks)}
+    bench.fail_task(TaskId(0, 0))
+    bench.tick(500)
+    location = store.manifest.snapshots[0].location
+
+    commands = bench.damage(A, location)
+
+    ended = commands[-1]
+    assert isinstance(ended, Ended)
+    assert ended.status == "failed"
+    assert ended.cause is not None
+    assert f"none of its stored epochs (1), as {location} is needed" in ended.cause.cause
+    assert not only(commands, DropSnapshots)
+    assert not only(commands, FellBack)
+
+
+def test_what_could_not_be_read_this_time_is_a_failure_like_others() -> None:
+    """It costs a restart, and the same epoch is tried again."""
+    bench = Bench(backoff_ms=0)
+    bench.tick(300)
+    bench.end_epoch()
+    bench.unanswered = {(A, LaunchTasks)}
+    bench.fail_task(TaskId(0, 0))
+    bench.unanswered = set()
+
+    commands = bench.damage(A, "")
+
+    assert isinstance(commands[0], Survived)
+    assert commands[0].error.cause == "executor 0 could not read the snapshots: bad"
+    assert bench.manager.restarts == 2
+    assert (bench.states, bench.manager.epoch) == (["running"], 1)
+
+
+def test_damage_of_nothing_is_a_failure_like_others() -> None:
+    """An executor says so though there was no epoch to go on from."""
+    bench = Bench(is_begun=False, backoff_ms=0)
+    bench.unanswered = {(A, LaunchTasks)}
+    bench.begin()
+    bench.unanswered = set()
+
+    bench.damage(A, "what")
+
+    assert bench.manager.restarts == 1
+    assert bench.states == ["running"]
+
+
+def test_damage_of_an_attempt_that_is_over_is_nothing() -> None:
+    """Its files may be gone by then."""
+    bench = Bench(backoff_ms=0)
+    attempt = bench.manager.regions[0].attempt
+    bench.fail_task(TaskId(0, 0))
+
+    assert bench.damage(A, "what", attempt=attempt) == []
+
+
+# -- the end of the stream -----------------------------------------------------------------
+
+
+def test_at_the_end_everything_is_committed_before_it_is_stopped() -> None:
+    """The last epoch is stored, all sinks show it, then tasks stop."""
+    bench = Bench()
+
+    commands = bench.finish(0)
+
+    assert kinds(commands)[:9] == [
+        *["BeginEpoch"] * 2,
+        "StoreManifest",
+        *["CommitEpoch"] * 2,
+        *["StopAllTasks"] * 2,
+        *["Stop"] * 2,
+    ]
+    assert commands[-1] == Ended(status="succeeded", cause=None)
+
+
+def test_a_commit_that_is_not_answered_is_told_again() -> None:
+    """To those who have not; the end waits for them."""
+    bench = Bench()
+    bench.unanswered = {(B, CommitEpoch)}
+    bench.finish(0)
+    assert bench.states == ["running"]
+
+    again = bench.tick(2000)
+    assert [(each.executor_id, type(each.message)) for each in only(again, Send)] == [
+        (B, CommitEpoch)
+    ]
+    bench.unanswered = set()
+
+    assert isinstance(bench.tick(2000)[-1], Ended)
+
+
+@pytest.mark.parametrize("missing", [BeginEpoch, CommitEpoch])
+def test_a_failure_before_all_is_committed_is_a_failure_like_others(missing: type) -> None:
+    """The next attempt is finished at once, and ends in the same way."""
+    bench = Bench(backoff_ms=0)
+    bench.unanswered = {(A, missing)}
+    bench.finish(0)
+    assert bench.states == ["running"]
+    bench.unanswered = set()
+
+    bench.fail_task(TaskId(0, 0), "cannot commit")
+
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 1
+    assert bench.manager.epoch == (1 if missing is CommitEpoch else 0)
+    assert isinstance(bench.finish(0)[-1], Ended)
+
+
+def test_the_end_is_tried_again_when_its_epoch_cannot_be_stored() -> None:
+    """With another one, for nothing; until it can."""
+    bench = Bench(epoch_timeout_ms=1000)
+    bench.unanswered = {(A, BeginEpoch)}
+    bench.finish(0)
+
+    assert len(only(bench.tick(3000), EpochAborted)) == 3
+    bench.unanswered = set()
+    bench.tick(1000)
+
+    assert isinstance(bench.done[-1], Ended)
+    assert bench.manager.restarts == 0
+
+
+# -- the model ------------------------------------------------------------------------------
+
+
+def lived(
+    seed: int,
+    *,
+    restarts: int = 1000,
+    faults: bool = True,
+    damages: bool = False,
+    drains: bool = False,
+) -> AppWorld:
+    """Return a world after a whole run; a failure tells its seed and what had happened."""
+    world = AppWorld(
+        seed, restarts=restarts, work=60 if faults else 200, damages=damages, drains=drains
+    )
+    try:
+        world.live(faults=faults)
+    except AssertionError as error:
+        story = "\n".join(world.log[-60:])
+        pytest.fail(f"seed {seed}: {error}\n{story}")
+    return world
+
+
+@pytest.mark.parametrize("seed", FAULTY)
+def test_whatever_happens_it_succeeds_when_it_stops_happening(seed: int) -> None:
+    """With budget left; what must hold at every step is asserted in `AppWorld`."""
+    assert lived(seed).status == "succeeded"
+
+
+@pytest.mark.parametrize("seed", TIGHT)
+def test_whatever_happens_it_ends_when_the_budget_is_spent(seed: int) -> None:
+    """Failed then, and only then; nothing is left behind."""
+    lived(seed, restarts=2)
+
+
+@pytest.mark.parametrize("seed", DAMAGED)
+def test_whatever_is_damaged_it_goes_on_from_what_is_whole(seed: int) -> None:
+    """Only where nothing is left that is whole it fails; see `AppWorld`."""
+    world = lived(seed, damages=True)
+
+    assert world.status == ("failed" if world.is_beyond_repair else "succeeded")
+
+
+def test_whatever_happens_a_drain_shows_all_that_was_read() -> None:
+    """Or it comes too late, when the streams have ended; see `AppWorld` for what is shown."""
+    ends = [lived(seed, drains=True).status for seed in FAULTY]
+
+    assert set(ends) == {"terminated", "succeeded"}
+    assert ends.count("terminated") > len(ends) // 4
+
+
+@pytest.mark.parametrize("seed", CALM)
+def test_without_faults_nothing_restarts_and_epochs_go_on(seed: int) -> None:
+    """One after the other in each region, until the end."""
+    world = lived(seed, faults=False)
+
+    assert world.status == "succeeded"
+    assert world.app_master.manager.restarts == 0
+    assert all(each.epoch >= 2 for each in world.app_master.manager.newest_manifests())
+
+
+def test_the_model_comes_to_all_that_can_happen_to_epochs() -> None:
+    """Else it would prove nothing about them."""
+    worlds = [lived(seed, damages=True) for seed in DAMAGED[:40]]
+
+    for what in ("aborts", "fallbacks", "missed_cuts", "cut_by_time", "is_beyond_repair"):
+        assert any(getattr(world, what) for world in worlds), what
+    assert not all(world.is_beyond_repair for world in worlds)
+
+
+def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:
+    """A value that cannot be sent cannot be sent again either."""
+    bench = Bench()
+
+    commands = bench.fail_task(TaskId(1, 0), "a record cannot be sent", kind="final")
+
+    assert isinstance(commands[-1], Ended)
+    assert commands[-1].status == "failed"

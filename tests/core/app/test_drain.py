@@ -1,0 +1,123 @@
+"""A good end before that of the streams: its time limits, and what a `TaskManager` does for it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.drain import Drain
+from gearpy.core.app.task_manager import Ended, Launch, Stop
+from gearpy.ids import TaskId
+from gearpy.messages.app import BeginEpoch, StopAllTasks
+from tests.core.manager_bench import A, B, Bench, only
+
+
+@given(
+    now_ms=st.integers(0, 10**6), timeout_ms=st.integers(1, 10**6), later_ms=st.integers(0, 10**7)
+)
+def test_what_is_to_be_killed_was_late_before(now_ms: int, timeout_ms: int, later_ms: int) -> None:
+    """And nothing is late before its time."""
+    drain = Drain(now_ms=now_ms, timeout_ms=timeout_ms)
+
+    assert drain.is_late(now_ms + later_ms) == (later_ms >= timeout_ms)
+    assert drain.is_late(now_ms + later_ms) or not drain.has_had_grace(now_ms + later_ms)
+
+
+def test_a_drain_ends_each_region_with_one_last_epoch() -> None:
+    """Sources are told that it is the last; then it is over, as somebody wanted it to be."""
+    bench = Bench((1, 1), (1, 1))
+
+    done = bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+
+    begun = [each.message for each in only(done, Send) if isinstance(each.message, BeginEpoch)]
+    stops = [each.message for each in only(done, Send) if isinstance(each.message, StopAllTasks)]
+    assert begun
+    assert all(each.is_last for each in begun)
+    assert all(each.completed for each in stops)
+    assert done[-1] == Ended(status="terminated", cause=None)
+    assert bench.manager.is_drained
+
+
+def test_a_drain_waits_for_the_epoch_under_way() -> None:
+    """That one was announced as one of many, so another one follows, which is the last."""
+    bench = Bench((1, 1))
+    bench.tick(400)
+    assert bench.is_ending(0)
+
+    assert not bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+    done = bench.end_epoch()
+
+    assert only(done, Ended) == [Ended(status="terminated", cause=None)]
+
+
+def test_a_drain_before_anything_runs_is_over_at_once() -> None:
+    """Nothing was read, so nothing is to be shown."""
+    bench = Bench(is_begun=False)
+
+    done = bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+
+    assert not only(done, Launch)
+    assert done[-1] == Ended(status="terminated", cause=None)
+
+
+def test_a_drain_of_streams_that_have_ended_is_a_success() -> None:
+    """It came too late to change anything."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch)}
+    bench.finish(0)
+
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+    bench.unanswered = set()
+    done = bench.end_epoch()
+
+    assert done[-1] == Ended(status="succeeded", cause=None)
+    assert not bench.manager.is_drained
+
+
+def test_a_drain_that_a_failure_interrupts_goes_on_after_the_restart() -> None:
+    """The next attempt is drained as soon as it runs."""
+    bench = Bench((1, 1))
+    bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+
+    bench.fail_task(TaskId(0, 0))
+    bench.unanswered = set()
+    done = bench.tick(1000)
+
+    assert bench.manager.restarts == 1
+    assert done[-1] == Ended(status="terminated", cause=None)
+
+
+def test_a_drain_lets_what_is_in_flight_land() -> None:
+    """Its results belong to the epoch after the last one, so that one is not the last."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+    first = bench.announced(bench.manager.regions[0])
+
+    bench.obey(bench.store(bench.manager.regions[0], A, has_more=True))
+    assert not only(bench.done, Ended)
+    assert bench.announced(bench.manager.regions[0]) == first
+    bench.tick(200)
+    second = bench.announced(bench.manager.regions[0])
+    done = bench.end_epoch()
+
+    assert (second.epoch, second.is_last) == (first.epoch + 1, True)
+    assert done[-1] == Ended(status="terminated", cause=None)
+
+
+def test_a_drain_that_takes_too_long_fails_and_says_what_it_waits_for() -> None:
+    """Who does not even stop then is killed soon, since somebody waits."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch), (A, StopAllTasks)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=5000))
+
+    bench.tick(4900)
+    assert not only(bench.done, Ended)
+    done = bench.tick(2200)
+
+    [ended] = only(done, Ended)
+    assert ended.status == "failed"
+    assert ended.cause is not None
+    assert "the drain did not end within 5 s: it waits for " in ended.cause.cause
+    assert "application.drain-timeout-seconds" in ended.cause.cause
+    assert any(stop.kill for stop in only(done, Stop))

@@ -1,0 +1,567 @@
+"""The epochs of a region, attempt after attempt."""
+
+import pytest
+
+from gearpy.core.app.decisions import Command, EpochAborted, EpochsRetired, FellBack, StoreManifest
+from gearpy.core.app.deployment import Send
+from gearpy.core.epoch.epochs import REPEAT_MS, Manifest
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
+from gearpy.messages.app import AbortEpoch, BeginEpoch, SnapshotsDamaged
+from tests.core.region_build import (
+    INTERVAL_MS,
+    ONE,
+    SINK,
+    SOURCE,
+    TIMEOUT_MS,
+    TWO,
+    a_file,
+    a_manifest,
+    begins,
+    clock,
+    commits,
+    committed,
+    complete_epoch,
+    file_of,
+    finish,
+    some_epochs,
+    some_running,
+    store_epoch,
+    stored,
+)
+from tests.core.world_parts import some_limits
+
+# -- one after the other -------------------------------------------------------------------
+
+
+def test_epochs_begin_when_all_tasks_run() -> None:
+    """An interval later; not in a start."""
+    epochs = some_epochs()
+    assert epochs.next_epoch == 1
+    assert epochs.advance(10**6) == []
+    assert epochs.on_deploy(7) is None
+    assert epochs.advance(10**6) == []
+
+    epochs.on_ready(0)
+
+    assert epochs.advance(INTERVAL_MS - 1) == []
+    assert epochs.advance(INTERVAL_MS) == begins(1)
+    assert epochs.advance(INTERVAL_MS) == []
+    assert epochs.advance(INTERVAL_MS + REPEAT_MS) == begins(1)
+
+
+def test_an_attempt_goes_on_behind_the_newest_epoch() -> None:
+    """Of several that were found."""
+    epochs = some_epochs(a_manifest(4), a_manifest(6))
+
+    assert epochs.on_deploy(7) == a_manifest(6)
+    assert epochs.next_epoch == 7
+
+
+def test_an_epoch_is_stored_then_committed_then_the_next_begins() -> None:
+    """Each step waits for the one before, and is repeated until it is answered."""
+    epochs = some_running()
+    epochs.advance(INTERVAL_MS)
+    manifest = store_epoch(epochs, 310)
+    assert manifest.epoch == 1
+
+    late_ms = 310 + REPEAT_MS
+    assert epochs.advance(late_ms - 1) == [], "the next one waits"
+    assert epochs.advance(late_ms) == [StoreManifest(manifest=manifest)]
+    assert epochs.on_manifest_stored(1, late_ms) == commits(1)
+    assert epochs.on_manifest_stored(1, late_ms) == [], "it is told once"
+    epochs.on_committed(committed(TWO, 1))
+    assert epochs.advance(late_ms) == begins(2)
+    assert epochs.advance(late_ms + REPEAT_MS) == begins(2) + commits(1, ONE)
+    epochs.on_committed(committed(ONE, 1))
+    assert epochs.advance(late_ms + 2 * REPEAT_MS) == begins(2)
+
+
+def test_a_newer_commit_takes_the_place_of_an_older_one() -> None:
+    """It covers that, and who had not answered is told of the newer only."""
+    epochs = some_running()
+    epochs.advance(300)
+    store_epoch(epochs, 300)
+    epochs.on_manifest_stored(1, 300)
+    epochs.advance(600)
+    store_epoch(epochs, 600)
+
+    assert epochs.on_manifest_stored(2, 600) == [
+        EpochsRetired(region=4, epochs=(1,)),
+        *commits(2),
+    ]
+
+
+def test_that_an_older_epoch_is_stored_says_nothing_of_a_newer_one() -> None:
+    """It was stored twice."""
+    epochs = some_running()
+    complete_epoch(epochs, 300)
+    epochs.advance(600)
+    store_epoch(epochs, 600)
+
+    assert epochs.on_manifest_stored(1, 610) == []
+
+
+def test_nobody_is_told_of_a_commit_when_the_attempt_is_over() -> None:
+    """The next one finds it in what it goes on from."""
+    epochs = some_running()
+    epochs.advance(300)
+    store_epoch(epochs, 300)
+    epochs.on_over()
+
+    assert epochs.on_manifest_stored(1, 310) == []
+    assert epochs.advance(10**6) == []
+    epochs.on_deploy(8)
+    epochs.on_ready(400)
+    assert epochs.on_manifest_stored(1, 410) == []
+
+
+def test_an_answer_of_another_attempt_is_none() -> None:
+    """It would end a region before its sinks show all."""
+    epochs = some_running()
+    finish(epochs)
+    epochs.advance(1)
+    store_epoch(epochs, 2)
+    epochs.on_manifest_stored(1, 3)
+    for each in (ONE, TWO):
+        epochs.on_committed(committed(each, 1, attempt=6))
+
+    assert not epochs.is_closed
+
+
+def test_no_attempt_begins_from_an_epoch_that_is_not_stored() -> None:
+    """A relaunched app master would go back further."""
+    epochs = some_running()
+    epochs.advance(300)
+    store_epoch(epochs, 300)
+    epochs.on_over()
+
+    with pytest.raises(AssertionError):
+        epochs.on_deploy(8)
+
+
+def test_a_manifest_is_stored_though_its_attempt_is_over() -> None:
+    """Or the next one would wait for ever."""
+    epochs = some_running()
+    epochs.advance(300)
+    manifest = store_epoch(epochs, 300)
+    epochs.on_over()
+
+    assert epochs.advance(300 + REPEAT_MS) == [StoreManifest(manifest=manifest)]
+
+
+def test_no_number_comes_twice() -> None:
+    """Not that of an epoch that was announced before a failure, or is only open.
+
+    Also when an attempt fails before all its tasks run: those that did have sent records, and what
+    comes late of an attempt is told from what its successor sends by the epoch, until that opens
+    its links.
+    """
+    epochs = some_running()
+    complete_epoch(epochs, 300)
+    epochs.advance(600)
+
+    epochs.on_over()
+    assert epochs.next_epoch == 3
+    epochs.on_deploy(8)
+    epochs.on_over()
+    epochs.on_over()
+    assert epochs.next_epoch == 4, "some of its tasks may have run"
+
+
+# -- the clock -----------------------------------------------------------------------------
+
+
+def test_the_clock_of_an_epoch_is_that_of_the_slowest_task_that_is_busy() -> None:
+    """As it was when the epoch began to end; idle and finished tasks hold nothing back."""
+    epochs = some_running()
+    clock(epochs, SOURCE, 30)
+    clock(epochs, SINK, 20)
+    assert complete_epoch(epochs, 300).clock_ms == 20
+
+    clock(epochs, SINK, 25, idle=True)
+    assert complete_epoch(epochs, 600).clock_ms == 30
+
+    clock(epochs, SINK, 40)
+    clock(epochs, SOURCE, MAX_MS)
+    assert complete_epoch(epochs, 900).clock_ms == 40
+
+
+@pytest.mark.parametrize("manifests", [(), (a_manifest(1),)])
+def test_the_clock_of_an_epoch_is_the_start_where_nothing_is_known(
+    manifests: tuple[Manifest, ...],
+) -> None:
+    """A source must never open behind records that it has not read."""
+    epochs = some_running(*manifests)
+    clock(epochs, SOURCE, 70)
+
+    assert complete_epoch(epochs, 300).clock_ms == (50 if manifests else MIN_MS)
+
+
+# -- cut times -----------------------------------------------------------------------------
+
+BY_TIME = some_limits(retained=2, cut="event-time", epoch_timeout_ms=TIMEOUT_MS)
+
+
+def cut_times(commands: list[Command]) -> list[int | None]:
+    """Return the cut times of announcements."""
+    sent = [each.message for each in commands if isinstance(each, Send)]
+    return [each.cut_time_ms for each in sent if isinstance(each, BeginEpoch)]
+
+
+def test_by_position_no_cut_time_is_given() -> None:
+    """Whatever sources report."""
+    epochs = some_running()
+    clock(epochs, SOURCE, 5, newest_ms=1000)
+
+    assert cut_times(epochs.advance(300)) == [None, None]
+
+
+def test_by_event_time_all_are_told_the_same_cut_time() -> None:
+    """Ahead of what sources have read; again when it is announced again."""
+    epochs = some_running(limits=BY_TIME)
+    clock(epochs, SOURCE, 5, newest_ms=1000)
+    begun = cut_times(epochs.advance(300))
+
+    assert begun == cut_times(epochs.advance(300 + REPEAT_MS))
+    assert begun == [1003, 1003]
+    assert store_epoch(epochs, 3000).cut_time_ms == 1003
+
+
+def test_a_missed_cut_makes_the_lead_longer() -> None:
+    """And the epoch has no cut time."""
+    epochs = some_running(limits=BY_TIME)
+    clock(epochs, SOURCE, 5, newest_ms=1000)
+    epochs.advance(300)
+    epochs.on_stored(stored(ONE, has_missed_cut=True), 310)
+    [store] = epochs.on_stored(stored(TWO), 310)
+    assert isinstance(store, StoreManifest)
+    assert store.manifest.cut_time_ms is None
+
+    epochs.on_manifest_stored(1, 320)
+    clock(epochs, SOURCE, 5, newest_ms=1001)
+    clock(epochs, SOURCE, 5, newest_ms=2000)
+
+    assert cut_times(epochs.advance(700)) == [2000 + 4 * 999 + 1] * 2
+
+
+def test_without_progress_of_event_time_epochs_end_by_position() -> None:
+    """That is no missed cut."""
+    epochs = some_running(limits=BY_TIME)
+    clock(epochs, SOURCE, 5, newest_ms=1000)
+    complete_epoch(epochs, 300)
+
+    assert cut_times(epochs.advance(600)) == [None, None]
+
+
+def test_an_epoch_that_no_source_comes_to_is_followed_by_one_by_position() -> None:
+    """One record of the far future must not be the end of all epochs."""
+    epochs = some_running(limits=BY_TIME)
+    clock(epochs, SOURCE, 5, newest_ms=10**15)
+    epochs.advance(300)
+    clock(epochs, SOURCE, 6, newest_ms=10**15 + 1)
+
+    commands = epochs.advance(300 + TIMEOUT_MS)
+
+    assert cut_times(commands) == [None, None]
+
+
+def test_cut_times_go_on_behind_those_that_are_stored() -> None:
+    """After a relaunch, though sources read older records again."""
+    epochs = some_running(
+        a_manifest(1, cut_time_ms=9000), a_manifest(2, cut_time_ms=None), limits=BY_TIME
+    )
+    clock(epochs, SOURCE, 5, newest_ms=1000)
+
+    assert cut_times(epochs.advance(300)) == [9001, 9001]
+
+
+# -- epochs that are given up --------------------------------------------------------------
+
+
+def test_an_epoch_that_is_late_is_given_up_and_the_next_one_begins() -> None:
+    """Everybody is told; it is known who had not stored it."""
+    epochs = some_running()
+    epochs.advance(300)
+    epochs.on_stored(stored(ONE), 310)
+    assert epochs.advance(299 + TIMEOUT_MS) == begins(1)
+
+    commands = epochs.advance(300 + TIMEOUT_MS)
+
+    reason = "not stored within 10000 ms by executor 2"
+    abort = AbortEpoch(version=0, attempt=7, epoch=1)
+    assert commands == [
+        EpochAborted(region=4, epoch=1, reason=reason),
+        Send(executor_id=ONE, message=abort),
+        Send(executor_id=TWO, message=abort),
+        *begins(2),
+    ]
+    assert (epochs.aborted, epochs.last_abort) == (1, f"epoch 1 of region 4: {reason}")
+
+
+def test_files_of_an_epoch_that_was_given_up_stay_while_tasks_may_go_on_from_them() -> None:
+    """Those that the next epoch lists are kept with it, the others are given out then."""
+    epochs = some_running()
+    epochs.advance(300)
+    epochs.on_stored(stored(ONE), 310)
+    epochs.advance(300 + TIMEOUT_MS)
+    epochs.on_stored(stored(TWO), 10_310)
+    assert epochs.take_garbage() == ()
+
+    epochs.on_stored(stored(ONE, 2, file_of(ONE, 1)), 10_320)
+    [store] = epochs.on_stored(stored(TWO, 2), 10_320)
+
+    assert isinstance(store, StoreManifest)
+    assert store.manifest.snapshots == (file_of(ONE, 1), file_of(ONE, 2), file_of(TWO, 2))
+    assert epochs.take_garbage() == (file_of(TWO, 1),)
+
+
+# -- files ---------------------------------------------------------------------------------
+
+
+def test_files_of_an_epoch_that_will_not_be_complete_are_given_out() -> None:
+    """When the attempt ends; once."""
+    epochs = some_running()
+    epochs.advance(300)
+    epochs.on_stored(stored(ONE), 310)
+    assert epochs.take_garbage() == ()
+
+    epochs.on_over()
+
+    assert epochs.take_garbage() == (file_of(ONE, 1),)
+    epochs.on_stored(stored(ONE), 320)
+    assert epochs.take_garbage() == ()
+
+
+def test_files_that_come_too_late_are_given_out() -> None:
+    """Their attempt is over, or another has begun; of one that was never known nothing is."""
+    epochs = some_running()
+    epochs.on_over()
+    epochs.on_stored(stored(ONE), 330)
+    assert epochs.take_garbage() == (file_of(ONE, 1),)
+
+    epochs.on_deploy(8)
+    epochs.on_stored(stored(ONE, 2), 340)
+    epochs.on_stored(stored(ONE, 3, attempt=5), 340)
+    epochs.on_stored(stored(ExecutorId(9), 3), 340)
+
+    assert epochs.take_garbage() == (file_of(ONE, 2),)
+    assert [epochs.knows(each) for each in (5, 7, 8)] == [False, True, True]
+
+
+def test_only_the_latest_attempts_are_known() -> None:
+    """There may be any number."""
+    epochs = some_epochs()
+    for attempt in range(100):
+        epochs.on_deploy(attempt)
+
+    assert [each for each in range(100) if epochs.knows(each)] == list(range(84, 100))
+
+
+def test_files_of_epochs_that_are_not_kept_are_given_out() -> None:
+    """Only when a newer one is stored, and only those that it does not list."""
+    epochs = some_running(a_manifest(1, "base"))
+    epochs.advance(300)
+    epochs.on_stored(stored(ONE, 2, a_file("base")), 310)
+    epochs.on_stored(stored(TWO, 2), 310)
+    assert epochs.take_garbage() == ()
+
+    commands = epochs.on_manifest_stored(2, 320)
+
+    assert commands[0] == EpochsRetired(region=4, epochs=(1,))
+    assert epochs.take_garbage() == (a_file("old1"),)
+
+
+def test_files_of_another_application_are_never_given_out() -> None:
+    """It may still need what this one has begun from."""
+    epochs = some_running(
+        a_manifest(1, "mine/base"), owns=lambda location: location.startswith("mine/")
+    )
+
+    complete_epoch(epochs, 300)
+
+    assert epochs.take_garbage() == (a_file("mine/base"),)
+
+
+# -- damage --------------------------------------------------------------------------------
+
+
+def damaged(location: str) -> SnapshotsDamaged:
+    """Return that an executor cannot go on from a file."""
+    return SnapshotsDamaged(
+        executor_id=ONE, version=0, attempt=7, location=location, reason="bad checksum"
+    )
+
+
+def test_a_damaged_epoch_is_never_gone_back_to() -> None:
+    """But to the one before; its number is not used again, and its files are given out."""
+    epochs = some_epochs(a_manifest(5), a_manifest(6))
+    epochs.on_deploy(7)
+
+    fell_back = epochs.fall_back(damaged("old6"))
+    epochs.on_over()
+
+    assert fell_back == FellBack(
+        region=4, epochs=(6,), to=5, location="old6", reason="bad checksum"
+    )
+    assert fell_back.text == (
+        "region 4 falls back to epoch 5, as epoch 6 cannot be read: old6: bad checksum"
+    )
+    assert epochs.take_garbage() == (a_file("old6"),)
+    assert epochs.on_deploy(8) == a_manifest(5)
+    assert epochs.next_epoch == 8
+
+
+def test_all_epochs_that_need_a_damaged_file_are_left_out() -> None:
+    """To find them one after the other would take an attempt each."""
+    epochs = some_epochs(
+        a_manifest(4, "older"), a_manifest(5, "base"), a_manifest(6, "base", "more")
+    )
+    epochs.on_deploy(7)
+
+    fell_back = epochs.fall_back(damaged("base"))
+
+    assert fell_back is not None
+    assert (fell_back.epochs, fell_back.to) == ((5, 6), 4)
+    assert epochs.take_garbage() == (a_file("base"), a_file("old5"), a_file("more"), a_file("old6"))
+
+
+def test_a_file_that_nobody_knows_spoils_only_what_was_gone_on_from() -> None:
+    """Whatever its name, that epoch cannot be read."""
+    epochs = some_epochs(a_manifest(5), a_manifest(6))
+    epochs.on_deploy(7)
+
+    fell_back = epochs.fall_back(damaged("s3://elsewhere"))
+
+    assert fell_back is not None
+    assert (fell_back.epochs, fell_back.to) == ((6,), 5)
+
+
+def test_when_no_epoch_is_left_all_stay_as_they_are() -> None:
+    """People may bring back what is missing."""
+    epochs = some_epochs(a_manifest(5, "base"), a_manifest(6, "base"))
+    epochs.on_deploy(7)
+
+    assert epochs.fall_back(damaged("base")) is None
+    assert epochs.history.manifests == (a_manifest(5, "base"), a_manifest(6, "base"))
+    assert epochs.take_garbage() == ()
+
+
+@pytest.mark.parametrize(
+    ("manifests", "location", "is_damage"),
+    [((), "old6", False), ((a_manifest(6),), "", False), ((a_manifest(6),), "old6", True)],
+)
+def test_what_is_damage_and_what_only_could_not_be_read(
+    manifests: tuple[Manifest, ...],
+    location: str,
+    is_damage: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Without a file, or an epoch that was gone on from, nothing is known to be damaged."""
+    epochs = some_epochs(*manifests)
+    epochs.on_deploy(7)
+
+    assert epochs.is_damage(damaged(location)) == is_damage
+
+
+# -- the end -------------------------------------------------------------------------------
+
+
+def test_it_is_finished_when_all_tasks_are_and_only_while_they_run() -> None:
+    """A task may end before others have even started."""
+    epochs = some_epochs()
+    epochs.on_deploy(7)
+    finish(epochs)
+    verdicts = [epochs.is_finished]
+
+    epochs.on_ready(0)
+    verdicts.append(epochs.is_finished)
+    epochs.on_over()
+    verdicts.append(epochs.is_finished)
+
+    assert verdicts == [False, True, False]
+
+
+def test_tasks_that_had_finished_have_not_after_a_restart() -> None:
+    """They run again, so that what they told does not count."""
+    epochs = some_running()
+    finish(epochs)
+    epochs.on_over()
+    epochs.on_deploy(8)
+    epochs.on_ready(0)
+
+    assert not epochs.is_finished
+
+
+def test_at_the_end_one_last_epoch_is_stored_and_committed() -> None:
+    """At once, by position; it is closed when all have answered, and no further epoch begins."""
+    epochs = some_running(limits=BY_TIME)
+    clock(epochs, SOURCE, MAX_MS, newest_ms=1000)
+    clock(epochs, SINK, MAX_MS)
+    verdicts = [epochs.is_closed]
+
+    assert epochs.advance(1) == begins(1)
+    store_epoch(epochs, 10)
+    verdicts.append(epochs.is_closed)
+    assert epochs.on_manifest_stored(1, 20) == commits(1)
+    for each in (ONE, TWO):
+        verdicts.append(epochs.is_closed)
+        epochs.on_committed(committed(each, 1))
+
+    assert verdicts == [False] * 4
+    assert epochs.is_closed
+    assert epochs.advance(10**6) == []
+
+
+def test_an_epoch_under_way_at_the_end_comes_first() -> None:
+    """It may have ended before all records were there."""
+    epochs = some_running()
+    epochs.advance(300)
+    finish(epochs)
+    assert epochs.advance(310) == []
+    store_epoch(epochs, 320)
+    assert epochs.on_manifest_stored(1, 330) == commits(1)
+    for each in (ONE, TWO):
+        epochs.on_committed(committed(each, 1))
+    assert not epochs.is_closed
+
+    assert epochs.advance(340) == begins(2)
+    store_epoch(epochs, 350)
+    epochs.on_manifest_stored(2, 360)
+    for each in (ONE, TWO):
+        epochs.on_committed(committed(each, 2))
+
+    assert epochs.is_closed
+
+
+def test_the_last_epoch_is_tried_until_it_is_stored() -> None:
+    """Each time with another number."""
+    epochs = some_running()
+    finish(epochs)
+    epochs.advance(0)
+
+    assert epochs.advance(TIMEOUT_MS)[3:] == begins(2)
+    assert epochs.advance(2 * TIMEOUT_MS)[3:] == begins(3)
+    assert epochs.aborted == 2
+    epochs.on_stored(stored(ONE, 3), 20_010)
+    epochs.on_stored(stored(TWO, 3), 20_010)
+    epochs.on_manifest_stored(3, 20_020)
+    for each in (ONE, TWO):
+        epochs.on_committed(committed(each, 3))
+
+    assert epochs.is_closed
+
+
+def test_an_attempt_that_is_finished_at_once_has_its_own_last_epoch() -> None:
+    """It went on from the last epoch of one that has failed since."""
+    epochs = some_running()
+    finish(epochs)
+    epochs.advance(0)
+    store_epoch(epochs, 10)
+    epochs.on_manifest_stored(1, 20)
+    epochs.on_over()
+    epochs.on_deploy(7)
+    epochs.on_ready(100)
+    assert not epochs.is_closed
+
+    finish(epochs)
+
+    assert epochs.advance(110) == begins(3)

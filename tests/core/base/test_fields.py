@@ -1,0 +1,185 @@
+"""Fields of dicts, mappings, dataclasses and NamedTuples."""
+
+import math
+from collections import ChainMap
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.fields import (
+    NAN,
+    field_getter,
+    key_getter,
+    may_have_nan,
+    one_nan,
+    value_getter,
+)
+from gearpy.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Order:
+    """A record with attributes."""
+
+    user: str
+    price: int
+
+
+class Pair(NamedTuple):
+    """Another one."""
+
+    user: str
+    price: int
+
+
+KINDS: list[Any] = [
+    {"user": "ann", "price": 3},
+    ChainMap({"user": "ann"}, {"price": 3}),
+    Order("ann", 3),
+    Pair("ann", 3),
+]
+
+
+@pytest.mark.parametrize("record", KINDS, ids=lambda record: type(record).__name__)
+def test_field_is_item_of_a_mapping_and_attribute_of_anything_else(record: Any) -> None:
+    """One name reads the same field, whatever records are made of."""
+    assert field_getter("user")(record) == "ann"
+    assert key_getter("price")(record) == 3
+    assert key_getter("price", "user")(record) == (3, "ann")
+
+
+@pytest.mark.parametrize("record", KINDS, ids=lambda record: type(record).__name__)
+def test_missing_field_is_named_with_those_there_are(record: Any) -> None:
+    """A slip of the pen is found at first sight."""
+    with pytest.raises(LookupError, match=r"there is no field 'prise': .* has price, user$"):
+        field_getter("prise")(record)
+    with pytest.raises(LookupError, match="no field 'prise'"):
+        key_getter("user", "prise")(record)
+
+
+@pytest.mark.parametrize("record", [3, {}, "text", None])
+def test_record_without_fields_is_told(record: Any) -> None:
+    """Text and numbers have nothing that a name could read."""
+    with pytest.raises(LookupError, match=r"a \w+ and has no fields"):
+        field_getter("user")(record)
+
+
+def test_attributes_of_a_plain_object_are_told() -> None:
+    """Classes without declared fields show what they have."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.user = "ann"
+
+    with pytest.raises(LookupError, match=r"the record, a Plain, has user$"):
+        field_getter("price")(Plain())
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers(), min_size=1))
+def test_getters_return_what_is_there(record: dict[str, int]) -> None:
+    """Property: any name reads its item, alone and among others."""
+    assert {name: field_getter(name)(record) for name in record} == record
+    if len(record) > 1:
+        assert key_getter(*record)(record) == tuple(record.values())
+
+
+def test_every_nan_is_one_key() -> None:
+    """A NaN equals nothing, so each would begin a key of its own."""
+    assert field_getter("x")({"x": float("nan")}) is NAN
+    assert key_getter("x", "y")({"x": float("nan"), "y": 1.0}) == (NAN, 1.0)
+
+
+def test_value_is_a_field_what_a_function_gives_or_the_record() -> None:
+    """What aggregates take ``of`` a record."""
+    assert value_getter("x")({"x": 1}) == 1
+    assert value_getter(len)("abc") == 3
+    assert value_getter(None)(5) == 5
+    assert math.isnan(value_getter(None)(math.nan))
+
+
+@pytest.mark.parametrize("name", ["", 3, None, b"user"])
+def test_what_is_no_name_is_refused(name: Any) -> None:
+    """When the program is built, not when records come."""
+    with pytest.raises(ConfigError, match="is no name of a field"):
+        field_getter(name)
+    with pytest.raises(ConfigError, match="is no name of a field"):
+        key_getter("user", name)
+
+
+def test_key_without_fields_is_refused() -> None:
+    """It would put all records into one."""
+    with pytest.raises(ConfigError, match="name at least one"):
+        key_getter()
+
+
+def test_what_tells_nothing_about_a_record_is_refused() -> None:
+    """A number is no field."""
+    with pytest.raises(ConfigError, match=r"^3 tells nothing about a record"):
+        value_getter(3)  # type: ignore[arg-type]
+
+
+def test_getters_tell_what_they_read() -> None:
+    """Loops read fields themselves, by these names."""
+    assert field_getter("user").names == ("user",)
+    assert key_getter("user", "shop").names == ("user", "shop")
+
+
+class Named(NamedTuple):
+    """A key with names."""
+
+    one: float
+    other: str
+
+
+@dataclass(frozen=True)
+class Both:
+    """A key of two fields."""
+
+    one: Any
+    other: str
+
+
+def other_nan() -> float:
+    """Return a NaN of its own."""
+    return float("nan")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        other_nan,
+        lambda: Decimal("nan"),
+        lambda: (other_nan(), "a"),
+        lambda: (1, (other_nan(), None)),
+        lambda: Named(other_nan(), "a"),
+        lambda: frozenset([other_nan(), 1]),
+        lambda: Both(other_nan(), "a"),
+        lambda: Both((other_nan(),), "a"),
+    ],
+    ids=["float", "decimal", "tuple", "nested", "named", "set", "class", "in class"],
+)
+def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
+    """As they are one key of stored state; the type of the key stays, but for plain numbers."""
+    one, other = make(), make()
+
+    assert len({one: 1, other: 2}) == 2
+    assert len({one_nan(one): 1, one_nan(other): 2}) == 1
+    assert may_have_nan(["a", one])
+    assert isinstance(one, Decimal) or type(one_nan(one)) is type(one)
+
+
+@pytest.mark.parametrize("key", ["a", 1, 1.5, None, (1.0, "a"), Named(1, "a"), Both(1, "a"), b"x"])
+def test_keys_without_nan_stay_what_they_are(key: Any) -> None:
+    """Not even a copy is made."""
+    assert one_nan(key) is key
+
+
+def test_keys_that_can_have_no_nan_are_told_by_their_types() -> None:
+    """Which is quicker than a look at each."""
+    assert not may_have_nan(["a", 1, None, b"x", True])
+    assert not may_have_nan([])

@@ -1,0 +1,113 @@
+"""How much memory records take, roughly."""
+
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.sizing import estimate_bytes
+from gearpy.messages.table import Table
+
+BIG = "x" * 100_000
+Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the plain form is a record, too
+
+
+@dataclass
+class Plain:
+    """A record with a dictionary of its own."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Slotted:
+    """A record without one."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Longer(Slotted):
+    """Its text is in a slot of its base."""
+
+    number: int = 0
+
+
+def test_nothing_takes_nothing() -> None:
+    """An empty batch is a bare watermark."""
+    assert estimate_bytes([]) == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        BIG,
+        BIG.encode(),
+        [BIG],
+        (BIG,),
+        {BIG},
+        frozenset({BIG}),
+        {"key": BIG},
+        {BIG: 1},
+        {"deep": [{"deeper": BIG}]},
+        Pair(1, BIG),
+        Plain(BIG),
+        Slotted(BIG),
+        Longer(BIG),
+    ],
+    ids=iter(range(13)),
+)
+def test_big_content_is_seen(value: Any) -> None:
+    """Whatever wraps it: the window is in bytes so that big records fill it."""
+    assert len(BIG) <= estimate_bytes([value]) < 2 * len(BIG)
+
+
+def test_batch_is_the_multiple_of_its_samples() -> None:
+    """Touching all records would cost more than sending them."""
+    one = estimate_bytes(["abc"])
+
+    assert estimate_bytes(["abc"] * 1000) == 1000 * one
+
+
+def test_list_is_the_multiple_of_its_first_items() -> None:
+    """The same within a record."""
+    size = estimate_bytes([["x" * 1000] * 500])
+
+    assert 500_000 < size < 600_000
+
+
+def test_value_that_holds_itself_has_a_size() -> None:
+    """A limit on the depth, not a search for cycles."""
+    value: list[Any] = []
+    value.append(value)
+
+    assert estimate_bytes([value]) > 0
+
+
+def test_table_is_as_large_as_its_columns() -> None:
+    """With the times, and without what other parts of the same memory take."""
+    table = Table(pa.record_batch({"n": pa.array(range(100), pa.int32()), "z": pa.nulls(100)}))
+
+    assert estimate_bytes(table) == 100 * (4 + 8)
+    assert estimate_bytes(table[10:20]) == 10 * (4 + 8)
+    assert estimate_bytes(Table(pa.record_batch({"z": pa.nulls(1)}))) > 0
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.tuples(inner) | st.dictionaries(st.text(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=8))
+def test_estimate_is_positive_for_any_records(values: list[Any]) -> None:
+    """Invariant: no batch with records is free, so a window always fills at last."""
+    assert estimate_bytes(values) > 0

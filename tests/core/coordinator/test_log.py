@@ -1,0 +1,403 @@
+"""The state that a coordinator log leads to, and what its views make of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.coordinator.log import (
+    DAG,
+    EPOCH,
+    SET_CHANGELOG,
+    SET_CHECKPOINT,
+    SET_CONFIG,
+    ChangelogPartitionManager,
+    CheckpointManager,
+    ConfigView,
+    CoordinatorMessage,
+    CoordinatorState,
+    DagVersion,
+    DagVersions,
+    EpochManifests,
+    MessageDraft,
+    TaskCheckpoint,
+    delete_message,
+    task_of,
+)
+from gearpy.core.epoch.epochs import Manifest, encode_manifest
+from gearpy.errors import ProtocolError
+from gearpy.ids import TaskId
+from gearpy.messages.app import SnapshotFile, TaskOffsets
+
+ONE, TWO, TEN = TaskId(0, 0), TaskId(0, 2), TaskId(0, 10)
+
+
+def a_message(
+    type_: str, key: str, values: Mapping[str, Any] | None, *, version: int = 1
+) -> CoordinatorMessage:
+    """Return a message."""
+    return CoordinatorMessage(type=type_, key=key, values=values, version=version)
+
+
+def apply(state: CoordinatorState, drafts: Iterable[MessageDraft]) -> None:
+    """Append drafts."""
+    for each in drafts:
+        state.on_message(a_message(each.type, each.key, each.values))
+
+
+def state_of(*messages: CoordinatorMessage) -> CoordinatorState:
+    """Return the state after these messages."""
+    return CoordinatorState(messages)
+
+
+def a_manifest(epoch: int, region: int = 0) -> Manifest:
+    """Return a manifest of one file."""
+    file = SnapshotFile(location=f"e{epoch}", sha256="0f", tasks=(ONE,), size_bytes=9)
+    return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=epoch, snapshots=(file,))
+
+
+# -- the state -------------------------------------------------------------------------------
+
+
+def test_the_last_message_of_a_type_and_key_counts() -> None:
+    """And is the last one in order."""
+    first, other = a_message("a", "k", {"v": 1}), a_message("b", "k", {"v": 2})
+    last = a_message("a", "k", {"v": 3})
+
+    state = state_of(first, other, last)
+
+    assert state.messages() == [other, last]
+    assert state.messages("a") == [last]
+    assert state.find("a", "k") == last
+    assert state.find("a", "q") is None
+
+
+def test_a_message_without_values_deletes() -> None:
+    """Also what is not there."""
+    state = state_of(a_message("a", "k", {}), a_message("a", "k", None), a_message("a", "q", None))
+
+    assert state.messages() == []
+    assert delete_message("a", "k") == ("a", "k", None)
+
+
+def test_an_unknown_type_and_a_newer_version_are_kept() -> None:
+    """A newer gearpy wrote them; an older one passes them on."""
+    strange = [a_message("strange", "k", {"v": 1}), a_message(SET_CONFIG, "k", {}, version=9)]
+
+    assert state_of(*strange).messages() == strange
+
+
+def test_states_are_equal_when_they_say_the_same() -> None:
+    """And only to states."""
+    message = a_message("a", "k", {})
+
+    assert state_of(message, message) == state_of(message)
+    assert state_of(message) != state_of()
+    assert state_of() != 5
+
+
+@given(
+    st.lists(
+        st.builds(
+            a_message,
+            st.sampled_from(["a", "b"]),
+            st.sampled_from(["k", "q"]),
+            st.none() | st.fixed_dictionaries({"v": st.integers(0, 3)}),
+        )
+    ),
+    st.integers(0, 20),
+)
+def test_a_compacted_log_leads_to_the_same_state(
+    messages: list[CoordinatorMessage], at: int
+) -> None:
+    """The invariant, wherever it was compacted."""
+    compacted = state_of(*messages[:at]).messages() + messages[at:]
+
+    assert state_of(*compacted) == state_of(*messages)
+
+
+# -- epochs ----------------------------------------------------------------------------------
+
+
+def test_manifests_come_back_in_the_order_of_their_epochs() -> None:
+    """Numbers, not texts; each region has its own."""
+    state = state_of()
+    epochs = EpochManifests(state)
+    for manifest in (a_manifest(9), a_manifest(10), a_manifest(3, region=2), a_manifest(11)):
+        apply(state, epochs.messages_for(manifest))
+
+    assert epochs.manifests(0) == [a_manifest(9), a_manifest(10), a_manifest(11)]
+    assert epochs.manifests(1) == []
+    assert epochs.regions() == [0, 2]
+
+
+def test_a_dropped_epoch_is_gone() -> None:
+    """What is not there need not be dropped."""
+    state = state_of()
+    epochs = EpochManifests(state)
+    apply(state, epochs.messages_for(a_manifest(1)))
+    apply(state, epochs.messages_for(a_manifest(2)))
+
+    apply(state, epochs.drop_messages(0, 1))
+
+    assert epochs.manifests(0) == [a_manifest(2)]
+    assert epochs.drop_messages(0, 1) == []
+
+
+def test_an_epoch_says_where_its_sources_were() -> None:
+    """In the same append as the manifest."""
+    state = state_of()
+    offsets = TaskOffsets(task_id=ONE, offsets={"p": b"5", "q": b""})
+
+    drafts = EpochManifests(state).messages_for(a_manifest(7), [offsets])
+    apply(state, drafts)
+
+    assert [each.type for each in drafts] == [SET_CHECKPOINT, EPOCH]
+    assert CheckpointManager(state).read(ONE) == TaskCheckpoint(
+        task=ONE, epoch=7, offsets={"p": b"5", "q": b""}
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "mistake"),
+    [
+        (a_message(EPOCH, "0", {}), "message epoch 0 .* its key is not two numbers with '/'"),
+        (a_message(EPOCH, "0/-1", {}), "not two numbers"),
+        (a_message(EPOCH, "²/1", {}), "not two numbers"),
+        (a_message(EPOCH, "0/1", {}), "it has no manifest"),
+        (a_message(EPOCH, "0/1", {"manifest": b"?"}), "malformed manifest"),
+        (
+            a_message(EPOCH, "0/1", {"manifest": encode_manifest(a_manifest(2))}),
+            "its manifest is of region 0, epoch 2",
+        ),
+        (
+            a_message(EPOCH, "0/1", {"manifest": b"new"}, version=2),
+            "message epoch 0/1 .* has version 2, this gearpy understands 1: use",
+        ),
+    ],
+)
+def test_what_is_no_manifest_is_told(message: CoordinatorMessage, mistake: str) -> None:
+    """It must be understood: a restart would go back to the wrong place."""
+    with pytest.raises(ProtocolError, match=mistake):
+        EpochManifests(state_of(message)).manifests(0)
+
+
+# -- places of sources -----------------------------------------------------------------------
+
+
+def test_tasks_are_in_order() -> None:
+    """Numbers, not texts."""
+    state = state_of()
+    checkpoints = CheckpointManager(state)
+    for task in (TEN, TWO, ONE):
+        apply(state, [checkpoints.write(TaskOffsets(task_id=task, offsets={}), epoch=1)])
+
+    assert [each.task for each in checkpoints.read_all()] == [ONE, TWO, TEN]
+
+
+def overridden(*, epoch: int | None = None) -> CoordinatorState:
+    """Return the state after epoch 4 has ended, and one of two partitions was overridden."""
+    state = state_of()
+    checkpoints = CheckpointManager(state)
+    offsets = TaskOffsets(task_id=ONE, offsets={"p": b"4", "q": b"4"})
+    apply(state, [checkpoints.write(offsets, epoch=4)])
+    new = TaskOffsets(task_id=ONE, offsets={"p": b"0"})
+    apply(state, [checkpoints.override(new, epoch=epoch)])
+    return state
+
+
+def test_an_override_counts_for_its_partitions_only() -> None:
+    """The others go on where they were."""
+    checkpoints = CheckpointManager(overridden())
+
+    assert checkpoints.read(ONE) == TaskCheckpoint(
+        task=ONE, epoch=4, offsets={"p": b"0", "q": b"4"}, overridden=("p",)
+    )
+    assert checkpoints.overrides([ONE, TWO, ONE], epoch=4) == (
+        TaskOffsets(task_id=ONE, offsets={"p": b"0"}),
+    )
+
+
+def test_an_override_holds_if_a_restart_goes_back_further() -> None:
+    """The newest epoch may be damaged; what the user wants is still wanted."""
+    checkpoints = CheckpointManager(overridden())
+
+    assert checkpoints.overrides([ONE], epoch=3) == checkpoints.overrides([ONE], epoch=4)
+
+
+def test_an_override_is_used_up_by_the_next_epoch() -> None:
+    """Which began with it."""
+    state = overridden()
+    offsets = TaskOffsets(task_id=ONE, offsets={"p": b"1", "q": b"5"})
+    apply(state, EpochManifests(state).messages_for(a_manifest(5), [offsets]))
+
+    assert CheckpointManager(state).overrides([ONE], epoch=4) == ()
+    assert CheckpointManager(overridden()).overrides([ONE], epoch=5) == ()
+
+
+def test_overrides_add_up() -> None:
+    """One partition today, another tomorrow."""
+    state = overridden()
+    checkpoints = CheckpointManager(state)
+    apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"q": b"2"}))])
+
+    assert checkpoints.overrides([ONE], epoch=4) == (
+        TaskOffsets(task_id=ONE, offsets={"p": b"0", "q": b"2"}),
+    )
+
+
+def test_an_override_may_be_for_a_certain_epoch() -> None:
+    """That of the region, where the task itself has none of it."""
+    assert CheckpointManager(overridden(epoch=6)).overrides([ONE], epoch=6) != ()
+
+
+def test_an_override_before_the_first_epoch_is_for_the_beginning() -> None:
+    """The application may begin somewhere else than at the beginning of its input."""
+    state = state_of()
+    checkpoints = CheckpointManager(state)
+
+    apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"p": b"5"}))])
+
+    assert checkpoints.overrides([ONE], epoch=0) == (TaskOffsets(task_id=ONE, offsets={"p": b"5"}),)
+    assert checkpoints.overrides([ONE], epoch=1) == ()
+
+
+def test_all_partitions_may_be_overridden_at_once() -> None:
+    """A message written by hand says so most simply."""
+    values = {"epoch": 1, "offsets": {"p": b"1", "q": b"2"}, "override": True}
+    state = state_of(a_message(SET_CHECKPOINT, "0.0", values))
+
+    assert CheckpointManager(state).overrides([ONE], epoch=1) == (
+        TaskOffsets(task_id=ONE, offsets={"p": b"1", "q": b"2"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "mistake"),
+    [
+        ({}, "its offsets are not bytes by partition"),
+        ({"epoch": 1, "offsets": [1]}, "its offsets are not bytes by partition"),
+        ({"epoch": 1, "offsets": {"p": "text"}}, "its offsets are not bytes by partition"),
+        ({"offsets": {}}, "its epoch is None"),
+        ({"epoch": -1, "offsets": {}}, "its epoch is -1"),
+        ({"epoch": True, "offsets": {}}, "its epoch is True"),
+        ({"epoch": 1, "offsets": {}, "override": ["p"]}, "it overrides partitions that it has no"),
+        ({"epoch": 1, "offsets": {}, "override": "p"}, "it overrides partitions that it has no"),
+        ({"epoch": 1, "offsets": {"p": b""}, "override": [{}]}, "it overrides partitions that"),
+    ],
+)
+def test_what_is_no_checkpoint_is_told(values: dict[str, Any], mistake: str) -> None:
+    """Reading from the wrong place would lose or double records."""
+    state = state_of(a_message(SET_CHECKPOINT, "0.0", values))
+
+    with pytest.raises(ProtocolError, match=mistake):
+        CheckpointManager(state).overrides([ONE], epoch=1)
+
+
+@pytest.mark.parametrize("key", ["", "0", "0.", ".0", "a.b", "-1.0", "0.0.0"])
+def test_what_is_no_task_is_told(key: str) -> None:
+    """Of a message, or of a user."""
+    values = {"epoch": 1, "offsets": {}}
+    state = state_of(a_message(SET_CHECKPOINT, key, values))
+
+    with pytest.raises(ProtocolError, match=r"its key is not two numbers with '.' between"):
+        CheckpointManager(state).read_all()
+    with pytest.raises(ProtocolError, match="not two numbers"):
+        task_of(key)
+    assert task_of("3.14") == TaskId(3, 14)
+
+
+# -- partitions of the changelog -------------------------------------------------------------
+
+
+@given(st.lists(st.sets(st.builds(TaskId, st.integers(0, 3), st.integers(0, 3)))))
+def test_a_task_keeps_its_partition_and_shares_it_with_nobody(rounds: list[set[TaskId]]) -> None:
+    """The invariant, whichever tasks there are from launch to launch."""
+    state = state_of()
+    changelog = ChangelogPartitionManager(state)
+    for tasks in rounds:
+        before = changelog.read()
+        apply(state, changelog.assign(tasks))
+        after = changelog.read()
+
+        assert tasks <= after.keys()
+        assert {task: after[task] for task in before} == before
+        assert sorted(after.values()) == list(range(len(after)))
+        assert changelog.assign(tasks) == []
+
+
+@pytest.mark.parametrize("values", [{}, {"partition": "1"}, {"partition": -1}])
+def test_what_is_no_partition_is_told(values: dict[str, Any]) -> None:
+    """State would be taken from another task."""
+    state = state_of(a_message(SET_CHANGELOG, "0.0", values))
+
+    with pytest.raises(ProtocolError, match="its partition is"):
+        ChangelogPartitionManager(state).read()
+
+
+# -- configuration and graphs ----------------------------------------------------------------
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy")),
+    st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy")),
+)
+def test_the_last_configuration_is_what_was_written(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
+    """Keys that it does not have are deleted; what has not changed is not written again."""
+    state = state_of()
+    config = ConfigView(state)
+    apply(state, config.write(before))
+
+    drafts = config.write(after)
+    apply(state, drafts)
+
+    assert config.read() == after
+    assert len(drafts) == len(dict(before.items() ^ after.items()).keys())
+
+
+def test_a_value_is_text() -> None:
+    """As in files and on the command line."""
+    with pytest.raises(ProtocolError, match=r"message set-config k .* its value is 5"):
+        ConfigView(state_of(a_message(SET_CONFIG, "k", {"value": 5}))).read()
+
+
+def test_versions_of_the_graph_come_back_in_order() -> None:
+    """Each is written once."""
+    state = state_of()
+    dags = DagVersions(state)
+    versions = [DagVersion(each, f"hash{each}", ("one", "two")) for each in (9, 10)]
+    for each in reversed(versions):
+        apply(state, dags.write(each))
+
+    assert dags.read() == versions
+    assert dags.write(versions[0]) == []
+    assert dags.write(versions[0]._replace(structural_hash="other")) != []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        a_message(DAG, "one", {"hash": "h", "description": []}),
+        a_message(DAG, "1", {"hash": "h"}),
+        a_message(DAG, "1", {"description": []}),
+    ],
+)
+def test_what_is_no_graph_is_told(message: CoordinatorMessage) -> None:
+    """The text names the message."""
+    with pytest.raises(ProtocolError, match=r"message dag (one|1) of the coordinator log is malf"):
+        DagVersions(state_of(message)).read()
+
+
+def test_only_who_must_understand_a_message_fails() -> None:
+    """Views of other types do not mind."""
+    newer = replace(a_message(SET_CONFIG, "k", {"value": "v"}), version=2)
+    state = state_of(newer)
+
+    assert EpochManifests(state).regions() == []
+    with pytest.raises(ProtocolError, match="version 2"):
+        ConfigView(state).read()

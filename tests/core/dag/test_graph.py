@@ -1,0 +1,212 @@
+"""The graph of an application: shape, tasks, mistakes, sameness."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec
+from gearpy.errors import GraphError
+from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
+
+times = st.integers(MIN_MS, MAX_MS)
+lives = st.builds(Life, birth_ms=times, death_ms=times)
+
+
+def a_processor(pid: int, *, parallelism: int = 1, name: str = "") -> ProcessorSpec:
+    """Return a processor, named by its id unless told."""
+    return ProcessorSpec(id=ProcessorId(pid), name=name or f"p{pid}", parallelism=parallelism)
+
+
+def an_edge(source: int, target: int, *, partitioner: str = "hash") -> EdgeSpec:
+    """Return an edge between two processor ids."""
+    return EdgeSpec(source=ProcessorId(source), target=ProcessorId(target), partitioner=partitioner)
+
+
+def a_dag(*edges: tuple[int, int], parallelism: int = 1) -> Dag:
+    """Return a dag of the processors that the edges name."""
+    pids = list(dict.fromkeys(pid for edge in edges for pid in edge))
+    processors = [a_processor(pid, parallelism=parallelism) for pid in pids]
+    return Dag.build(processors, [an_edge(*edge) for edge in edges])
+
+
+def test_ids_are_topological_places() -> None:
+    """Built ids do not depend on the provisional ones. Gearpump: `StreamApplication`."""
+    dag = Dag.build([a_processor(70), a_processor(3), a_processor(5)], [an_edge(5, 70)])
+
+    assert [dag.processors[pid].name for pid in sorted(dag.processors)] == ["p3", "p5", "p70"]
+    assert dag.edges == (an_edge(1, 2),)
+
+
+def test_tasks_come_by_processor_and_index() -> None:
+    """Gearpump: `DAG.tasks`, `DAG.taskCount`."""
+    dag = a_dag((0, 1), parallelism=2)
+
+    assert dag.tasks() == (TaskId(0, 0), TaskId(0, 1), TaskId(1, 0), TaskId(1, 1))
+    assert dag.task_count == 4
+
+
+def test_neighbours_of_a_diamond() -> None:
+    """Both branches are found from both ends."""
+    dag = a_dag((0, 1), (0, 2), (1, 3), (2, 3))
+
+    assert dag.downstream(ProcessorId(0)) == (1, 2)
+    assert dag.upstream(ProcessorId(3)) == (1, 2)
+    assert dag.sources() == (0,)
+    assert dag.sinks() == (3,)
+    assert dag.levels() == {0: 0, 1: 1, 2: 1, 3: 2}
+
+
+def test_tasks_upstream_and_downstream() -> None:
+    """A link may exist between any two tasks of joined processors."""
+    dag = a_dag((0, 1), parallelism=2)
+
+    assert dag.downstream_tasks(TaskId(0, 1)) == (TaskId(1, 0), TaskId(1, 1))
+    assert dag.upstream_tasks(TaskId(1, 0)) == (TaskId(0, 0), TaskId(0, 1))
+    assert dag.upstream_tasks(TaskId(0, 0)) == ()
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """One attempt to run shows everything there is to mend."""
+    processors = {ProcessorId(pid): a_processor(pid, parallelism=pid) for pid in (0, 1, 2)}
+    edges = (an_edge(0, 1), an_edge(0, 1), an_edge(1, 2), an_edge(2, 1), an_edge(2, 9))
+
+    with pytest.raises(GraphError) as refusal:
+        Dag(0, processors, edges)
+
+    assert list(refusal.value.mistakes) == [
+        "processor 'p0' has parallelism 0: give it at least 1",
+        "an edge names processor 9, which is not in the graph: add the processor first",
+        "there is more than one edge p0 -> p1: keep one",
+        "the graph has a cycle: p1 -> p2 -> p1: remove one of its edges",
+    ]
+
+
+def test_empty_graph_is_refused() -> None:
+    """Nothing to run is a mistake, not an application that ends at once."""
+    with pytest.raises(GraphError, match="the graph is empty"):
+        Dag.build([], [])
+
+
+def test_two_processors_of_one_id_are_refused() -> None:
+    """One would silently replace the other."""
+    with pytest.raises(GraphError, match="id 1 is used by 'a' and 'b'"):
+        Dag.build([a_processor(1, name="a"), a_processor(1, name="b")], [])
+
+
+def test_misfiled_processor_is_refused() -> None:
+    """The key of the mapping and the id of the processor must agree."""
+    with pytest.raises(GraphError, match="has id 1 but is filed under 2"):
+        Dag(0, {ProcessorId(2): a_processor(1)})
+
+
+def test_a_dag_cannot_change() -> None:
+    """App master and executors may share it."""
+    dag = a_dag((0, 1))
+
+    with pytest.raises(FrozenInstanceError):
+        dag.version = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        dag.processors[ProcessorId(0)] = a_processor(0)  # type: ignore[index]
+
+
+def test_equal_dags_are_equal_and_hash_alike() -> None:
+    """A dag can be compared and be a key."""
+    assert a_dag((0, 1)) == a_dag((0, 1))
+    assert {a_dag((0, 1)): "x"}[a_dag((0, 1))] == "x"
+
+
+def test_hash_ignores_version_and_order() -> None:
+    """What was built decides, not how."""
+    processors = {ProcessorId(pid): a_processor(pid) for pid in (0, 1, 2)}
+    edges = (an_edge(0, 1), an_edge(0, 2))
+
+    one = Dag(0, processors, edges)
+    other = Dag(7, dict(reversed(processors.items())), edges[::-1])
+
+    assert one.structural_hash() == other.structural_hash()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        a_processor(0, parallelism=2),
+        a_processor(0, name="other"),
+        replace(a_processor(0), kind="map"),
+        replace(a_processor(0), life=Life(birth_ms=5)),
+        replace(a_processor(0), partitions='["a"]'),
+    ],
+)
+def test_hash_sees_every_change_of_a_processor(changed: ProcessorSpec) -> None:
+    """An executor that built anything else must not run."""
+    same = Dag(0, {ProcessorId(0): a_processor(0)})
+
+    other = Dag(0, {ProcessorId(0): changed})
+
+    assert same.structural_hash() != other.structural_hash()
+    assert same.description != other.description
+
+
+def test_hash_sees_the_partitioner() -> None:
+    """Two executors that route differently must not run together."""
+    processors = {ProcessorId(pid): a_processor(pid) for pid in (0, 1)}
+
+    hashes = {
+        Dag(0, processors, (an_edge(0, 1, partitioner=name),)).structural_hash()
+        for name in ("hash", "shuffle")
+    }
+
+    assert len(hashes) == 2
+
+
+def test_hash_is_alike_in_every_process() -> None:
+    """Python salts its own hash; this one is fixed."""
+    dag = a_dag((0, 1))
+
+    assert dag.structural_hash() == (
+        "10606ad7e31bbe8e7d68a5ac391ff288589239db6e18ffe295e03bef65fcf39b"
+    )
+
+
+def test_description_has_a_line_for_each_processor_and_edge() -> None:
+    """People read it when two processes built different graphs; the order of edges is fixed."""
+    processors = {
+        ProcessorId(0): replace(a_processor(0), name="read", partitions='["a", "b"]'),
+        ProcessorId(1): replace(a_processor(1), name="count", parallelism=3, kind="jobs.Count"),
+        ProcessorId(2): replace(a_processor(2), name="late", life=Life(birth_ms=5, death_ms=9)),
+    }
+
+    dag = Dag(0, processors, (an_edge(1, 2), an_edge(0, 1, partitioner="shuffle")))
+
+    assert dag.description == (
+        '0 read x1 reads ["a", "b"]',
+        "1 count x3 (jobs.Count)",
+        "2 late x1 life 5..9",
+        "0 -> 1 shuffle",
+        "1 -> 2 hash",
+    )
+
+
+@given(lives, lives, times)
+def test_shared_life_holds_what_both_hold(one: Life, other: Life, time_ms: int) -> None:
+    """The invariant of `Life`: intersection is logical and."""
+    both = one.contains(time_ms) and other.contains(time_ms)
+
+    assert one.intersect(other).contains(time_ms) == both
+    assert one.intersect(IMMORTAL) == one
+    assert not (one.is_empty and one.contains(time_ms))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12, unique=True))
+def test_built_edges_always_go_up(pairs: list[tuple[int, int]]) -> None:
+    """The invariant of built dags: an edge goes from a lower to a higher id and level."""
+    edges = [an_edge(source, target) for source, target in pairs if source < target]
+    shuffled = [a_processor(pid) for pid in (3, 0, 5, 1, 4, 2)]
+
+    dag = Dag.build(shuffled, edges)
+
+    levels = dag.levels()
+    assert list(dag.processors) == list(range(6))
+    assert all(edge.source < edge.target for edge in dag.edges)
+    assert all(levels[edge.source] < levels[edge.target] for edge in dag.edges)

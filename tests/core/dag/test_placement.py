@@ -1,0 +1,70 @@
+"""Which executor hosts which task."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.dag.graph import Dag, ProcessorSpec
+from gearpy.core.dag.placement import place
+from gearpy.errors import ConfigError
+from gearpy.ids import ExecutorId, ProcessorId, TaskId
+
+
+def a_dag(*parallelism: int) -> Dag:
+    """Return a dag of unconnected processors."""
+    processors = [
+        ProcessorSpec(id=ProcessorId(pid), name=f"p{pid}", parallelism=tasks)
+        for pid, tasks in enumerate(parallelism)
+    ]
+    return Dag.build(processors, [])
+
+
+def slots(*counts: int) -> dict[ExecutorId, int]:
+    """Return executors 0, 1, ... with these slots."""
+    return {ExecutorId(executor): count for executor, count in enumerate(counts)}
+
+
+def test_every_executor_gets_some_of_each_processor() -> None:
+    """A record often finds its next task in the same process."""
+    placed = place(a_dag(2, 2), slots(2, 2))
+
+    assert placed == {TaskId(0, 0): 0, TaskId(1, 0): 0, TaskId(0, 1): 1, TaskId(1, 1): 1}
+
+
+def test_share_goes_by_slots() -> None:
+    """A bigger executor gets more."""
+    placed = place(a_dag(4), slots(3, 1))
+
+    assert list(placed.values()) == [0, 0, 0, 1]
+
+
+def test_more_tasks_than_slots_are_spread_all_the_same() -> None:
+    """One executor thread runs many tasks; slots only weigh."""
+    placed = place(a_dag(6), slots(1, 1))
+
+    assert list(placed.values()) == [0, 0, 0, 1, 1, 1]
+
+
+def test_without_slots_nothing_can_be_placed() -> None:
+    """Refused with what was there."""
+    with pytest.raises(ConfigError, match="none of 2 executors has a slot"):
+        place(a_dag(1), slots(0, 0))
+
+
+@given(
+    parallelism=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any),
+)
+def test_every_task_has_one_place_and_shares_are_fair(
+    parallelism: list[int], counts: list[int]
+) -> None:
+    """The invariant: shares differ from what is due by less than one, and slots suffice."""
+    dag = a_dag(*parallelism)
+
+    placed = place(dag, slots(*counts))
+
+    shares = [list(placed.values()).count(ExecutorId(each)) for each in range(len(counts))]
+    assert set(placed) == set(dag.tasks())
+    for share, count in zip(shares, counts, strict=True):
+        assert abs(share - dag.task_count * count / sum(counts)) < 1
+        assert share <= count or dag.task_count > sum(counts)

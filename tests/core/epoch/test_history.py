@@ -1,0 +1,203 @@
+"""The complete epochs of a region, and the files that nobody needs any more."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.history import AttemptFiles, EpochHistory
+from gearpy.ids import MIN_MS, ExecutorId, TaskId
+from gearpy.messages.app import EpochStored, SnapshotFile
+
+ONE, TWO = ExecutorId(1), ExecutorId(2)
+
+
+def a_file(name: str = "a") -> SnapshotFile:
+    """Return a file of one task."""
+    return SnapshotFile(location=name, sha256="0f", tasks=(TaskId(0, 0),))
+
+
+def files(*names: str) -> tuple[SnapshotFile, ...]:
+    """Return files of one task."""
+    return tuple(map(a_file, names))
+
+
+def a_manifest(epoch: int, *names: str, cut_time_ms: int | None = None) -> Manifest:
+    """Return a manifest of these files."""
+    return Manifest(
+        region=0,
+        epoch=epoch,
+        attempt=1,
+        clock_ms=epoch * 10,
+        snapshots=files(*names or (f"e{epoch}",)),
+        cut_time_ms=cut_time_ms,
+    )
+
+
+def stored(epoch: int, *names: str, executor_id: ExecutorId = ONE) -> EpochStored:
+    """Return what an executor tells."""
+    return EpochStored(executor_id=executor_id, attempt=1, epoch=epoch, snapshots=files(*names))
+
+
+# -- history -------------------------------------------------------------------------------
+
+
+def test_history_without_epochs_goes_back_to_the_beginning() -> None:
+    """And to the beginning of time."""
+    history = EpochHistory(retained=1)
+
+    assert history.newest is None
+    assert history.unstored is None
+    assert history.manifests == ()
+    assert (history.clock_ms, history.cut_time_ms) == (MIN_MS, MIN_MS)
+
+
+def test_history_goes_back_to_the_newest_complete_epoch() -> None:
+    """Of those that were found, too, in whatever order."""
+    history = EpochHistory(retained=2, manifests=[a_manifest(6), a_manifest(4)])
+    assert history.newest == a_manifest(6)
+    assert history.clock_ms == 60
+
+    history.on_complete(a_manifest(8))
+
+    assert history.newest == a_manifest(8)
+    assert history.manifests == (a_manifest(4), a_manifest(6), a_manifest(8))
+
+
+def test_what_is_found_is_stored_and_what_is_new_is_not_yet() -> None:
+    """Until that is said."""
+    history = EpochHistory(retained=1, manifests=[a_manifest(4)])
+    unstored = [history.unstored]
+
+    history.on_complete(a_manifest(5))
+    unstored.append(history.unstored)
+    for epoch in (4, 5):
+        history.on_stored(epoch)
+        unstored.append(history.unstored)
+
+    assert unstored == [None, a_manifest(5), a_manifest(5), None]
+
+
+def test_one_is_stored_before_the_next_is_complete() -> None:
+    """Else a restart could go back further than sinks were told."""
+    history = EpochHistory(retained=1)
+    history.on_complete(a_manifest(1))
+
+    with pytest.raises(AssertionError):
+        history.on_complete(a_manifest(2))
+
+
+def test_the_latest_cut_time_is_known() -> None:
+    """Though later epochs have ended by position."""
+    history = EpochHistory(
+        retained=3,
+        manifests=[a_manifest(1, cut_time_ms=50), a_manifest(2, cut_time_ms=90), a_manifest(3)],
+    )
+
+    assert history.cut_time_ms == 90
+
+
+def test_as_many_stored_epochs_as_wanted_are_kept() -> None:
+    """Those that were found count."""
+    history = EpochHistory(retained=2, manifests=map(a_manifest, (1, 2, 3)))
+    history.on_complete(a_manifest(4))
+
+    assert history.on_stored(3) == (1,)
+    assert history.on_stored(4) == (1, 2)
+    assert history.discard((1, 2)) == list(files("e1", "e2"))
+    assert history.manifests == (a_manifest(3), a_manifest(4))
+    assert history.on_stored(4) == ()
+
+
+def test_a_file_that_another_epoch_lists_stays() -> None:
+    """Epochs share what they go on from."""
+    history = EpochHistory(
+        retained=1,
+        manifests=[
+            a_manifest(1, "base", "one"),
+            a_manifest(2, "base", "one", "two"),
+            a_manifest(3, "base", "three"),
+        ],
+    )
+
+    assert history.needs(a_file("one"))
+    assert [each.epoch for each in history.listing("one")] == [1, 2]
+    assert history.discard([1]) == []
+    assert history.discard([2]) == list(files("one", "two"))
+    assert not history.needs(a_file("two"))
+    assert history.discard([3]) == list(files("base", "three"))
+    assert history.newest is None
+
+
+@given(st.integers(1, 3), st.lists(st.sampled_from("csrd"), max_size=40))
+def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[str]) -> None:
+    """The invariant: what is kept is whole, and each file is given out once, when nobody needs it.
+
+    c: an epoch is complete that goes on from the last, r: that is written anew; s: the newest is
+    stored, d: is discarded.
+    """
+    history, dropped, epoch, chain = EpochHistory(retained=retained), list[str](), 0, list[str]()
+    for step in steps:
+        newest = history.newest
+        if step in "cr" and history.unstored is None:
+            epoch += 1
+            chain = [*(chain if step == "c" else []), f"e{epoch}"]
+            history.on_complete(a_manifest(epoch, *chain))
+        elif step == "s" and newest is not None:
+            surplus = history.on_stored(newest.epoch)
+            dropped += [file.location for file in history.discard(surplus)]
+            assert len(history.manifests) <= retained
+        elif step == "d" and newest is not None:
+            dropped += [file.location for file in history.discard([newest.epoch])]
+            chain = [file.location for each in history.manifests[-1:] for file in each.snapshots]
+        listed = {file.location for each in history.manifests for file in each.snapshots}
+        assert not listed & set(dropped)
+        assert listed | set(dropped) == {f"e{at}" for at in range(1, epoch + 1)}
+    assert len(dropped) == len(set(dropped))
+
+
+# -- files of an attempt -------------------------------------------------------------------
+
+
+def test_a_file_of_an_epoch_that_was_given_up_waits_for_one_that_lists_it() -> None:
+    """The tasks may go on from it."""
+    attempt = AttemptFiles(files("base"))
+    assert attempt.on_stored(stored(1, "base", "one")) == []
+    assert attempt.on_stored(stored(2, "base", "one", "two")) == []
+
+    assert attempt.on_complete(a_manifest(2, "base", "one", "two")) == []
+    assert attempt.on_over() == []
+
+
+def test_a_file_that_the_next_complete_epoch_does_not_list_is_given_out() -> None:
+    """It was for an epoch that was given up, and what is in it was written anew."""
+    attempt = AttemptFiles(files("base"))
+    attempt.on_stored(stored(1, "base", "one"))
+    attempt.on_stored(stored(2, "new"))
+
+    assert attempt.on_complete(a_manifest(2, "new")) == [a_file("one")]
+    assert attempt.on_over() == []
+
+
+def test_files_that_no_epoch_lists_are_given_out_when_the_attempt_is_over() -> None:
+    """And those that are told of later, at once; but not what it went on from."""
+    attempt = AttemptFiles(files("base"))
+    attempt.on_stored(stored(1, "base", "one"))
+
+    assert attempt.on_over() == [a_file("one")]
+    assert attempt.on_stored(stored(2, "base", "one", "two")) == [a_file("two")]
+    assert attempt.on_over() == []
+
+
+def test_what_is_told_again_changes_nothing() -> None:
+    """Nor does what comes out of order: the history has it, or has given it out."""
+    attempt = AttemptFiles(())
+    attempt.on_stored(stored(1, "one"))
+    attempt.on_complete(a_manifest(1, "one"))
+    attempt.on_stored(stored(2, "two"))
+    attempt.on_complete(a_manifest(2, "two"))
+    assert attempt.on_stored(stored(1, "one")) == []
+    assert attempt.on_over() == []
+
+    assert attempt.on_stored(stored(2, "one", "two")) == []
+    assert attempt.on_stored(stored(1, "other", executor_id=TWO)) == [a_file("other")]

@@ -1,0 +1,107 @@
+"""When the next epoch begins to end, by each policy."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.epoch.pace import EpochPace, PacePolicy
+
+POLICIES: list[PacePolicy] = ["fixed", "max-overhead", "max-replay"]
+
+
+def a_pace(
+    policy: PacePolicy, *, interval_ms: int = 100, percent: int = 10, replay_ms: int = 1000
+) -> EpochPace:
+    """Return a pace."""
+    return EpochPace(
+        policy=policy,
+        interval_ms=interval_ms,
+        max_overhead_percent=percent,
+        max_replay_ms=replay_ms,
+    )
+
+
+def test_fixed_is_an_interval_whatever_storing_costs() -> None:
+    """From one beginning to the next; at once if storing took longer."""
+    pace = a_pace("fixed")
+
+    assert pace.first_ms(1000) == 1100
+    assert pace.on_complete(began_ms=1100, now_ms=1190) == 1200
+    assert pace.on_complete(began_ms=1200, now_ms=1900) == 1900
+
+
+@pytest.mark.parametrize(("percent", "pause_ms"), [(10, 450), (50, 50), (1, 4950), (100, 0)])
+def test_max_overhead_stores_for_so_much_of_the_time(percent: int, pause_ms: int) -> None:
+    """Nine times as long a pause as storing took makes ten percent."""
+    pace = a_pace("max-overhead", percent=percent)
+
+    assert pace.on_complete(began_ms=1000, now_ms=1050) == max(1100, 1050 + pause_ms)
+
+
+def test_max_overhead_waits_an_interval_at_least() -> None:
+    """Also when storing costs nothing."""
+    pace = a_pace("max-overhead")
+
+    assert pace.first_ms(0) == 100
+    assert pace.on_complete(began_ms=100, now_ms=101) == 200
+
+
+def test_max_replay_is_as_seldom_as_it_may_be() -> None:
+    """What storing takes counts, as a restart can come just before it is done."""
+    pace = a_pace("max-replay")
+
+    assert pace.first_ms(0) == 1000
+    assert pace.on_complete(began_ms=1000, now_ms=1200) == 1800
+
+
+def test_max_replay_believes_at_once_that_storing_takes_longer_and_slowly_that_it_does_not() -> (
+    None
+):
+    """One quick epoch says little of the next one."""
+    pace = a_pace("max-replay")
+    pace.on_complete(began_ms=0, now_ms=400)
+
+    nexts = [pace.on_complete(began_ms=0, now_ms=0) for _ in range(3)]
+    again = pace.on_complete(began_ms=0, now_ms=400)
+
+    assert nexts == [700, 775, 831]
+    assert again == 600
+    assert pace.first_ms(0) == 600, "an attempt begins with what was known"
+
+
+def test_max_replay_goes_on_at_once_when_it_cannot_be_kept() -> None:
+    """But never sooner than the interval."""
+    pace = a_pace("max-replay")
+
+    assert pace.on_complete(began_ms=0, now_ms=1500) == 1500
+    assert a_pace("max-replay", replay_ms=50).on_complete(began_ms=0, now_ms=1) == 100
+
+
+@pytest.mark.parametrize("percent", [0, 101])
+def test_a_share_that_is_none_is_refused(percent: int) -> None:
+    """The configuration has checked it."""
+    with pytest.raises(AssertionError):
+        a_pace("max-overhead", percent=percent)
+
+
+@given(
+    st.sampled_from(POLICIES),
+    st.integers(1, 100),
+    st.lists(st.integers(0, 2000), min_size=1, max_size=30),
+)
+def test_what_each_policy_promises_holds(policy: PacePolicy, percent: int, took: list[int]) -> None:
+    """An interval between beginnings, and the share of time or the replay that was asked for."""
+    pace = a_pace(policy, percent=percent)
+    began_ms = pace.first_ms(0)
+    for took_ms, next_took_ms in pairwise(took):
+        done_ms = began_ms + took_ms
+        next_ms = pace.on_complete(began_ms=began_ms, now_ms=done_ms)
+        assert next_ms >= began_ms + 100
+        assert next_ms >= done_ms
+        if policy == "max-overhead":
+            assert took_ms * 100 <= percent * (next_ms - began_ms)
+        if policy == "max-replay" and next_took_ms <= took_ms <= 450:
+            assert next_ms + next_took_ms - began_ms <= 1000
+        began_ms = next_ms

@@ -1,0 +1,494 @@
+"""Credit, ack requests and loss detection of one link, both ends."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.flow.link import FlowLimits, ReceiverCounts, Subscription
+from gearpy.errors import MessageLost
+from gearpy.ids import MAX_MS, SessionId, TaskId
+
+SOURCE = TaskId(0, 0)
+OLD, SESSION, NEW = SessionId(1), SessionId(2), SessionId(3)
+
+
+def a_subscription(
+    *,
+    targets: int = 1,
+    window: int = 10,
+    interval: int = 4,
+    interval_ms: int = 1000,
+    window_bytes: int = 1000,
+) -> Subscription:
+    """Return a subscription that asks after 5 quiet ms and again after 100 ms."""
+    limits = FlowLimits(
+        window_records=window,
+        window_bytes=window_bytes,
+        ack_interval_records=interval,
+        ack_interval_ms=interval_ms,
+        quiet_ack_ms=5,
+        repeat_ack_ms=100,
+    )
+    return Subscription(targets=targets, limits=limits)
+
+
+def send(
+    subscription: Subscription,
+    records: int,
+    *,
+    target: int = 0,
+    oldest_ms: int = 0,
+    size_bytes: int = 0,
+    now_ms: int = 0,
+) -> int | None:
+    """Count what was sent."""
+    return subscription.on_sent(
+        target, records=records, size_bytes=size_bytes, oldest_ms=oldest_ms, now_ms=now_ms
+    )
+
+
+def ack(subscription: Subscription, seq: int, *, target: int = 0) -> None:
+    """Acknowledge so many records."""
+    subscription.on_ack(target, seq=seq, received=seq)
+
+
+# -- the sender ------------------------------------------------------------------------------
+
+
+def test_ack_is_asked_for_once_in_an_interval() -> None:
+    """Few requests, yet enough that the window never runs dry on a busy link."""
+    subscription = a_subscription(interval=4)
+
+    asked = [send(subscription, 1) for _ in range(9)]
+
+    assert asked == [None, None, None, 4, None, None, None, 8, None]
+
+
+def test_ack_is_asked_for_by_time_too() -> None:
+    """A thin stream that is never quiet does not hold the clock back for a whole interval."""
+    subscription = a_subscription(window=1000, interval=1000, interval_ms=50)
+
+    asked = [send(subscription, 1, now_ms=at) for at in range(0, 120, 4)]
+    quiet = [subscription.on_tick(at) for at in range(0, 120, 4)]
+
+    assert [(at * 4, seq) for at, seq in enumerate(asked) if seq is not None] == [
+        (52, 14),
+        (104, 27),
+    ]
+    assert not any(quiet[:29])
+
+
+def test_full_window_is_asked_about_at_once() -> None:
+    """Nothing else could open it again."""
+    subscription = a_subscription(window=10, interval=4)
+    send(subscription, 8)
+
+    asked = send(subscription, 2)
+
+    assert asked == 10
+    assert subscription.credit(0) == 0
+
+
+def test_ack_gives_credit_back() -> None:
+    """Credit is what the target has room for."""
+    subscription = a_subscription(window=10)
+    send(subscription, 10)
+
+    ack(subscription, 10)
+
+    assert subscription.credit(0) == 10
+    assert subscription.is_settled
+
+
+def test_ack_of_an_earlier_request_frees_its_part_only() -> None:
+    """What came after the question is still under way."""
+    subscription = a_subscription()
+    send(subscription, 4, oldest_ms=7)
+    send(subscription, 4, oldest_ms=5)
+
+    ack(subscription, 4)
+
+    assert subscription.pending(0) == 4
+    assert subscription.oldest_unacked_ms == 5
+    assert not subscription.is_settled
+
+
+def test_repeated_ack_changes_nothing() -> None:
+    """A request that was asked twice is answered twice."""
+    subscription = a_subscription()
+    send(subscription, 4)
+    ack(subscription, 4)
+    send(subscription, 2)
+
+    ack(subscription, 4)
+
+    assert subscription.pending(0) == 2
+
+
+def test_ack_of_a_later_request_covers_the_earlier_ones() -> None:
+    """An answer that is lost on its way does no harm."""
+    subscription = a_subscription()
+    send(subscription, 4)
+    send(subscription, 4)
+
+    ack(subscription, 8)
+
+    assert subscription.is_settled
+    assert subscription.oldest_unacked_ms == MAX_MS
+
+
+def test_wrong_number_received_is_message_loss() -> None:
+    """The text names both numbers."""
+    subscription = a_subscription()
+    send(subscription, 4)
+
+    with pytest.raises(MessageLost, match="3 of 4"):
+        subscription.on_ack(0, seq=4, received=3)
+
+
+def test_targets_have_their_own_credit() -> None:
+    """One slow target is told from the others."""
+    subscription = a_subscription(targets=2, window=10)
+
+    send(subscription, 10, target=1)
+
+    assert subscription.credit(0) == 10
+    assert subscription.credit(1) == 0
+
+
+def test_more_than_credit_is_a_bug() -> None:
+    """The window is a promise to the memory of the target."""
+    subscription = a_subscription(window=10)
+
+    with pytest.raises(AssertionError, match="no more than credit"):
+        send(subscription, 11)
+
+
+def test_bytes_fill_the_window_before_the_records_do() -> None:
+    """Big records are limited by their size, and the last one may exceed it."""
+    subscription = a_subscription(window_bytes=1000)
+
+    first = send(subscription, 1, size_bytes=999)
+    credit = subscription.credit(0)
+    second = send(subscription, 1, size_bytes=5000)
+
+    assert (first, credit) == (None, 9)
+    assert second == 2
+    assert subscription.credit(0) == 0
+    ack(subscription, 2)
+    assert subscription.credit(0) == 10
+
+
+def test_quiet_link_asks_for_its_rest() -> None:
+    """The clock waits for the answer, however few records there were."""
+    subscription = a_subscription(targets=2)
+    send(subscription, 1, target=1, now_ms=0)
+
+    early, due, again = (subscription.on_tick(now_ms) for now_ms in (4, 5, 6))
+
+    assert (early, due, again) == ([], [(1, 1)], [])
+
+
+def test_unanswered_request_is_asked_again_about_everything_sent() -> None:
+    """The question stands behind all records in the queue, so it has to be about all of them.
+
+    Asked about the first 4 again, the target would answer with 5 and seem to have lost count.
+    """
+    subscription = a_subscription(interval=4)
+    send(subscription, 4, now_ms=0)
+    send(subscription, 1, now_ms=99)
+
+    before, repeated = subscription.on_tick(99), subscription.on_tick(100)
+
+    assert (before, repeated) == ([], [(0, 5)])
+    ack(subscription, 5)
+    assert subscription.is_settled
+
+
+def test_settled_link_asks_nothing() -> None:
+    """A quiet application sends nothing."""
+    subscription = a_subscription()
+    send(subscription, 4)
+    ack(subscription, 4)
+
+    assert subscription.on_tick(10_000) == []
+
+
+@dataclass
+class SubscriptionModel:
+    """A subscription of two targets beside lists of every record."""
+
+    window: int
+    subscription: Subscription
+    times: list[list[int]] = field(default_factory=lambda: [[], []])
+    sizes: list[list[int]] = field(default_factory=lambda: [[], []])
+    acked: list[int] = field(default_factory=lambda: [0, 0])
+    asked: list[list[int]] = field(default_factory=lambda: [[], []])
+    now_ms: int = 0
+
+    def send(self, target: int, times: list[int], size_bytes: int) -> None:
+        """Send as much of it as there is credit for."""
+        times = times[: self.subscription.credit(target)]
+        if times:
+            asked = send(
+                self.subscription,
+                len(times),
+                target=target,
+                oldest_ms=min(times),
+                size_bytes=size_bytes,
+                now_ms=self.now_ms,
+            )
+            self.times[target] += times
+            self.sizes[target] += [size_bytes] + [0] * (len(times) - 1)
+            self._note(target, asked)
+
+    def tick(self, passed_ms: int) -> None:
+        """Let time pass."""
+        self.now_ms += passed_ms
+        for target, seq in self.subscription.on_tick(self.now_ms):
+            self._note(target, seq)
+
+    def answer(self, target: int, which: int) -> None:
+        """Answer some request that was asked, perhaps again, perhaps passing others over."""
+        if self.asked[target]:
+            seq = self.asked[target][which % len(self.asked[target])]
+            ack(self.subscription, seq, target=target)
+            self.acked[target] = max(self.acked[target], seq)
+
+    def check(self) -> None:
+        """Compare with what the lists say."""
+        oldest = MAX_MS
+        for target, times in enumerate(self.times):
+            pending = len(times) - self.acked[target]
+            bytes_pending = sum(self.sizes[target][self.acked[target] :])
+            assert self.subscription.pending(target) == pending
+            assert 0 <= pending <= self.window
+            room = self.window - pending if bytes_pending < 1000 else 0
+            assert self.subscription.credit(target) == room
+            oldest = min([oldest, *times[self.acked[target] :]])
+        assert self.subscription.oldest_unacked_ms == oldest
+        assert self.subscription.is_settled == (oldest == MAX_MS)
+
+    def _note(self, target: int, seq: int | None) -> None:
+        if seq is not None:
+            assert seq == len(self.times[target]), "asks about all that was sent"
+            self.asked[target].append(seq)
+
+
+TARGETS = st.integers(0, 1)
+STEPS = st.one_of(
+    st.tuples(
+        st.just("send"),
+        TARGETS,
+        st.lists(st.integers(0, 100), max_size=12),
+        st.integers(0, 700),
+    ),
+    st.tuples(st.just("answer"), TARGETS, st.integers(0, 20)),
+    st.tuples(st.just("tick"), st.integers(0, 120)),
+)
+
+
+@given(st.lists(STEPS, max_size=40), st.integers(1, 9), st.integers(0, 10))
+def test_window_and_oldest_record_are_those_of_a_list_of_all_records(
+    steps: list[tuple[str, ...]], interval: int, more: int
+) -> None:
+    """Invariant: 0 <= pending <= window; the clock never passes a record that is not acknowledged.
+
+    Acks come in any order, again, or never; so does the oracle's count move.
+    """
+    window = interval + more
+    model = SubscriptionModel(
+        window, a_subscription(targets=2, window=window, interval=interval, window_bytes=1000)
+    )
+
+    for name, *values in steps:
+        getattr(model, name)(*values)
+        model.check()
+
+
+# -- the receiver ----------------------------------------------------------------------------
+
+
+def open_counts() -> ReceiverCounts:
+    """Return counts with the session of one link open."""
+    counts = ReceiverCounts()
+    counts.on_open(SOURCE, SESSION)
+    return counts
+
+
+def test_messages_are_accepted_in_order() -> None:
+    """The sequence has no gap."""
+    counts = open_counts()
+
+    assert [counts.on_data(SOURCE, SESSION, seq) for seq in (1, 2, 3)] == ["accept"] * 3
+
+
+def test_message_seen_before_is_a_duplicate() -> None:
+    """A reconnecting transport may send again what had come."""
+    counts = open_counts()
+    counts.on_data(SOURCE, SESSION, 1)
+
+    assert counts.on_data(SOURCE, SESSION, 1) == "duplicate"
+    assert counts.duplicates == 1
+
+
+def test_gap_is_message_loss() -> None:
+    """Found with the next message, without waiting for a count."""
+    counts = open_counts()
+    counts.on_data(SOURCE, SESSION, 1)
+
+    with pytest.raises(MessageLost, match=r"task 0\.0: message 3 came after 1"):
+        counts.on_data(SOURCE, SESSION, 3)
+
+
+@pytest.mark.parametrize("session", [OLD, NEW])
+def test_other_session_is_stale(session: SessionId) -> None:
+    """A task that was restarted is another sender."""
+    counts = open_counts()
+
+    assert counts.on_data(SOURCE, session, 1) == "stale"
+    assert counts.stale == 1
+
+
+def test_new_session_counts_from_zero() -> None:
+    """A restarted sender starts its sequence anew."""
+    counts = open_counts()
+    counts.on_data(SOURCE, SESSION, 1)
+    counts.on_processed(SOURCE, SESSION, 10)
+
+    assert counts.on_open(SOURCE, NEW)
+
+    assert counts.processed(SOURCE, NEW) == 0
+    assert counts.on_data(SOURCE, NEW, 1) == "accept"
+
+
+@pytest.mark.parametrize(("session", "stale"), [(SESSION, 0), (OLD, 1)])
+def test_opening_again_or_with_an_old_session_changes_nothing(
+    session: SessionId, stale: int
+) -> None:
+    """A repeated opening must not reset the count; a late one must not close the new session."""
+    counts = open_counts()
+    counts.on_data(SOURCE, SESSION, 1)
+
+    assert not counts.on_open(SOURCE, session)
+
+    assert counts.stale == stale
+    assert counts.on_data(SOURCE, SESSION, 1) == "duplicate"
+
+
+def test_only_records_of_the_session_count_as_processed() -> None:
+    """What an old session left in the queue is not the new one's."""
+    counts = open_counts()
+    counts.on_open(SOURCE, NEW)
+
+    counts.on_processed(SOURCE, SESSION, 7)
+    counts.on_processed(SOURCE, NEW, 3)
+
+    assert counts.processed(SOURCE, NEW) == 3
+
+
+def test_session_that_is_over_gets_no_answer() -> None:
+    """Its task is gone."""
+    counts = open_counts()
+
+    assert counts.processed(SOURCE, OLD) is None
+
+
+def test_session_that_was_never_opened_is_answered_with_zero() -> None:
+    """Its sender then finds the loss; without an answer it would wait for ever."""
+    assert ReceiverCounts().processed(SOURCE, SESSION) == 0
+    assert open_counts().processed(SOURCE, NEW) == 0
+
+
+# -- both ends -------------------------------------------------------------------------------
+
+
+class FaultyLink:
+    """One sender and one receiver; each frame is delivered as often as the plan says.
+
+    A frame is 0 times (lost), once, or twice (repeated at once) delivered; after the plan's
+    end everything goes well.
+    """
+
+    def __init__(self, plan: Iterator[int]) -> None:
+        self._plan = plan
+        self._subscription = a_subscription(window=8, interval=3)
+        self._counts = ReceiverCounts()
+        self._seq = 0
+        self._now_ms = 0
+        self.sent: list[int] = []
+        self.processed: list[int] = []
+        self._answers: deque[tuple[int, int]] = deque()
+        self._frame(self._open)
+
+    def send(self, records: int) -> None:
+        """Send as many of the records as there is credit for."""
+        records = min(records, self._subscription.credit(0))
+        if not records:
+            return
+        self._seq += 1
+        values = list(range(len(self.sent), len(self.sent) + records))
+        self.sent += values
+        self._frame(partial(self._take, self._seq, values))
+        asked = send(self._subscription, records, now_ms=self._now_ms)
+        if asked is not None:
+            self._frame(partial(self._answer, asked))
+        self._take_answers()
+
+    def settle(self) -> None:
+        """Let time pass until everything is acknowledged."""
+        for _ in range(200):
+            if self._subscription.is_settled:
+                return
+            self._now_ms += 10
+            for _, asked in self._subscription.on_tick(self._now_ms):
+                self._frame(partial(self._answer, asked))
+            self._take_answers()
+        raise AssertionError("the link stalls for ever")
+
+    def _frame(self, deliver: Callable[[], None]) -> None:
+        for _ in range(next(self._plan, 1)):
+            deliver()
+
+    def _open(self) -> None:
+        self._counts.on_open(SOURCE, SESSION)
+
+    def _take(self, seq: int, values: list[int]) -> None:
+        if self._counts.on_data(SOURCE, SESSION, seq) == "accept":
+            self.processed += values
+            self._counts.on_processed(SOURCE, SESSION, len(values))
+
+    def _answer(self, asked: int) -> None:
+        processed = self._counts.processed(SOURCE, SESSION)
+        assert processed is not None
+        self._frame(partial(self._answers.append, (asked, processed)))
+
+    def _take_answers(self) -> None:
+        while self._answers:
+            seq, received = self._answers.popleft()
+            self._subscription.on_ack(0, seq=seq, received=received)
+
+
+@given(
+    st.lists(st.sampled_from([1, 1, 1, 0, 2]), max_size=40),
+    st.lists(st.integers(1, 4), max_size=20),
+)
+def test_loss_never_stays_undetected(plan: list[int], sizes: list[int]) -> None:
+    """Frames lost and doubled: all records come once and in order, or `MessageLost` is raised.
+
+    A count alone would take one lost and one doubled frame for none; and nothing stalls.
+    """
+    try:
+        link = FaultyLink(iter(plan))
+        for size in sizes:
+            link.send(size)
+        link.settle()
+    except MessageLost:
+        assert 0 in plan, "no loss is reported where there was none"
+    else:
+        assert link.processed == link.sent

@@ -1,0 +1,134 @@
+"""Answers that are kept, and who waits for one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.flow.lookup_cache import Answer, LookupCache
+from gearpy.errors import ConfigError
+
+
+def a_cache(size: int = 2, ttl_ms: int | None = 100, **answers: Any) -> LookupCache[str]:
+    """Return a cache with answers that came at 0."""
+    cache: LookupCache[str] = LookupCache(size, ttl_ms)
+    for key, value in answers.items():
+        cache.ask(key, "")
+        cache.answer(key, value, 0)
+    return cache
+
+
+def test_unknown_key_has_no_answer() -> None:
+    """None as an answer is something else."""
+    cache = a_cache(known=None)
+
+    assert cache.find("unknown", 0) is None
+    assert cache.find("known", 0) == Answer(None)
+
+
+def test_what_was_used_least_lately_makes_room() -> None:
+    """Used is found, too."""
+    cache = a_cache(a=1, b=2)
+    cache.find("a", 0)
+
+    cache.ask("c", "")
+    cache.answer("c", 3, 0)
+
+    assert len(cache) == 2
+    assert [cache.find(key, 0) for key in "abc"] == [Answer(1), None, Answer(3)]
+
+
+def test_answer_gets_old() -> None:
+    """Since it came; looking at it does not keep it young."""
+    cache = a_cache(a=1)
+
+    assert cache.find("a", 99) == Answer(1)
+    assert cache.find("a", 100) is None
+    assert len(cache) == 0
+
+
+def test_answer_counts_for_ever_without_a_ttl() -> None:
+    """For what does not change."""
+    cache = a_cache(ttl_ms=None, a=1)
+
+    assert cache.find("a", 10**12) == Answer(1)
+
+
+def test_answer_from_the_future_does_not_count() -> None:
+    """The wall clock was put back, so its age is unknown."""
+    cache = a_cache(a=1)
+
+    assert cache.find("a", -1) is None
+
+
+def test_one_asks_and_the_others_wait() -> None:
+    """However many want to know."""
+    cache = a_cache()
+
+    assert not cache.ask("a", "first")
+    assert cache.ask("a", "second")
+    assert cache.ask("a", "third")
+    assert not cache.ask("b", "another")
+
+    assert cache.answer("a", 1, 0) == ["second", "third"]
+    assert not cache.ask("a", "later")
+
+
+def test_who_waited_is_told_of_a_failure() -> None:
+    """Nothing is kept of it."""
+    cache = a_cache()
+    cache.ask("a", "first")
+    cache.ask("a", "second")
+
+    assert cache.give_up("a") == ["second"]
+    assert cache.find("a", 0) is None
+    assert not cache.ask("a", "again")
+
+
+def test_cache_of_size_none_still_lets_others_wait() -> None:
+    """Calls at the same time are one."""
+    cache = a_cache(size=0)
+    cache.ask("a", "first")
+    cache.ask("a", "second")
+
+    assert cache.answer("a", 1, 0) == ["second"]
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize(("size", "ttl_ms"), [(-1, 1), (1, 0)])
+def test_wrong_numbers_are_refused(size: int, ttl_ms: int) -> None:
+    """When the program is built."""
+    with pytest.raises(ConfigError, match="must be 0 or more; ttl is"):
+        LookupCache(size, ttl_ms)
+
+
+@given(
+    st.integers(0, 3),
+    st.lists(st.tuples(st.sampled_from(["ask", "answer", "give_up"]), st.integers(0, 4))),
+)
+def test_answers_are_new_enough_and_few_enough_and_asked_once(
+    size: int, steps: list[tuple[str, int]]
+) -> None:
+    """Against a plain dictionary of all answers ever."""
+    cache: LookupCache[int] = LookupCache(size, 10)
+    came: dict[int, int] = {}
+    asking: dict[int, list[int]] = {}
+    for now_ms, (kind, key) in enumerate(steps):
+        match kind:
+            case "ask":
+                found = cache.find(key, now_ms)
+                if found is not None:
+                    assert now_ms - came[key] < 10
+                    assert found.value == came[key]
+                elif cache.ask(key, now_ms):
+                    asking[key].append(now_ms)
+                else:
+                    assert key not in asking
+                    asking[key] = []
+            case "answer" if key in asking:
+                assert cache.answer(key, now_ms, now_ms) == asking.pop(key)
+                came[key] = now_ms
+            case "give_up" if key in asking:
+                assert cache.give_up(key) == asking.pop(key)
+        assert len(cache) <= size

@@ -1,0 +1,213 @@
+"""Left is what a checkpoint holds, right is what comes after it, and no record waits."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.gearpump.monoid_state import MonoidState, NonWindowState, PersistentState
+from gearpy.core.gearpump.monoids import CountsGroup, SumGroup
+
+
+class Json:
+    """A serializer for tests."""
+
+    def to_bytes(self, value: Any) -> bytes:
+        """Return it as JSON."""
+        return json.dumps(value).encode()
+
+    def from_bytes(self, data: bytes) -> Any:
+        """Read JSON."""
+        return json.loads(data)
+
+
+class Record(NamedTuple):
+    """A value and its epoch."""
+
+    epoch: int
+    value: int
+
+
+RECORDS = st.builds(Record, st.integers(1, 6), st.integers(-9, 9))
+#: Records, and ends of epochs in between as None.
+STEPS = st.lists(RECORDS | st.none(), max_size=30)
+
+
+def a_state() -> NonWindowState[int]:
+    """Return a state that adds numbers up."""
+    return NonWindowState(SumGroup(), Json())
+
+
+def update(state: PersistentState[int], *records: Record) -> None:
+    """Let a state process records."""
+    for record in records:
+        state.enter(record.epoch)
+        state.update(0, record.value)
+
+
+def total(records: Iterable[Record], until: int) -> int:
+    """Return what the records of the epochs up to one come to."""
+    return sum(record.value for record in records if record.epoch <= until)
+
+
+# -- MonoidState -----------------------------------------------------------------------------
+
+
+def test_records_of_the_epoch_that_ends_next_go_left_and_later_ones_right() -> None:
+    """Whatever order they come in. Gearpump: `MonoidState.updateState`."""
+    state = MonoidState(SumGroup())
+    state.set_next_checkpoint(3)
+
+    for epoch, value in [(4, 10), (3, 1), (4, 20), (2, 2)]:
+        state.enter(epoch)
+        state.update(value)
+
+    assert (state.left, state.right) == (3, 30)
+
+
+def test_right_becomes_part_of_left_epoch_by_epoch() -> None:
+    """An input may be two epochs ahead; the next checkpoint must not hold what is of the second."""
+    state = MonoidState(SumGroup())
+    for epoch in (1, 2, 3):
+        state.enter(epoch)
+        state.update(10**epoch)
+
+    seen = []
+    for epoch in (1, 2, 3):
+        state.set_next_checkpoint(epoch)
+        seen.append((state.left, state.right))
+
+    assert seen == [(10, 1100), (110, 1000), (1110, 0)]
+
+
+def test_epochs_may_be_passed_over() -> None:
+    """Their ends were never asked for."""
+    state = MonoidState(SumGroup())
+    state.enter(3)
+    state.update(1)
+
+    state.set_next_checkpoint(5)
+
+    assert (state.left, state.right) == (1, 0)
+
+
+def test_epochs_do_not_go_back() -> None:
+    """What has become left cannot be told apart again."""
+    state = MonoidState(SumGroup())
+    state.set_next_checkpoint(2)
+
+    with pytest.raises(AssertionError, match="epoch 1 after 2"):
+        state.set_next_checkpoint(1)
+
+
+def test_value_shows_nothing_newer_than_the_entered_epoch() -> None:
+    """What is put out in an epoch stays, while newer records are read again after a failure."""
+    state = MonoidState(SumGroup())
+    for epoch in (1, 2, 3):
+        state.enter(epoch)
+        state.update(10**epoch)
+
+    shown = []
+    for epoch in (1, 2, 3):
+        state.enter(epoch)
+        shown.append(state.value)
+
+    assert shown == [10, 110, 1110]
+
+
+def test_reading_changes_nothing() -> None:
+    """Sums are made of copies, also where adding changes what it adds to."""
+    state: MonoidState[dict[str, int]] = MonoidState(CountsGroup())
+    for epoch in (1, 2, 3):
+        state.enter(epoch)
+        state.update({"a": 1})
+
+    assert [state.value, state.value] == [{"a": 3}] * 2
+    assert [state.right, state.right] == [{"a": 2}] * 2
+    assert state.left == {"a": 1}
+    assert [*state.parts] == [{"a": 1}] * 3
+
+
+# -- NonWindowState --------------------------------------------------------------------------
+
+
+def test_state_begins_with_nothing() -> None:
+    """Gearpump: `NonWindowStateSpec`."""
+    state = a_state()
+
+    assert (state.left, state.right, state.value, state.late_records) == (0, 0, 0, 0)
+
+
+def test_checkpoint_is_what_is_left() -> None:
+    """Then right is part of it."""
+    state = a_state()
+    update(state, Record(1, 1), Record(2, 20))
+
+    data = state.checkpoint()
+
+    assert json.loads(data) == 1
+    assert (state.left, state.right) == (21, 0)
+    assert json.loads(state.checkpoint()) == 21
+
+
+def test_event_times_make_no_difference() -> None:
+    """Nothing comes too late."""
+    state = a_state()
+    state.on_watermark(1000)
+
+    assert state.update(-5, 7)
+    assert state.value == 7
+
+
+@given(STEPS)
+def test_checkpoint_is_exactly_the_records_of_its_epochs(steps: list[Record | None]) -> None:
+    """The invariant: in any order, several epochs ahead, none twice, none missing."""
+    state, epoch = a_state(), 1
+    taken: list[Record] = []
+
+    for step in steps:
+        if step is None:
+            assert json.loads(state.checkpoint()) == total(taken, epoch)
+            epoch += 1
+        else:
+            record = step._replace(epoch=max(step.epoch, epoch))
+            update(state, record)
+            taken.append(record)
+            assert state.value == total(taken, record.epoch)
+        assert state.left == total(taken, epoch)
+        assert state.left + state.right == total(taken, 10**6)
+
+
+@given(st.lists(RECORDS, max_size=20), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_going_on_from_a_checkpoint_leads_to_the_same(
+    records: list[Record], epoch: int, order: Any
+) -> None:
+    """The invariant of `PersistentState`: what is replayed comes in another order, perhaps."""
+    state = a_state()
+    state.set_next_checkpoint(epoch)
+    update(state, *records)
+    data = state.checkpoint()
+    replayed = [record for record in records if record.epoch > epoch]
+    order.shuffle(replayed)
+
+    restarted = a_state()
+    restarted.recover(data)
+    restarted.set_next_checkpoint(epoch + 1)
+    update(restarted, *replayed)
+
+    assert (restarted.left, restarted.right) == (state.left, state.right)
+    assert restarted.checkpoint() == state.checkpoint()
+
+
+def test_bytes_hold_the_value_of_that_moment() -> None:
+    """Later records are in no checkpoint that was made before them."""
+    state: NonWindowState[dict[str, int]] = NonWindowState(CountsGroup(), Json())
+    state.update(0, {"a": 1})
+    data = state.checkpoint()
+
+    state.update(0, {"a": 1})
+
+    assert json.loads(data) == {"a": 1}

@@ -1,0 +1,132 @@
+"""Who may write a lane: the last start of the last run."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.handover.lane_owner import LaneOwner
+from gearpy.errors import GearpyError, WindowLogDamaged
+
+
+def an_owner(run: str = "r", incarnation: int = 1, *former: str) -> LaneOwner:
+    """Return an owner."""
+    return LaneOwner(run=run, incarnation=incarnation, former=former)
+
+
+def test_the_first_one_takes_what_nobody_has() -> None:
+    """There is no file yet."""
+    assert an_owner().succeeds(None, lane="w-00000") == an_owner()
+
+
+def test_a_later_start_takes_it_from_an_earlier_one() -> None:
+    """It was started because the earlier one was given up."""
+    taken = an_owner("r", 3).succeeds(an_owner("r", 1, "old"), lane="w-00000")
+
+    assert taken == an_owner("r", 3, "old")
+
+
+@pytest.mark.parametrize("incarnation", [1, 2])
+def test_who_was_given_up_does_not_begin(incarnation: int) -> None:
+    """A process was frozen before; its successor is at work."""
+    with pytest.raises(GearpyError, match="written by start 2 of this task: this is start"):
+        an_owner("r", incarnation).succeeds(an_owner("r", 2), lane="w-00000")
+
+
+def test_a_new_run_takes_it_and_remembers_from_whom() -> None:
+    """Numbers of starts tell nothing between runs."""
+    taken = an_owner("new", 1).succeeds(an_owner("old", 9, "older"), lane="w-00000")
+
+    assert taken == an_owner("new", 1, "older", "old")
+
+
+def test_a_former_run_does_not_come_back() -> None:
+    """Two applications that take a lane from each other again and again would both go on."""
+    with pytest.raises(GearpyError, match="lane w-00000 was taken over by run new: run old may"):
+        an_owner("old", 99).succeeds(an_owner("new", 1, "old"), lane="w-00000")
+
+
+def test_only_the_last_former_runs_are_remembered() -> None:
+    """A file has an end."""
+    runs = [f"r{number}" for number in range(60)]
+    owner = an_owner(runs[0])
+    for run in runs[1:]:
+        owner = an_owner(run).succeeds(owner, lane="w-00000")
+
+    assert owner.former == tuple(runs[-51:-1])
+
+
+def test_an_owner_may_write() -> None:
+    """Nothing has changed."""
+    assert an_owner().standing(an_owner()) == "owner"
+
+
+def test_an_earlier_start_that_wrote_last_is_overwritten_again() -> None:
+    """Both began at once; it will never be told to show anything."""
+    assert an_owner("r", 2).standing(an_owner("r", 1)) == "overwritten"
+
+
+@pytest.mark.parametrize("found", [None, an_owner("r", 3), an_owner("s", 1, "r")])
+def test_who_is_no_owner_any_more_stops(found: LaneOwner | None) -> None:
+    """Its successor has looked at what there is, and numbers on from there."""
+    assert an_owner("r", 2).standing(found) == "given up"
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"run": "r"}', b'{"run": "r", "incarnation": "x"}'])
+def test_what_names_no_owner_is_damage(text: bytes) -> None:
+    """Nobody may guess."""
+    with pytest.raises(WindowLogDamaged, match="names no owner"):
+        LaneOwner.parse(text, file="f")
+
+
+def test_no_file_is_no_owner() -> None:
+    """A new lane."""
+    assert LaneOwner.parse(None, file="f") is None
+
+
+def test_the_first_batch_of_a_run_is_remembered_over_its_starts() -> None:
+    """What a run has shown comes again when it begins anew; what others have shown does not."""
+    begun = replace(an_owner("r", 1), since=7)
+
+    assert an_owner("r", 2).succeeds(begun, lane="w-00000").since == 7
+    assert an_owner("s", 2).succeeds(begun, lane="w-00000").since == 0
+
+
+def test_a_lane_keeps_its_id() -> None:
+    """A checkpoint knows by it whether what it tells of batches is about these."""
+    begun = replace(an_owner("r", 1), id="first")
+    later, other = replace(an_owner("r", 2), id="second"), replace(an_owner("s", 1), id="third")
+
+    assert begun.succeeds(None, lane="w-00000").id == "first"
+    assert later.succeeds(begun, lane="w-00000").id == "first"
+    assert other.succeeds(begun, lane="w-00000").id == "first"
+
+
+@given(st.text(), st.integers(0), st.lists(st.text()), st.integers(0))
+def test_an_owner_is_read_as_it_was_written(
+    run: str, incarnation: int, former: list[str], since: int
+) -> None:
+    """By a process on another machine."""
+    owner = LaneOwner(run=run, incarnation=incarnation, former=tuple(former), since=since)
+
+    assert LaneOwner.parse(owner.to_json(), file="f") == owner
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), max_size=30))
+def test_a_run_has_a_lane_once(starts: list[tuple[str, int]]) -> None:
+    """Whoever tries, in whatever order: starts of a run follow each other and go up."""
+    owner: LaneOwner | None = None
+    taken: list[tuple[str, int]] = []
+    for run, incarnation in starts:
+        try:
+            owner = an_owner(run, incarnation).succeeds(owner, lane="w-00000")
+        except GearpyError:
+            continue
+        taken.append((run, incarnation))
+
+    runs = [run for place, (run, _) in enumerate(taken) if not place or taken[place - 1][0] != run]
+    assert len(set(runs)) == len(runs)
+    for run in runs:
+        numbers = [number for each, number in taken if each == run]
+        assert numbers == sorted(set(numbers))

@@ -1,0 +1,178 @@
+"""What one transaction after the other does to a table that several may write to."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.core.handover.table_commits import (
+    SUCCESSOR,
+    Change,
+    GivenUp,
+    Lane,
+    LanePart,
+    Noted,
+    Shown,
+    next_change,
+    rewritten,
+)
+
+LANE = Lane("run", "part", 3)
+
+
+def test_ids_tell_runs_sinks_and_tasks_apart() -> None:
+    """Two of them must not share a note."""
+    lanes = [LANE, Lane("run2", "part", 3), Lane("run", "b", 3), Lane("run", "part", 4)]
+
+    ids = [name for lane in lanes for name in (lane.owner_id, lane.epoch_id)]
+
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_first_writer_takes_the_lane_over() -> None:
+    """With its first rows, or before."""
+    assert next_change(Noted(), incarnation=1, since=0) == Change(False, (), Noted(1, 0), 0)
+    assert next_change(Noted(), incarnation=1, since=0, epoch=1) == Change(True, (), Noted(1, 1), 0)
+
+
+def test_an_epoch_is_shown_once() -> None:
+    """Whoever repeats it finds the note."""
+    shown = next_change(Noted(1, 4), incarnation=1, since=0, epoch=5)
+
+    assert shown == Change(True, (), Noted(1, 5), None)
+    assert next_change(Noted(1, 5), incarnation=1, since=0, epoch=5) is None
+    assert next_change(Noted(1, 7), incarnation=1, since=0, epoch=5) is None
+    assert next_change(Noted(1, 5), incarnation=1, since=0) is None
+
+
+def test_a_later_start_ends_the_right_of_earlier_ones() -> None:
+    """They are told so, whatever they want."""
+    assert next_change(Noted(2, 4), incarnation=1, since=4, epoch=5) == GivenUp(2)
+    assert next_change(Noted(2, 4), incarnation=1, since=4) == GivenUp(2)
+
+
+def test_taking_over_undoes_what_came_after() -> None:
+    """Of earlier incarnations only, and not what the epoch it goes on from has brought."""
+    parts = [LanePart("a", 4, 1), LanePart("b", 5, 1), LanePart("c", 6, 2), LanePart("d", 6, 3)]
+
+    change = next_change(Noted(2, 6), incarnation=3, since=4, parts=parts)
+
+    assert change == Change(False, ("b", "c"), Noted(3, 4), 4)
+
+
+def test_taking_over_and_showing_are_one_transaction() -> None:
+    """Where nothing was there when the writer began."""
+    change = next_change(Noted(1, 2), incarnation=2, since=0, epoch=1, parts=[LanePart("a", 1, 1)])
+
+    assert change == Change(True, ("a",), Noted(2, 1), 0)
+
+
+def test_a_run_that_goes_on_from_another_one_shows_what_was_prepared_once() -> None:
+    """However many runs do so."""
+    first = next_change(Noted(7, 4), incarnation=SUCCESSOR, since=2**62, epoch=5)
+
+    assert first == Change(True, (), Noted(SUCCESSOR, 5), 2**62)
+    assert next_change(Noted(SUCCESSOR, 5), incarnation=SUCCESSOR, since=2**62, epoch=5) is None
+
+
+@pytest.mark.parametrize(
+    ("history", "parts", "lost"),
+    [
+        ([Shown(6, 6, 2), Shown(5, 5, 1)], [LanePart("a", 6, 1), LanePart("b", 6, 1)], [5]),
+        ([Shown(6, 6, 2), Shown(5, 5, 1)], [LanePart("a", 6, 1), LanePart("b", 5, 1)], [6]),
+        ([Shown(6, 6, 1), Shown(5, 5, 0)], [LanePart("a", 6, 1)], []),
+        # Epoch 5 was undone before, and came again.
+        ([Shown(6, 6, 1), Shown(4, 5, 0, 4), Shown(5, 5, 3)], [LanePart("a", 6, 2)], []),
+        # It was taken over without anything to undo.
+        ([Shown(6, 6, 0, 6), Shown(6, 6, 1)], [], [6]),
+        ([Shown(3, 3, 1)], [], []),
+        # The log was cleaned.
+        ([], [], [6]),
+        ([], [LanePart("a", 6, 1)], []),
+    ],
+)
+def test_files_that_were_merged_are_found(
+    history: list[Shown], parts: list[LanePart], lost: list[int]
+) -> None:
+    """Their rows cannot be removed by removing files."""
+    assert rewritten(Noted(1, 6), since=4, history=history, parts=parts) == lost
+
+
+def test_nothing_later_is_nothing_merged() -> None:
+    """Who goes on from the newest epoch need not look."""
+    assert rewritten(Noted(1, 4), since=4, history=[Shown(4, 4, 1)], parts=[]) == []
+
+
+@dataclass
+class FakeTable:
+    """Files and a note; refuses what was decided on an old version."""
+
+    noted: Noted = field(default_factory=Noted)
+    files: dict[str, LanePart] = field(default_factory=dict)
+    version: int = 0
+
+    def apply(self, change: Change, seen: int, added: LanePart | None) -> bool:
+        """Do it, unless somebody was faster."""
+        if seen != self.version:
+            return False
+        for path in change.remove:
+            del self.files[path]
+        if change.add and added is not None:
+            assert added.path not in self.files
+            self.files[added.path] = added
+        self.noted, self.version = change.noted, self.version + 1
+        return True
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32))
+def test_each_epoch_is_there_once(seed: int) -> None:
+    """Writers that were given up decide on what they have read, and come too late."""
+    rng, table = Random(seed), FakeTable()
+    live, newest, truth = 1, 0, dict[int, str]()
+    reads: list[tuple[int, int, int | None, Noted, int, list[LanePart]]] = []
+    sinces = {1: 0}
+    for _ in range(60):
+        act = rng.random()
+        if act < 0.15:  # Somebody goes on, from the newest epoch or the one before.
+            newest = max(0, newest - rng.randint(0, 1))
+            truth = {epoch: path for epoch, path in truth.items() if epoch <= newest}
+            live += 1
+            sinces[live] = newest
+            _settle(table, live, newest, None)
+        elif act < 0.5:  # An epoch is complete.
+            newest += 1
+            truth[newest] = f"{newest}-{live}"
+            _settle(table, live, sinces[live], newest)
+        elif act < 0.75:  # Somebody reads, and is slow.
+            who = rng.randint(1, live)
+            epoch = rng.choice([None, rng.randint(sinces[who] + 1, sinces[who] + 3)])
+            parts = list(table.files.values())
+            reads.append((who, sinces[who], epoch, table.noted, table.version, parts))
+        elif reads:
+            who, since, epoch, noted, seen, parts = reads.pop(rng.randrange(len(reads)))
+            if who == live:
+                continue
+            change = next_change(noted, incarnation=who, since=since, epoch=epoch, parts=parts)
+            assert not _applied(table, change, seen, who, epoch)
+        if table.noted.owner == live:
+            assert sorted(table.files) == sorted(truth.values())
+
+
+def _applied(
+    table: FakeTable, change: Change | GivenUp | None, seen: int, who: int, epoch: int | None
+) -> bool:
+    added = None if epoch is None else LanePart(f"{epoch}-{who}", epoch, who)
+    return isinstance(change, Change) and table.apply(change, seen, added)
+
+
+def _settle(table: FakeTable, who: int, since: int, epoch: int | None) -> None:
+    change = next_change(
+        table.noted, incarnation=who, since=since, epoch=epoch, parts=list(table.files.values())
+    )
+    assert not isinstance(change, GivenUp)
+    if change is not None:
+        added = None if epoch is None else LanePart(f"{epoch}-{who}", epoch, who)
+        assert table.apply(change, table.version, added)

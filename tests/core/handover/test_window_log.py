@@ -1,0 +1,467 @@
+"""What names of files tell of a window log: what to read next, what is hidden, what may go."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.handover.window_log import (
+    LogView,
+    Piece,
+    Segment,
+    groups_to_compact,
+    is_tiny,
+    is_writer_name,
+    lane_name,
+    newest_to_compact,
+    segment_name,
+    segments_of,
+)
+from gearpy.errors import WindowLogGap
+
+A = "windows-00000"
+B = "windows-00001"
+
+
+def a_segment(first: int, last: int | None = None, **changes: Any) -> Segment:
+    """Return a file of a lane; ten rows a batch."""
+    last = first if last is None else last
+    known: dict[str, Any] = {"lane": A, "rows": 10 * (last - first + 1), "epoch": last, "run": "r"}
+    known |= {"incarnation": 1, **changes}
+    name = segment_name(first=first, last=last, **known)
+    return Segment(name=name, first=first, last=last, **known)
+
+
+def a_view(*segments: Segment) -> LogView:
+    """Return what can be read of some files."""
+    return LogView(segments)
+
+
+def singles(first: int, last: int, **changes: Any) -> list[Segment]:
+    """Return files of one batch each."""
+    return [a_segment(seq, **changes) for seq in range(first, last + 1)]
+
+
+def numbers(pieces: list[Piece]) -> list[tuple[str, int]]:
+    """Return the batches that would be read, in order."""
+    return [
+        (piece.segment.lane, seq) for piece in pieces for seq in range(piece.first, piece.last + 1)
+    ]
+
+
+# -- names -----------------------------------------------------------------------------------
+
+
+def test_a_name_tells_all_of_a_file() -> None:
+    """Nobody has to open a file to know whether to read it."""
+    name = segment_name(
+        "windows-00003",
+        first=7,
+        last=9,
+        rows=120,
+        epoch=41,
+        run="k3f9-app~2f3",
+        incarnation=255,
+        body="arrow",
+    )
+
+    assert name == (
+        "windows-00003-000000000007-000000000009-120-0000000041-k3f9-app~2f3-00000000000000ff.arrow"
+    )
+    assert segments_of([name]) == [
+        Segment(name, "windows-00003", 7, 9, 120, 41, "k3f9-app~2f3", 255)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_schema.json",
+        "part-00000-0000000001-r-0000000000000001.parquet",
+        f"{a_segment(1).name}.crc",
+        f"x{a_segment(1).name}".replace("windows", "-"),
+        a_segment(1).name.replace(".parquet", ".tmp"),
+        a_segment(1)._replace(first=0).name.replace("000000000001", "000000000000", 2),
+        segment_name(A, first=3, last=2, rows=1, epoch=1, run="r", incarnation=1),
+    ],
+)
+def test_names_of_others_are_passed_over(name: str) -> None:
+    """A folder may have files of Spark, of people, and of other versions."""
+    assert segments_of([name]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [
+        ("windows", True),
+        ("a_1", True),
+        ("", False),
+        ("_a", False),
+        ("1a", False),
+        ("a-b", False),
+        ("ä", False),
+        ("a" * 50, True),
+        ("a" * 51, False),
+    ],
+)
+def test_a_writer_has_a_name_that_lanes_can_begin_with(text: str, is_name: bool) -> None:  # noqa: FBT001
+    """Names of files are taken apart again."""
+    assert is_writer_name(text) == is_name
+
+
+def test_a_lane_is_of_one_task() -> None:
+    """Numbers sort as names do."""
+    assert lane_name("windows", 7) == "windows-00007"
+
+
+@given(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,20}", fullmatch=True),
+    st.tuples(*[st.integers(0, 10**13)] * 6),
+    st.from_regex(r"[A-Za-z0-9_~-]{1,60}", fullmatch=True),
+    st.sampled_from(["parquet", "arrow"]),
+)
+def test_a_name_is_read_as_it_was_made(
+    writer: str, counts: tuple[int, ...], run: str, body: str
+) -> None:
+    """Also for runs that look like the other parts of a name."""
+    task, first, batches, rows, epoch, incarnation = counts
+    known: dict[str, Any] = {"lane": lane_name(writer, task), "rows": rows, "epoch": epoch}
+    known |= {"first": first + 1, "last": first + 1 + batches, "run": run}
+    known["incarnation"] = incarnation
+
+    name = segment_name(**known, body=body)
+
+    assert segments_of([name]) == [Segment(name=name, **known)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "since_ms", "tiny"),
+    [(4096, 1000, True), (4097, 1000, False), (4096, 1001, False)],
+)
+def test_files_are_tiny_that_are_small_and_come_fast(
+    rows: int,
+    since_ms: int,
+    tiny: bool,  # noqa: FBT001
+) -> None:
+    """Of one a minute nobody minds the cost."""
+    assert is_tiny(rows, since_ms=since_ms) == tiny
+
+
+# -- what there is ---------------------------------------------------------------------------
+
+
+def test_an_empty_log_has_nothing_to_read() -> None:
+    """A reader may be there before the first writer."""
+    view = a_view()
+
+    assert (view.lanes, view.ends(), view.begins(), view.advance({})) == ((), {}, {}, {})
+    assert (view.between({}, {}), view.rows_between({}, {}), view.holes) == ([], 0, [])
+
+
+def test_lanes_have_a_beginning_and_an_end() -> None:
+    """What was purged at the low end is no hole."""
+    view = a_view(*singles(3, 5), *singles(1, 2, lane=B))
+
+    assert view.lanes == (A, B)
+    assert (view.begins(), view.ends(), view.start()) == (
+        {A: 3, B: 1},
+        {A: 5, B: 2},
+        {A: 2, B: 0},
+    )
+
+
+def test_a_compacted_file_hides_those_it_was_made_of() -> None:
+    """They may still be there, or come back after a crash."""
+    whole = a_segment(1, 3)
+    view = a_view(*singles(1, 4), whole)
+
+    assert view.between({}, view.ends()) == [Piece(whole, 1, 3), Piece(a_segment(4), 4, 4)]
+    assert view.hidden == singles(1, 3)
+
+
+def test_files_that_overlap_are_read_once() -> None:
+    """Two compactions at once."""
+    view = a_view(a_segment(1, 6), a_segment(4, 9), a_segment(5), a_segment(10))
+
+    assert numbers(view.between({}, view.ends())) == [(A, seq) for seq in range(1, 11)]
+    assert view.hidden == [a_segment(5)]
+
+
+def test_of_two_files_with_one_number_the_later_incarnation_counts() -> None:
+    """A store without an atomic rename may show both, for a moment."""
+    later = a_segment(1, incarnation=2)
+
+    assert a_view(a_segment(1), later).between({}, {A: 1}) == [Piece(later, 1, 1)]
+    assert a_view(later, a_segment(1)).between({}, {A: 1}) == [Piece(later, 1, 1)]
+
+
+def test_a_part_of_a_compacted_file_can_be_read() -> None:
+    """A reader had come to the middle of it when it was made."""
+    whole = a_segment(1, 4, rows=10)
+    view = a_view(whole)
+
+    (piece,) = view.between({A: 1}, {A: 3})
+
+    assert piece == Piece(whole, 2, 3)
+    assert (piece.is_whole, piece.batches, piece.rows) == (False, 2, 5)
+    assert (view.rows_between({A: 1}, {A: 3}), view.batches_between({A: 1}, {A: 3})) == (5, 2)
+
+
+def test_what_is_purged_is_missed() -> None:
+    """A reader that slept for too long must not go on as if nothing were missing."""
+    view = a_view(*singles(4, 6))
+
+    with pytest.raises(WindowLogGap, match="no batch 2 any more, the next one kept is 4") as caught:
+        view.between({A: 1}, {A: 5})
+    assert (caught.value.lane, caught.value.wanted, caught.value.kept) == (A, 2, 4)
+    assert numbers(view.between({A: 1}, {A: 5}, skip_gaps=True)) == [(A, 4), (A, 5)]
+
+
+def test_a_hole_is_missed() -> None:
+    """Somebody has removed a file by hand."""
+    view = a_view(*singles(1, 2), *singles(5, 6))
+
+    with pytest.raises(WindowLogGap, match="no batch 3 any more, the next one kept is 5"):
+        view.between({}, view.ends())
+    assert view.holes == [(A, 3, 4)]
+    assert len(view.between({}, view.ends(), skip_gaps=True)) == 4
+
+
+@pytest.mark.parametrize("end", [{A: 9}, {B: 1}])
+def test_an_end_that_is_not_there_is_missed(end: dict[str, int]) -> None:
+    """Spark may ask again for what was removed meanwhile."""
+    with pytest.raises(WindowLogGap):
+        a_view(*singles(1, 2)).between({A: 2}, end)
+
+
+# -- how much to read ------------------------------------------------------------------------
+
+
+def test_without_a_limit_all_is_read() -> None:
+    """Lanes that have come since, too."""
+    assert a_view(*singles(1, 3), *singles(1, 2, lane=B)).advance({A: 1}) == {A: 3, B: 2}
+
+
+def test_a_position_never_goes_back() -> None:
+    """A lane that is not seen, or seems shorter, is left where it was."""
+    view = a_view(*singles(1, 3))
+
+    assert view.advance({A: 7, B: 4}) == {A: 7, B: 4}
+
+
+def test_rows_are_limited() -> None:
+    """A job has a size that its cluster can take."""
+    view = a_view(*singles(1, 9))
+
+    assert view.advance({}, max_rows=35) == {A: 3}
+    assert view.advance({A: 3}, max_rows=10) == {A: 4}
+
+
+@pytest.mark.parametrize("limits", [{"max_rows": 5}, {"max_rows": 0}, {"max_batches": 0}])
+def test_at_least_one_batch_is_read(limits: dict[str, Any]) -> None:
+    """One window with more rows than the limit must not stop the stream for ever."""
+    assert a_view(*singles(1, 3)).advance({A: 1}, **limits) == {A: 2}
+
+
+def test_batches_are_limited() -> None:
+    """A compacted file counts as the batches in it."""
+    assert a_view(a_segment(1, 5), *singles(6, 9)).advance({A: 2}, max_batches=5) == {A: 7}
+
+
+def test_a_compacted_file_is_cut_when_it_comes_first() -> None:
+    """It may be larger than any limit; behind others it waits, to be read whole."""
+    view = a_view(a_segment(1), a_segment(2, 11))
+
+    assert view.advance({}, max_rows=60) == {A: 1}
+    assert view.advance({A: 1}, max_rows=60) == {A: 7}
+    assert view.advance({A: 7}, max_rows=60) == {A: 11}
+
+
+def test_lanes_take_turns_and_the_oldest_comes_first() -> None:
+    """None waits for ever behind a busy one."""
+    view = a_view(*singles(1, 9, epoch=2), *singles(1, 9, lane=B, epoch=1))
+
+    assert view.advance({}, max_batches=1) == {A: 0, B: 1}
+    assert view.advance({}, max_batches=5) == {A: 2, B: 3}
+
+
+def test_a_reader_that_takes_what_is_available_stops_there() -> None:
+    """What comes later is for the next run; a lane that is not in it, too."""
+    view = a_view(*singles(1, 9), *singles(1, 9, lane=B))
+
+    assert view.advance({}, until={A: 4}) == {A: 4}
+    assert view.advance({}, until={A: 4}, max_rows=20) == {A: 2}
+
+
+# -- what may go -----------------------------------------------------------------------------
+
+
+def test_what_was_read_may_go_but_the_last_file() -> None:
+    """A new run numbers on from it."""
+    view = a_view(*singles(1, 3))
+
+    assert view.removable({A: 2}) == singles(1, 2)
+    assert view.removable({A: 99, B: 1}) == singles(1, 2)
+    assert view.removable({}) == []
+
+
+def test_a_compacted_file_goes_when_all_of_it_was_read() -> None:
+    """What it hides goes with it, and before."""
+    whole = a_segment(1, 3)
+    view = a_view(*singles(2, 4), whole)
+
+    assert view.removable({A: 2}) == [a_segment(2)]
+    assert view.removable({A: 3}) == [whole, *singles(2, 3)]
+
+
+def test_hidden_files_of_the_last_batch_stay_with_it() -> None:
+    """The compacted one has the last number; either must stay."""
+    assert a_view(*singles(1, 2), a_segment(1, 2)).removable({A: 2}) == [a_segment(1)]
+
+
+# -- compaction ------------------------------------------------------------------------------
+
+
+def pieces_of(*segments: Segment) -> list[Piece]:
+    """Return the files of a lane."""
+    return list(a_view(*segments).pieces(A))
+
+
+def test_a_few_files_are_left_alone() -> None:
+    """Each compaction costs a copy."""
+    assert not newest_to_compact(pieces_of(*singles(1, 3)), files_min=4, rows_max=999)
+    assert not newest_to_compact([], files_min=1, rows_max=999)
+    assert not newest_to_compact(pieces_of(a_segment(1)), files_min=1, rows_max=999)
+
+
+def test_the_newest_files_become_one() -> None:
+    """As soon as there are so many."""
+    pieces = pieces_of(*singles(1, 4))
+
+    assert newest_to_compact(pieces, files_min=4, rows_max=999) == pieces
+
+
+def test_a_larger_file_is_copied_only_with_as_many_new_rows() -> None:
+    """Else each row would be copied again and again."""
+    few = pieces_of(a_segment(1, 8), *singles(9, 12))
+    enough = pieces_of(a_segment(1, 4), *singles(5, 8))
+
+    assert newest_to_compact(few, files_min=4, rows_max=999) == few[1:]
+    assert newest_to_compact(enough, files_min=4, rows_max=999) == enough
+
+
+def test_a_file_does_not_grow_without_end() -> None:
+    """One of many rows is read well enough."""
+    pieces = pieces_of(a_segment(1, rows=900), *singles(2, 5))
+    large = pieces_of(*singles(1, 4), a_segment(5, rows=1000))
+
+    assert newest_to_compact(pieces, files_min=4, rows_max=999) == pieces
+    assert newest_to_compact(pieces, files_min=4, rows_max=930) == pieces[1:]
+    assert newest_to_compact(large, files_min=2, rows_max=999) == ()
+
+
+def test_nothing_is_joined_over_a_hole() -> None:
+    """A file has a range of batches."""
+    pieces = pieces_of(*singles(1, 3), *singles(5, 6))
+
+    assert newest_to_compact(pieces, files_min=2, rows_max=999) == pieces[3:]
+    assert groups_to_compact(pieces, rows_max=999) == [pieces[:3], pieces[3:]]
+
+
+def test_neighbours_are_joined_as_far_as_they_may() -> None:
+    """`gear window-log compact` goes through the whole log."""
+    pieces = pieces_of(*singles(1, 5), a_segment(6, rows=99))
+
+    assert groups_to_compact(pieces, rows_max=20) == [pieces[:2], pieces[2:4]]
+    assert groups_to_compact([], rows_max=20) == []
+
+
+# -- properties ------------------------------------------------------------------------------
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> LogView:
+    """Return lanes without a hole, some files of which are compacted, some left over."""
+    segments: list[Segment] = []
+    for lane in draw(st.lists(st.sampled_from([A, B, "x-00000"]), unique=True)):
+        seq = draw(st.integers(1, 5))
+        for batches in draw(st.lists(st.integers(1, 6), min_size=1, max_size=8)):
+            last = seq + batches - 1
+            rows, epoch = draw(st.integers(0, 50)), draw(st.integers(1, 9))
+            segments.append(a_segment(seq, last, lane=lane, rows=rows, epoch=epoch))
+            segments += [
+                a_segment(each, lane=lane)
+                for each in draw(st.sets(st.integers(seq, last), max_size=3))
+                if batches > 1
+            ]
+            seq = last + 1
+    return LogView(draw(st.permutations(segments)))
+
+
+limits = st.none() | st.integers(0, 60)
+
+
+@given(logs(), limits, limits)
+def test_steps_read_each_batch_once_and_in_order(
+    view: LogView, max_rows: int | None, max_batches: int | None
+) -> None:
+    """Whatever the limits, a reader comes to the end, and has seen every batch of every lane."""
+    position, read = view.start(), []
+    while position != view.ends():
+        step = view.advance(position, max_rows=max_rows, max_batches=max_batches)
+        assert step != position
+        read += numbers(view.between(position, step))
+        if max_batches is not None:
+            assert view.batches_between(position, step) <= max(max_batches, 1)
+        position = step
+
+    for lane, first in view.begins().items():
+        found = [seq for each, seq in read if each == lane]
+        assert found == list(range(first, view.ends()[lane] + 1))
+
+
+@given(logs(), st.data())
+def test_what_is_left_after_a_purge_is_all_that_was_not_read(
+    view: LogView, data: st.DataObject
+) -> None:
+    """And it can be read from where the reader is; the last number stays known."""
+    position = {
+        lane: data.draw(st.integers(view.start()[lane], end)) for lane, end in view.ends().items()
+    }
+    everything = {piece.segment for lane in view.lanes for piece in view.pieces(lane)}
+    everything |= set(view.hidden)
+
+    left = LogView(everything - set(view.removable(position)))
+
+    assert left.ends() == view.ends()
+    assert numbers(left.between(position, left.ends())) == numbers(
+        view.between(position, view.ends())
+    )
+
+
+@given(logs(), st.integers(2, 6), st.integers(1, 200), st.booleans())
+def test_compaction_changes_no_batch(
+    view: LogView,
+    files_min: int,
+    rows_max: int,
+    newest: bool,  # noqa: FBT001
+) -> None:
+    """What was one file after the other is one; a reader at any place goes on."""
+    everything = {piece.segment for lane in view.lanes for piece in view.pieces(lane)}
+    compacted = set()
+    for lane in view.lanes:
+        pieces = view.pieces(lane)
+        group = newest_to_compact(pieces, files_min=files_min, rows_max=rows_max)
+        groups = [group] if newest else groups_to_compact(pieces, rows_max=rows_max)
+        for each in filter(None, groups):
+            assert sum(piece.segment.rows for piece in each) <= rows_max
+            rows = sum(piece.segment.rows for piece in each)
+            compacted.add(a_segment(each[0].first, each[-1].last, lane=lane, rows=rows))
+
+    after = LogView(everything | compacted)
+
+    assert (after.begins(), after.ends()) == (view.begins(), view.ends())
+    assert numbers(after.between(view.start(), view.ends())) == numbers(
+        view.between(view.start(), view.ends())
+    )

@@ -1,0 +1,195 @@
+"""As-of joins."""
+
+from collections import Counter
+from random import Random
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.join.asof import AsOfJoin, Direction
+from gearpy.core.join.sides import LEFT, RIGHT
+from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.join_oracle import (
+    STEPS,
+    Given,
+    Step,
+    asof,
+    fed,
+    with_restarts,
+    without_late,
+)
+
+DIRECTIONS = st.sampled_from(["backward", "forward", "nearest"])
+TOLERANCES = st.one_of(st.none(), st.integers(0, 30))
+HOWS_OF_LEFT = st.sampled_from(["left", "inner"])
+
+
+def a_join(
+    direction: Direction,
+    tolerance_ms: int | None = None,
+    how: Literal["left", "inner"] = "left",
+    *,
+    limit: int = 100,
+) -> AsOfJoin:
+    """Return a join that has begun."""
+    join = AsOfJoin(direction=direction, tolerance_ms=tolerance_ms, how=how, limit=limit)
+    join.resume(MIN_MS)
+    return join
+
+
+@given(STEPS, DIRECTIONS, TOLERANCES, HOWS_OF_LEFT, st.integers(1, 4))
+def test_results_are_those_of_comparing_with_all(
+    steps: list[Step],
+    direction: Direction,
+    tolerance_ms: int | None,
+    how: Literal["left", "inner"],
+    limit: int,
+) -> None:
+    """Invariant: the nearest of all right records that were not late."""
+    good = without_late(steps)
+
+    run = fed(a_join(direction, tolerance_ms, how, limit=limit), steps)
+
+    assert run.counted == asof(direction, tolerance_ms, how, good)
+    assert run.late == sum(len(s) for s in steps if isinstance(s, list)) - sum(
+        len(s) for s in good if isinstance(s, list)
+    )
+
+
+@given(STEPS, DIRECTIONS, TOLERANCES, HOWS_OF_LEFT, st.integers(1, 3))
+def test_restarts_change_nothing(
+    steps: list[Step],
+    direction: Direction,
+    tolerance_ms: int | None,
+    how: Literal["left", "inner"],
+    every: int,
+) -> None:
+    """Not even the order; at the end only the newest of each key may be stored."""
+
+    def make() -> AsOfJoin:
+        return AsOfJoin(direction=direction, tolerance_ms=tolerance_ms, how=how, limit=3)
+
+    is_all_freed = tolerance_ms is not None or direction == "forward"
+    run = with_restarts(make, steps, every=every, is_all_freed=is_all_freed)
+
+    plain = fed(a_join(direction, tolerance_ms, how), steps)
+    assert (run.by_step, run.late) == (plain.by_step, plain.late)
+
+
+@given(STEPS, st.randoms(use_true_random=False))
+def test_interleaving_does_not_count(steps: list[Step], rng: Random) -> None:
+    """Records of one side in their order, of the two in any."""
+    good = without_late(steps)
+    shuffled: list[Step] = []
+    for step in good:
+        if isinstance(step, int):
+            shuffled.append(step)
+        else:
+            sides = [[g for g in step if g.side == side] for side in (LEFT, RIGHT)]
+            batch = []
+            while any(sides):
+                batch.append(rng.choice([side for side in sides if side]).pop(0))
+            shuffled.append(batch)
+
+    assert fed(a_join("nearest"), shuffled).results == fed(a_join("nearest"), good).results
+
+
+LEFTS = [Given(LEFT, 1, "l", 100)]
+
+
+@pytest.mark.parametrize(
+    ("direction", "rights", "found"),
+    [
+        ("backward", {"a": 90, "b": 99, "c": 101}, "b"),
+        ("backward", {"a": 90, "b": 100, "c": 100}, "c"),
+        ("backward", {"c": 101}, None),
+        ("forward", {"a": 99, "b": 101, "c": 102}, "b"),
+        ("forward", {"a": 99, "b": 100, "c": 100}, "b"),
+        ("forward", {"a": 99}, None),
+        ("nearest", {"a": 97, "b": 102}, "b"),
+        ("nearest", {"a": 98, "b": 102}, "a"),
+        ("nearest", {"a": 99, "b": 100, "c": 100, "d": 101}, "c"),
+        ("nearest", {"b": 102}, "b"),
+        ("nearest", {}, None),
+    ],
+)
+def test_nearest_of_each_direction(
+    direction: Direction, rights: dict[str, int], found: str | None
+) -> None:
+    """Equal times match; of two that are as near, which one is said in the class."""
+    records = [Given(RIGHT, 1, value, time) for value, time in rights.items()]
+
+    run = fed(a_join(direction), [records, LEFTS, MAX_MS] if records else [LEFTS, MAX_MS])
+
+    assert [row[2] for row, _ in run.results] == [found]
+
+
+@pytest.mark.parametrize(
+    ("direction", "rights", "before_ms", "at_ms"),
+    [
+        ("backward", [], 100, 101),
+        ("backward", [90], 100, 101),
+        ("forward", [], 130, 131),
+        ("forward", [110], 110, 111),
+        ("nearest", [], 130, 131),
+        ("nearest", [100], 100, 101),
+        ("nearest", [95], 104, 105),
+        ("nearest", [95, 103], 103, 104),
+    ],
+)
+def test_comes_out_when_nothing_nearer_can_come(
+    direction: Direction, rights: list[int], before_ms: int, at_ms: int
+) -> None:
+    """Not earlier, and not later."""
+    records = [*LEFTS, *(Given(RIGHT, 1, "r", time) for time in rights)]
+
+    run = fed(a_join(direction, 30), [records, before_ms, at_ms])
+
+    assert [len(results) for results in run.by_step] == [0, 0, 1]
+
+
+def test_left_records_hold_the_clock_until_they_come_out() -> None:
+    """Right ones do not: nothing comes of them alone."""
+    join = a_join("forward", 10)
+
+    fed(join, [[Given(RIGHT, 1, "r", 50), Given(LEFT, 1, "l", 100), Given(LEFT, 2, "l", 99)]])
+    assert join.hold_ms == 99
+    fed(join, [105])
+    assert join.hold_ms == 99
+    fed(join, [110])
+    assert join.hold_ms == 100
+    fed(join, [[Given(RIGHT, 1, "r", 110)], 111])
+    assert join.hold_ms == MAX_MS
+
+
+def test_what_is_too_old_is_forgotten() -> None:
+    """Keys that come and go, told or not; what was told is told to be gone."""
+    join = a_join("nearest", 2000)
+    told: Counter[str] = Counter()
+
+    for second in range(1000):
+        fed(join, [[Given(second % 2, second // 2, "v", second * 1000)], second * 1000])
+        if second % 100 == 50:
+            for change in join.changes():
+                told[change.namespace[0]] += len(change.pairs) * (-1 if change.is_deleted else 1)
+
+    assert len(join._newest) < 10  # noqa: SLF001
+    assert len(join._log.fresh) < 10  # noqa: SLF001
+    assert max(told.values()) < 10
+    fed(join, [MAX_MS])
+    assert all(change.is_deleted for change in join.changes())
+    assert not any([join._newest, join._waiting, join._log.fresh, join._ends])  # noqa: SLF001
+
+
+def test_without_tolerance_one_right_record_of_each_key_is_kept() -> None:
+    """It may be the nearest one for ever."""
+    join = a_join("backward")
+
+    fed(join, [[Given(RIGHT, 1, f"r{n}", n) for n in range(100)], 99, 5000])
+    run = fed(join, [[Given(LEFT, 1, "l", 1_000_000)], MAX_MS])
+
+    assert run.results == [((1, "l", "r99", 99, 1_000_001), 1_000_000)]
+    assert len(join._newest) == 1  # noqa: SLF001
+    assert not join._log.fresh  # noqa: SLF001

@@ -1,0 +1,152 @@
+"""What joins keep, and what of it they tell."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.join.changes import CellChange, Kept, KeyCells, RecordLog
+from gearpy.core.join.sides import LEFT
+from gearpy.errors import ProtocolError
+
+
+def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> Kept:
+    """Add a record."""
+    log.seq += 1
+    kept = Kept(log.seq, LEFT, 100 + log.seq, f"v{log.seq}", is_waiting)
+    fresh = log.fresh.get(span)
+    (log.open(span) if fresh is None else fresh)[key].append(kept)
+    return kept
+
+
+def stored(cells: dict[Any, dict[Any, Any]], changes: list[CellChange]) -> None:
+    """Do what changes say."""
+    for namespace, pairs, is_deleted in changes:
+        kept = cells.setdefault(namespace, {})
+        for key, value in pairs.items():
+            if is_deleted:
+                del kept[key]
+            else:
+                kept[key] = value
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 3), st.integers(0, 3)),
+        st.tuples(st.just("match"), st.integers(0, 30), st.just(0)),
+        st.tuples(st.just("drop"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("tell"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_what_was_told_is_what_is_there(steps: list[tuple[str, int, int]]) -> None:
+    """Invariant: put together, it gives all records that were not dropped, as they are."""
+    log, cells = RecordLog(), dict[Any, dict[Any, Any]]()
+    there: list[tuple[int, int, Kept]] = []
+    for what, number, key in [*steps, ("tell", 0, 0)]:
+        if what == "add":
+            there.append((number, key, added(log, number, key, is_waiting=True)))
+        elif what == "match" and number < len(there):
+            span, of_key, kept = there[number]
+            log.match(span, of_key, kept)
+        elif what == "drop":
+            there = [each for each in there if each[0] != number]
+            log.drop(number)
+        elif what == "tell":
+            stored(cells, list(log.changes()))
+
+    again = RecordLog()
+    assert all(
+        again.load(namespace, pairs) for namespace, pairs in reversed(cells.items()) if pairs
+    )
+    assert again.resume() == there
+
+
+def test_each_record_is_told_once() -> None:
+    """However long it is kept, and however many others come for its key."""
+    log = RecordLog()
+    added(log, 7, "a")
+    first = list(log.changes())
+    added(log, 7, "a")
+    added(log, 7, "b")
+
+    second = list(log.changes())
+
+    assert [change.pairs for change in first] == [{"a": [1, LEFT, 101, "v1", False]}]
+    assert [change.pairs for change in second] == [
+        {"a": [2, LEFT, 102, "v2", False], "b": [3, LEFT, 103, "v3", False]}
+    ]
+    assert list(log.changes()) == []
+
+
+def test_what_nobody_was_told_of_is_not_told_to_be_gone() -> None:
+    """Records that come and go between two epochs cost the store nothing."""
+    log = RecordLog()
+    kept = added(log, 7, "a", is_waiting=True)
+    log.match(7, "a", kept)
+    log.drop(7)
+
+    assert list(log.changes()) == []
+
+
+def test_keys_of_a_span_are_those_told_and_those_not() -> None:
+    """Each once."""
+    log = RecordLog()
+    added(log, 7, "a")
+    list(log.changes())
+    added(log, 7, "b")
+    added(log, 7, "a")
+    added(log, 8, "c")
+
+    assert log.keys(7) == ["a", "b"]
+
+
+def test_cells_of_others_are_left() -> None:
+    """Several parts of a join share its state."""
+    assert not RecordLog().load(("newest",), {"a": [1, 2]})
+    assert not KeyCells("newest", dict[Any, Any]().get).load(("records", 1, 2), {"a": [1, 2]})
+
+
+def test_malformed_records_are_refused() -> None:
+    """A snapshot of another version is not taken for records."""
+    with pytest.raises(ProtocolError, match="malformed records of a join: 4 fields"):
+        RecordLog().load(("records", 1, 1), {"a": [1, 2, 3, 4]})
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 3), st.booleans())), max_size=30))
+def test_cells_are_what_the_keys_have(steps: list[tuple[int, bool] | None]) -> None:
+    """Property: also where keys come and go, told in between or not; None is a time to tell."""
+    values: dict[Any, Any] = {}
+    keys, cells = KeyCells("table", values.get), dict[Any, dict[Any, Any]]()
+    for number, step in enumerate([*steps, None]):
+        if step is None:
+            stored(cells, list(keys.changes()))
+            continue
+        key, is_set = step
+        if is_set:
+            values[key] = number
+            keys.touch(key)
+        elif key in values:
+            del values[key]
+            keys.remove(key)
+
+    assert cells.get(("table",), {}) == values
+    again = KeyCells("table", values.get)
+    again.load(("table",), cells.get(("table",), {}))
+    assert again.resume() == values
+
+
+def test_keys_that_nobody_was_told_of_leave_nothing() -> None:
+    """Where no epoch ends, memory does not grow with each key that has ever come."""
+    keys = KeyCells("table", dict[Any, Any]().get)
+
+    for key in range(100):
+        keys.touch(key)
+        keys.remove(key)
+
+    assert not keys._touched  # noqa: SLF001
+    assert list(keys.changes()) == []

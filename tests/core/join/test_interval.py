@@ -1,0 +1,182 @@
+"""Joins of records whose times are near each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.join.interval import IntervalJoin
+from gearpy.core.join.sides import LEFT, RIGHT, How
+from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.join_oracle import (
+    HOWS,
+    STEPS,
+    Given,
+    Step,
+    fed,
+    interval,
+    with_restarts,
+    without_late,
+)
+
+#: How far partners are away before and after, and how much longer all times are, so that what is
+#: over is forgotten.
+REACHES = st.tuples(st.integers(0, 30), st.integers(0, 30), st.sampled_from([1, 500]))
+
+
+def a_join(before_ms: int, after_ms: int, how: How = "inner", *, limit: int = 100) -> IntervalJoin:
+    """Return a join that has begun."""
+    join = IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=limit)
+    join.resume(MIN_MS)
+    return join
+
+
+def stretched(steps: list[Step], factor: int) -> list[Step]:
+    """Return the steps with more time between them, so that records are forgotten."""
+    return [
+        min(step * factor, MAX_MS)
+        if isinstance(step, int)
+        else [given._replace(time=given.time * factor) for given in step]
+        for step in steps
+    ]
+
+
+@given(STEPS, REACHES, st.sampled_from(HOWS), st.integers(1, 5))
+def test_results_are_those_of_all_pairs(
+    steps: list[Step], reaches: tuple[int, int, int], how: How, limit: int
+) -> None:
+    """Invariant: each pair of records that were not late once, whatever the order."""
+    before_ms, after_ms, factor = reaches
+    steps = stretched(steps, factor)
+    before_ms, after_ms = before_ms * factor, after_ms * factor
+    good = without_late(steps)
+
+    run = fed(a_join(before_ms, after_ms, how, limit=limit), steps)
+
+    assert run.counted == interval(before_ms, after_ms, how, good)
+    assert run.late == sum(map(_records_of, steps)) - sum(map(_records_of, good))
+
+
+def _records_of(step: Step) -> int:
+    return 0 if isinstance(step, int) else len(step)
+
+
+@given(STEPS, REACHES, st.sampled_from(HOWS), st.integers(1, 3))
+def test_restarts_change_nothing(
+    steps: list[Step], reaches: tuple[int, int, int], how: How, every: int
+) -> None:
+    """Not even the order; and at the end nothing is stored."""
+    before_ms, after_ms, factor = reaches
+    steps = stretched(steps, factor)
+    before_ms, after_ms = before_ms * factor, after_ms * factor
+
+    run = with_restarts(
+        lambda: IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=3),
+        steps,
+        every=every,
+    )
+
+    plain = fed(a_join(before_ms, after_ms, how), steps)
+    assert (run.by_step, run.late) == (plain.by_step, plain.late)
+
+
+@pytest.mark.parametrize(
+    ("time", "is_pair"), [(94, False), (95, True), (100, True), (110, True), (111, False)]
+)
+@pytest.mark.parametrize("is_left_first", [True, False])
+def test_both_ends_are_within(time: int, is_pair: bool, is_left_first: bool) -> None:  # noqa: FBT001
+    """``left - before <= right <= left + after``; each is a pair whichever came first."""
+    records = [Given(LEFT, 1, "l", 100), Given(RIGHT, 1, "r", time)]
+
+    run = fed(a_join(5, 10), [[record] for record in (records if is_left_first else records[::-1])])
+
+    start, newest = min(100, time), max(100, time)
+    assert run.results == ([((1, "l", "r", start, newest + 1), newest)] if is_pair else [])
+
+
+def test_pairs_come_at_once_and_by_time() -> None:
+    """No watermark is needed; the partners of a record in the order of their times."""
+    join = a_join(10, 10)
+
+    run = fed(
+        join,
+        [
+            [Given(RIGHT, 1, "r1", 8), Given(RIGHT, 1, "r2", 2), Given(RIGHT, 1, "r3", 8)],
+            [Given(LEFT, 1, "l", 5), Given(RIGHT, 1, "r4", 0)],
+        ],
+    )
+
+    assert [row[1:3] for row, _ in run.by_step[1]] == [
+        ("l", "r2"),
+        ("l", "r1"),
+        ("l", "r3"),
+        ("l", "r4"),
+    ]
+
+
+def test_records_come_alone_as_soon_as_no_partner_can_come() -> None:
+    """At the watermark behind the last possible one, each with its own time."""
+    join = a_join(5, 10, "outer")
+    steps: list[Step] = [[Given(LEFT, 1, "l", 100), Given(RIGHT, 2, "r", 100)], 105, 106, 110, 111]
+
+    run = fed(join, steps)
+
+    assert run.by_step == [
+        [],
+        [],
+        [((2, None, "r", 100, 101), 100)],
+        [],
+        [((1, "l", None, 100, 101), 100)],
+    ]
+
+
+def test_only_records_that_may_come_alone_hold_the_clock() -> None:
+    """A pair to come has the time of its newer record, which is not there yet."""
+    inner, left = a_join(5, 10), a_join(5, 10, "left")
+    for join in (inner, left):
+        fed(join, [[Given(RIGHT, 1, "r", 50), Given(LEFT, 2, "l", 100), Given(LEFT, 3, "l", 99)]])
+
+    assert inner.hold_ms == MAX_MS
+    assert left.hold_ms == 99
+    fed(left, [[Given(RIGHT, 3, "r", 99)]])
+    assert left.hold_ms == 100
+    fed(left, [111])
+    assert left.hold_ms == MAX_MS
+
+
+def test_a_hot_key_comes_in_portions() -> None:
+    """All partners of one record do not stand in memory at once."""
+    join = a_join(5, 5, limit=10)
+    fed(join, [[Given(LEFT, 1, n, 5) for n in range(1000)]])
+
+    sizes = [len(rows) for rows, _ in join.on_records([(RIGHT, 1, "r")], [5])]
+
+    assert sizes == [10] * 100
+
+
+def test_each_side_is_kept_as_long_as_it_is_needed() -> None:
+    """Right records that no left one can look back at are forgotten about at once."""
+    join = a_join(0, 1_000_000)
+
+    for second in range(100):
+        time = second * 1000
+        fed(join, [[Given(LEFT, second, "l", time), Given(RIGHT, second, "r", time)], time])
+
+    kept = join._sides.values()  # noqa: SLF001
+    assert sum(len(sides.times[LEFT]) for sides in kept) == 100
+    assert sum(len(sides.times[RIGHT]) for sides in kept) <= 3
+
+
+def test_what_is_over_leaves_nothing_behind() -> None:
+    """Keys that come and go, told or not; but not the few of the last span."""
+    join = a_join(2000, 1000, "outer")
+
+    for second in range(1000):
+        fed(join, [[Given(second % 2, second, "v", second * 1000)], second * 1000])
+        if second == 500:
+            assert sum(len(change.pairs) for change in join.changes()) < 10
+
+    assert len(join._sides) < 10  # noqa: SLF001
+    assert len(join._log.fresh) < 10  # noqa: SLF001
+    fed(join, [MAX_MS])
+    assert all(change.is_deleted for change in join.changes())
+    assert not any([join._sides, join._log.fresh, join._log._told])  # noqa: SLF001

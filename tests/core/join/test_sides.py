@@ -1,0 +1,100 @@
+"""What the joins of all kinds have in common."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.join.asof import AsOfJoin
+from gearpy.core.join.interval import IntervalJoin
+from gearpy.core.join.latest import LatestJoin
+from gearpy.core.join.session import SessionJoin
+from gearpy.core.join.sides import LEFT, RIGHT, Group, How, Join, Pairing, Row, Rows
+from gearpy.core.join.window import WindowJoin
+from gearpy.core.window.windows import TumblingWindows
+from gearpy.ids import MAX_MS, MIN_MS
+
+LISTS = st.lists(st.integers(), max_size=7)
+
+
+def rows_of(pairing: Pairing, groups: list[Group]) -> list[Row]:
+    """Return all rows of a window from 0 to 10."""
+    return [row for rows, _ in pairing.rows(groups, 0, 10) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("how", "alone"),
+    [("inner", []), ("left", ["left"]), ("right", ["right"]), ("outer", ["left", "right"])],
+)
+def test_one_side_comes_alone_where_it_was_asked_for(how: How, alone: list[str]) -> None:
+    """None stands for the other one; where both are there, nothing is left over."""
+    groups: list[Group] = [("left", [1], []), ("right", [], [2]), ("both", [3, 4], [5])]
+    expected: list[Any] = [("left", 1, None, 0, 10)] * ("left" in alone)
+    expected += [("right", None, 2, 0, 10)] * ("right" in alone)
+
+    rows = rows_of(Pairing(how, gathers=False, limit=10), groups)
+
+    assert rows == [*expected, ("both", 3, 5, 0, 10), ("both", 4, 5, 0, 10)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(), LISTS, LISTS), max_size=4),
+    st.sampled_from(["inner", "left", "right", "outer"]),
+    st.booleans(),
+    st.integers(1, 4),
+)
+def test_portions_are_all_rows_in_their_order(
+    groups: list[Group],
+    how: How,
+    gathers: bool,  # noqa: FBT001
+    limit: int,
+) -> None:
+    """Property: no portion is empty or of more than twice the limit; times are the last ms."""
+    portions = list(Pairing(how, gathers=gathers, limit=limit).rows(groups, 0, 10))
+
+    whole = rows_of(Pairing(how, gathers=gathers, limit=1000), groups)
+    assert [row for rows, _ in portions for row in rows] == whole
+    assert all(0 < len(rows) < 2 * limit for rows, _ in portions)
+    assert all(times == [9] * len(rows) for rows, times in portions)
+
+
+JOINS: dict[str, Callable[[], Join]] = {
+    "windows": lambda: WindowJoin(TumblingWindows(10), Pairing("outer", gathers=False, limit=3)),
+    "sessions": lambda: SessionJoin(10, Pairing("outer", gathers=False, limit=3)),
+    "interval": lambda: IntervalJoin(before_ms=5, after_ms=5, how="outer", limit=3),
+    "nearest": lambda: AsOfJoin(direction="nearest", tolerance_ms=None, how="left", limit=3),
+    "forward": lambda: AsOfJoin(direction="forward", tolerance_ms=9, how="left", limit=3),
+    "latest": lambda: LatestJoin(how="left"),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("passed_ms", [MIN_MS, 21])
+def test_state_of_several_tasks_goes_on_in_one(name: str, passed_ms: int) -> None:
+    """Although each has numbered its records, and keys cannot be compared."""
+    one, wanted = JOINS[name](), list[Any]()
+    stored = defaultdict[Any, dict[Any, Any]](dict)
+    for key in (None, "a", 1, ("a", 2)):
+        task = JOINS[name]()
+        task.resume(MIN_MS)
+        records = [(LEFT, key, "l"), (RIGHT, key, "r"), (LEFT, key, "m"), (LEFT, key, "n")]
+        list(task.on_records(records, [15, 16, 20, 33]))
+        list(task.on_watermark(passed_ms))
+        for namespace, pairs, _ in task.changes():
+            stored[namespace].update(pairs)
+        wanted += flat(task.on_watermark(MAX_MS))
+    for namespace, pairs in stored.items():
+        one.load(namespace, pairs)
+
+    one.resume(passed_ms)
+
+    assert sorted(map(repr, flat(one.on_watermark(MAX_MS)))) == sorted(map(repr, wanted))
+    assert one.hold_ms == MAX_MS
+
+
+def flat(portions: Iterator[Rows]) -> list[Any]:
+    """Return rows and times one by one."""
+    return [pair for rows, times in portions for pair in zip(rows, times, strict=True)]

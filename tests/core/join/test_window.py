@@ -1,0 +1,139 @@
+"""Joins over windows that are the same for all keys."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.join.sides import LEFT, RIGHT, How, Pairing
+from gearpy.core.join.window import WindowJoin
+from gearpy.core.window.windows import (
+    AlignedWindows,
+    GlobalWindows,
+    SlidingWindows,
+    TumblingWindows,
+)
+from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.join_oracle import HOWS, STEPS, Given, Step, fed, in_time, in_windows, with_restarts
+
+WINDOWS = st.sampled_from(
+    [
+        TumblingWindows(10),
+        TumblingWindows(7, 3),
+        SlidingWindows(10, 5),
+        SlidingWindows(10, 3, 1),
+        SlidingWindows(5, 5),
+        GlobalWindows(),
+    ]
+)
+
+
+def a_join(
+    windows: AlignedWindows, how: How = "inner", *, gathers: bool = False, limit: int = 100
+) -> WindowJoin:
+    """Return a join that has begun."""
+    join = WindowJoin(windows, Pairing(how, gathers=gathers, limit=limit))
+    join.resume(MIN_MS)
+    return join
+
+
+@given(STEPS, WINDOWS, st.sampled_from(HOWS), st.integers(1, 5))
+def test_results_are_those_of_all_pairs(
+    steps: list[Step], windows: AlignedWindows, how: How, limit: int
+) -> None:
+    """Invariant: each pair of a window once, whatever the order; late are what no window takes."""
+    run = fed(a_join(windows, how, limit=limit), steps)
+
+    assert run.counted == in_windows(windows, how, steps)
+    assert run.late == sum(
+        windows.end_of(windows.starts_of(given.time)[-1]) <= watermark_ms
+        for given, watermark_ms in in_time(steps)
+    )
+
+
+@given(STEPS, WINDOWS, st.sampled_from(HOWS), st.integers(1, 3))
+def test_restarts_change_nothing(
+    steps: list[Step], windows: AlignedWindows, how: How, every: int
+) -> None:
+    """Not even the order; and at the end nothing is stored."""
+    pairing = Pairing(how, gathers=False, limit=3)
+    run = with_restarts(lambda: WindowJoin(windows, pairing), steps, every=every)
+    plain = fed(a_join(windows, how), steps)
+
+    assert (run.by_step, run.late) == (plain.by_step, plain.late)
+
+
+@given(STEPS, WINDOWS)
+def test_cogroup_has_all_records_of_a_key(steps: list[Step], windows: AlignedWindows) -> None:
+    """One row for each key and window, with the lists that an outer join is made of."""
+    groups = fed(a_join(windows, gathers=True), steps)
+    pairs = fed(a_join(windows, "outer"), steps)
+
+    assert len({(key, start) for (key, _, _, start, _), _ in groups.results}) == len(groups.results)
+    assert [
+        ((key, left, right, start, end), time)
+        for (key, lefts, rights, start, end), time in groups.results
+        for left in lefts or [None]
+        for right in rights or [None]
+    ] == pairs.results
+
+
+def test_order_is_that_of_ends_then_of_first_records() -> None:
+    """A replay gives the same results in the same order."""
+    join = a_join(TumblingWindows(10), "outer")
+
+    run = fed(
+        join,
+        [
+            [Given(LEFT, "b", "b1", 12), Given(RIGHT, "a", "a1", 3), Given(LEFT, "c", "c1", 4)],
+            [Given(RIGHT, "b", "b2", 11), Given(LEFT, "a", "a2", 2), Given(LEFT, "b", "b3", 10)],
+            20,
+        ],
+    )
+
+    assert run.results == [
+        (("a", "a2", "a1", 0, 10), 9),
+        (("c", "c1", None, 0, 10), 9),
+        (("b", "b1", "b2", 10, 20), 19),
+        (("b", "b3", "b2", 10, 20), 19),
+    ]
+
+
+def test_a_hot_key_comes_in_portions() -> None:
+    """A million pairs do not stand in memory at once."""
+    join = a_join(TumblingWindows(10), limit=10)
+    fed(join, [[Given(LEFT, 1, n, 5) for n in range(100)], [Given(RIGHT, 1, -1, 5)] * 100])
+
+    sizes = [len(rows) for rows, _ in join.on_watermark(10)]
+
+    assert sum(sizes) == 10_000
+    assert max(sizes) <= 20
+
+
+def test_clock_is_held_at_the_last_ms_of_the_first_window_that_holds_records() -> None:
+    """Its results have that time. Windows without records hold nothing."""
+    join = a_join(SlidingWindows(10, 5))
+
+    assert join.hold_ms == MAX_MS
+    fed(join, [[Given(LEFT, 1, "l", 12)]])
+    assert join.hold_ms == 14
+    fed(join, [15])
+    assert join.hold_ms == 19
+    fed(join, [20])
+    assert join.hold_ms == MAX_MS
+
+
+def test_closed_windows_leave_nothing_behind() -> None:
+    """What was never told, because no epoch ended meanwhile, too."""
+    join = a_join(SlidingWindows(10, 5))
+    told = []
+
+    for start in range(0, 1000, 10):
+        fed(join, [[Given(LEFT, start, "l", start)], start])
+        if start == 500:
+            told += list(join.changes())
+
+    fed(join, [MAX_MS])
+    assert [change.namespace for change in join.changes() if change.is_deleted] == [
+        change.namespace for change in told
+    ]
+    assert list(join.changes()) == []
+    assert not any([join._panes, join._log.fresh, join._log._told])  # noqa: SLF001

@@ -1,0 +1,104 @@
+"""Names in a checkpoint store, and the epochs that applications begin with."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.master.checkpoint_names import (
+    CLUSTER_ID_CHARS,
+    ResumePoint,
+    new_cluster_id,
+    prefix_of,
+)
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId
+
+NUMBERS = st.integers(1, 10**18 - 1)
+POINTS = st.builds(
+    ResumePoint,
+    cluster_id=st.integers().map(lambda seed: new_cluster_id(Random(seed))),
+    app_id=NUMBERS.map(AppId),
+    epoch=st.none() | NUMBERS,
+).flatmap(
+    lambda point: st.sampled_from(
+        [point, replace(point, drops_state=True), replace(point, is_restart=True)]
+    )
+)
+
+
+def test_a_cluster_id_is_short_and_a_part_of_a_name() -> None:
+    """People read it, and object stores and folders take it as it is."""
+    ids = [new_cluster_id(Random(seed)) for seed in range(100)]
+
+    assert {len(each) for each in ids} == {CLUSTER_ID_CHARS}
+    assert all(each.isascii() and each.isalnum() and each == each.lower() for each in ids)
+    assert len(set(ids)) == len(ids)
+
+
+def test_an_id_follows_from_the_random_numbers() -> None:
+    """So that a simulation can be repeated."""
+    assert new_cluster_id(Random(7)) == new_cluster_id(Random(7))
+
+
+def test_an_application_is_below_its_cluster() -> None:
+    """Another cluster has an application of the same number."""
+    assert prefix_of("k3f9a1c2", AppId(3)) == "k3f9a1c2/app3"
+
+
+def test_a_point_names_an_epoch_or_the_newest() -> None:
+    """Nothing behind the sign means that whoever begins shall look."""
+    one, newest = ResumePoint.parse("k3f9a1c2/app3@7"), ResumePoint.parse("k3f9a1c2/app3@")
+
+    assert one == ResumePoint(cluster_id="k3f9a1c2", app_id=AppId(3), epoch=7)
+    assert newest == ResumePoint(cluster_id="k3f9a1c2", app_id=AppId(3))
+    assert one.prefix == newest.prefix == "k3f9a1c2/app3"
+
+
+@given(POINTS)
+def test_what_is_written_is_read(point: ResumePoint) -> None:
+    """The invariant: it travels, and is stored, as text."""
+    assert ResumePoint.parse(str(point)) == point
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "@",
+        "3",
+        "3@7",
+        "k3f9a1c2/app3",
+        "k3f9a1c2/app3@0",
+        "k3f9a1c2/app3@07",
+        "k3f9a1c2/app3@-1",
+        "k3f9a1c2/app3@7@8",
+        "k3f9a1c2/app3@7 ",
+        "k3f9a1c2/app3@7\n",
+        "k3f9a1c2/app0@7",
+        "k3f9a1c2/app٣@7",
+        "k3f9a1c2/app3/epochs@7",
+        "K3F9A1C2/app3@7",
+        "k3f9a1c/app3@7",
+        "../../../app3@7",
+        f"k3f9a1c2/app{'9' * 5000}@7",
+    ],
+)
+def test_other_texts_are_refused(text: str) -> None:
+    """Also those that would lead out of the store, and numbers without end."""
+    with pytest.raises(ConfigError, match="is no place to resume from") as caught:
+        ResumePoint.parse(text)
+
+    assert len(str(caught.value)) < 400
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Clients send what they like."""
+    try:
+        point = ResumePoint.parse(text)
+    except ConfigError:
+        return
+    assert str(point) == text

@@ -1,0 +1,224 @@
+"""The master's applications and their states."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.master.registry import TERMINAL, Registry, is_legal
+from gearpy.errors import SubmitRefused
+from gearpy.ids import AppId
+from gearpy.messages.cluster import (
+    ApplicationProgress,
+    ApplicationStatus,
+    Artifact,
+    ErrorCard,
+    SubmitApplication,
+)
+
+STATUSES: tuple[ApplicationStatus, ...] = get_args(ApplicationStatus)
+
+
+def a_request(name: str = "words", *, executors: int = 1) -> SubmitApplication:
+    """Return a submission."""
+    artifact = Artifact(kind="file", location="words.py")
+    return SubmitApplication(name=name, artifact=artifact, executors=executors, user="ann")
+
+
+def test_submitted_application_is_pending() -> None:
+    """What `gear info` shows at first."""
+    registry = Registry()
+
+    app_id = registry.submit(a_request(), 1000)
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert (summary.app_id, summary.status, summary.user) == (1, "pending", "ann")
+    assert (summary.submitted_ms, summary.started_ms, summary.finished_ms) == (1000, 0, 0)
+
+
+def test_times_are_kept() -> None:
+    """Submission, start and end. Gearpump keeps the three too."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    registry.on_status(app_id, "active", now_ms=2)
+    registry.on_status(app_id, "pending", now_ms=3)
+    registry.on_status(app_id, "active", now_ms=4)
+    registry.on_status(app_id, "succeeded", now_ms=5)
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert (summary.submitted_ms, summary.started_ms, summary.finished_ms) == (1, 2, 5)
+
+
+def test_cause_of_failure_is_kept() -> None:
+    """Gearpump keeps only the last error, and loses it with the master."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+    cause = ErrorCard(cause="boom", task="0.1")
+
+    registry.on_status(app_id, "failed", cause=cause, now_ms=2)
+    registry.on_status(app_id, "failed", cause=ErrorCard(cause="later"), now_ms=3)
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert summary.cause == cause
+
+
+def test_progress_comes_with_any_report() -> None:
+    """A repeated `active` tells how far it is."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+    registry.on_status(app_id, "active", now_ms=2)
+
+    changed = registry.on_status(
+        app_id, "active", progress=ApplicationProgress(records_in=7), now_ms=3
+    )
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert not changed
+    assert summary.progress.records_in == 7
+
+
+def test_name_of_a_living_application_is_taken() -> None:
+    """The refusal says by whom and what to do."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    with pytest.raises(SubmitRefused, match="'words' is already pending with id 1: stop it"):
+        registry.submit(a_request(), 2)
+
+    assert [each.app_id for each in registry.summaries()] == [app_id]
+
+
+def test_name_is_free_again_after_the_end() -> None:
+    """Only the living count, and the id is a new one."""
+    registry = Registry()
+    first = registry.submit(a_request(), 1)
+    assert registry.shutdown(first, 2)
+
+    second = registry.submit(a_request(), 3)
+
+    assert second == first + 1
+    living = registry.living("words")
+    assert living is not None
+    assert living.app_id == second
+
+
+@pytest.mark.parametrize("name", ["words", "_w", "Word-count.v2_1", "a" * 128])
+def test_good_names_are_taken(name: str) -> None:
+    """Gearpump: `Util.validApplicationName`, with dash and dot besides."""
+    assert Registry().submit(a_request(name), 1) == 1
+
+
+@pytest.mark.parametrize("name", ["", "1st", "-x", ".x", "two words", "grün", "x\n", "a" * 129])
+def test_bad_names_are_refused_with_the_rule(name: str) -> None:
+    """The name becomes part of paths and metrics."""
+    with pytest.raises(SubmitRefused, match="begin with a letter or underscore"):
+        Registry().submit(a_request(name), 1)
+
+
+def test_a_negative_number_of_executors_is_refused() -> None:
+    """0 says: as few as there is room for."""
+    with pytest.raises(SubmitRefused, match="asks for -1 executors"):
+        Registry().submit(a_request(executors=-1), 1)
+
+
+def test_shutdown_of_what_is_over_or_unknown_says_so() -> None:
+    """The shell tells the client that there was nothing to stop."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+    registry.on_status(app_id, "succeeded", now_ms=2)
+
+    assert not registry.shutdown(app_id, 3)
+    assert not registry.shutdown(AppId(99), 3)
+    assert registry.get(AppId(99)) is None
+
+
+def test_ids_go_on_after_a_restart_of_the_master() -> None:
+    """The counter is given back by whoever stored it."""
+    assert Registry(next_id=41).submit(a_request(), 1) == 41
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(STATUSES), st.booleans()), max_size=30)
+)
+def test_the_end_is_final_and_living_names_are_unique(
+    steps: list[tuple[int, ApplicationStatus, bool]],
+) -> None:
+    """The invariant, for any order of submissions and reports."""
+    registry = Registry()
+
+    for now_ms, (which, status, submits) in enumerate(steps, 1):
+        before = {each.app_id: each for each in registry.summaries()}
+        if submits:
+            try_submit(registry, f"app{which % 2}", now_ms)
+        registry.on_status(AppId(which), status, now_ms=now_ms)
+        after = registry.summaries()
+
+        living = [each.name for each in after if each.status not in TERMINAL]
+        assert len(set(living)) == len(living)
+        assert [each.app_id for each in after] == list(range(1, len(after) + 1))
+        for app_id, old in before.items():
+            new = registry.get(app_id)
+            assert new is not None
+            assert new == old or old.status not in TERMINAL
+            assert new.status == old.status or is_legal(old.status, new.status)
+
+
+def try_submit(registry: Registry, name: str, now_ms: int) -> None:
+    """Submit, if the name is free."""
+    if registry.living(name) is None:
+        registry.submit(a_request(name), now_ms)
+
+
+def test_progress_alone_changes_no_state() -> None:
+    """Of the living only; what has ended has its final one."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    registry.on_progress(app_id, ApplicationProgress(records_in=7))
+    registry.shutdown(app_id, 2)
+    registry.on_progress(app_id, ApplicationProgress(records_in=8))
+    registry.on_progress(AppId(99), ApplicationProgress())
+
+    summary = registry.get(app_id)
+    assert summary is not None
+    assert (summary.status, summary.progress.records_in) == ("terminated", 7)
+
+
+def test_what_has_ended_can_be_forgotten() -> None:
+    """Its id stays used."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+    registry.shutdown(app_id, 2)
+
+    registry.forget(app_id)
+
+    assert registry.summaries() == ()
+    assert registry.submit(a_request(), 3) == app_id + 1
+
+
+def test_the_living_are_never_forgotten() -> None:
+    """Somebody would go on to run them."""
+    registry = Registry()
+    app_id = registry.submit(a_request(), 1)
+
+    with pytest.raises(AssertionError, match="application 1 is pending"):
+        registry.forget(app_id)
+
+
+def test_a_registry_goes_on_from_another() -> None:
+    """With its applications and its next id."""
+    registry = Registry()
+    registry.submit(a_request(), 1)
+
+    again = Registry(next_id=registry.next_id, applications=registry.summaries())
+
+    assert again.summaries() == registry.summaries()
+    assert again.refusal_of(a_request())
+    assert again.refusal_of(a_request(), instead_of=AppId(1)) == ""
+    assert again.submit(a_request("other"), 2) == 2

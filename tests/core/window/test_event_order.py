@@ -1,0 +1,109 @@
+"""Records in the order of event time, see `gearpy.core.window.event_order`."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.window.event_order import EventOrder, Held
+from gearpy.ids import MAX_MS
+
+#: Partition, and its records: places in event time.
+PARTITIONS = st.lists(st.lists(st.integers(0, 6), max_size=6), min_size=1, max_size=3)
+
+
+def order() -> EventOrder:
+    """Return one that is empty."""
+    return EventOrder(lambda value: str(value).encode())
+
+
+def values_of(due: list[Held]) -> list[Any]:
+    """Return what has come."""
+    return [held.value for held in due]
+
+
+def test_records_come_when_event_time_has_passed_them() -> None:
+    """At their place others may still come that belong before them."""
+    waiting = order()
+    waiting.hold(["c", "a", "b"], [30, 10, 20], [30, 10, 20], rank=(0, 0, 0))
+
+    assert (waiting.first_ms, len(waiting)) == (10, 3)
+    assert values_of(waiting.due(20)) == ["a"]
+    assert values_of(waiting.due(20, is_inclusive=True)) == ["b"]
+    assert values_of(waiting.due(MAX_MS)) == ["c"]
+    assert (waiting.first_ms, len(waiting)) == (MAX_MS, 0)
+
+
+def test_late_record_comes_at_its_place_not_at_its_time() -> None:
+    """That is where it would have come if records were read one by one."""
+    waiting = order()
+    waiting.hold(["late", "in time"], [3, 12], [15, 12], rank=(0, 0, 0))
+
+    assert values_of(waiting.due(MAX_MS)) == ["in time", "late"]
+
+
+def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() -> None:
+    """Whoever was faster does not."""
+    waiting = order()
+    waiting.hold(["p1 left", "p1 right"], [5, 5], [5, 5], rank=(0, 1, 0), sides=[1, 0])
+    waiting.hold(["p0 a", "p0 b"], [5, 5], [5, 5], rank=(0, 0, 7), sides=[1, 1])
+    waiting.hold(["p0 before"], [5], [5], rank=(0, 0, 3), sides=[1])
+
+    assert values_of(waiting.due(6)) == ["p1 right", "p0 before", "p0 a", "p0 b", "p1 left"]
+
+
+def test_without_a_partition_what_records_are_decides() -> None:
+    """They come from several tasks, and one of those may be faster."""
+    one, other = order(), order()
+    for waiting, values in ((one, ["b", "a"]), (other, ["a", "b"])):
+        for value in values:
+            waiting.hold([value], [1], [1])
+
+    assert values_of(one.due(2)) == values_of(other.due(2)) == ["a", "b"]
+
+
+@given(PARTITIONS, st.randoms(use_true_random=False), st.data())
+def test_what_comes_is_a_function_of_each_partition(
+    partitions: list[list[int]], random: Any, data: st.DataObject
+) -> None:
+    """Whatever the interleaving, the batches, and how often event time moves."""
+    named = [
+        [(place, f"{number}.{at}") for at, place in enumerate(places)]
+        for number, places in enumerate(partitions)
+    ]
+    right = [
+        name
+        for _, _, _, name in sorted(
+            (place, number, at, name)
+            for number, records in enumerate(named)
+            for at, (place, name) in enumerate(records)
+        )
+    ]
+    waiting, found = order(), list[Any]()
+    left = [list(records) for records in named]
+    read = [0] * len(left)
+    while any(left):
+        at = random.choice([number for number, records in enumerate(left) if records])
+        size = data.draw(st.integers(1, len(left[at])))
+        some, left[at] = left[at][:size], left[at][size:]
+        places = [place for place, _ in some]
+        waiting.hold([name for _, name in some], places, places, rank=(0, at, read[at]))
+        read[at] += size
+        if data.draw(st.booleans()):  # A restart.
+            waiting.load([])
+        least = min((place for records in left for place, _ in records), default=MAX_MS)
+        found += values_of(waiting.due(data.draw(st.integers(0, least))))
+    found += values_of(waiting.due(MAX_MS))
+
+    assert found == right
+
+
+def test_what_several_tasks_have_held_comes_as_from_one() -> None:
+    """Their numbers may be the same; those of a partition keep their order."""
+    first, second, both = order(), order(), order()
+    first.hold(["a0", "a1"], [4, 4], [4, 4], rank=(0, 0, 0))
+    second.hold(["b0", "b1"], [4, 4], [4, 4], rank=(0, 1, 0))
+    both.load([*second, *first])
+    both.hold(["a2"], [4], [4], rank=(0, 0, 2))
+
+    assert values_of(both.due(MAX_MS)) == ["a0", "a1", "a2", "b0", "b1"]

@@ -1,0 +1,74 @@
+"""What panes have in common whose windows close; all combinations are in `test_panes`."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import pytest
+
+from gearpy.core.window.aligned import AlignedPanes
+from gearpy.core.window.sessions import SessionPanes
+from gearpy.core.window.timed import TimedPanes
+from gearpy.core.window.trigger import AT_CLOSE, Trigger, after_watermark, every
+from gearpy.core.window.windows import SessionWindows, TumblingWindows, WindowClock
+from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.window_cases import FOLDS
+
+MakePanes: TypeAlias = Callable[..., AlignedPanes | SessionPanes]
+
+ANEW: Final = FOLDS["anew"]
+
+
+def tumbling(trigger: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> AlignedPanes:
+    """Return panes of windows of 10 ms."""
+    return AlignedPanes(TumblingWindows(10, clock=clock).triggering(trigger), ANEW)
+
+
+def sessions(trigger: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> SessionPanes:
+    """Return panes of sessions with a gap of 10 ms."""
+    return SessionPanes(SessionWindows(10, clock=clock).triggering(trigger), ANEW)
+
+
+BOTH: Final = pytest.mark.parametrize("panes_of", [tumbling, sessions])
+EARLY: Final = after_watermark(early=every("7ms"))
+
+
+@BOTH
+def test_they_hold_the_oldest_record_that_is_in_no_result(panes_of: MakePanes) -> None:
+    """Until its window has closed, or its trigger has fired."""
+    panes = panes_of()
+    assert isinstance(panes, TimedPanes)
+    assert (panes.hold_ms, panes.clock_ms) == (MAX_MS, MIN_MS)
+
+    for key, time_ms in (("k", 3), ("l", 2), ("k", 5)):
+        panes.add(key, "a", time_ms, 0)
+    assert panes.hold_ms == 2
+    assert len(list(panes.advance(20, 0))) == 2
+
+    assert (panes.hold_ms, panes.clock_ms) == (MAX_MS, 20)
+
+
+@BOTH
+def test_they_wake_in_wall_time_alone(panes_of: MakePanes) -> None:
+    """When a trigger is to be asked, or a window of wall time closes."""
+    plain, early, wall = panes_of(), panes_of(EARLY), panes_of(clock="processing")
+
+    for panes in (plain, early, wall):
+        panes.add("k", "a", 0, 1000)
+
+    assert (plain.wake_ms, early.wake_ms, wall.wake_ms) == (MAX_MS, 1007, 1010)
+    assert len(list(early.advance(5, 1007))) == 1
+    assert (early.wake_ms, early.hold_ms) == (MAX_MS, MAX_MS)
+
+
+@BOTH
+def test_a_clock_never_goes_back_and_ends_with_event_time(panes_of: MakePanes) -> None:
+    """Of event time or of wall time alike."""
+    event, wall = panes_of(), panes_of(clock="processing")
+
+    for event_ms, now_ms in ((7, 100), (6, 99)):
+        assert [*event.advance(event_ms, now_ms), *wall.advance(event_ms, now_ms)] == []
+        assert (event.clock_ms, wall.clock_ms) == (7, 100)
+    wall.add("k", "a", 0, 100)
+
+    assert len(list(wall.advance(MAX_MS, 101))) == 1
+    assert wall.clock_ms == MAX_MS

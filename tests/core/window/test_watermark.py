@@ -1,0 +1,221 @@
+"""Event time of a task over its input links, and of a partition over its records."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.window.watermark import BoundedOutOfOrder, WatermarkTracker
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
+
+A, B, C = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
+
+
+def test_watermark_is_the_least_of_all_links() -> None:
+    """A link that has not told anything yet is waited for."""
+    tracker = WatermarkTracker([A, B])
+
+    moved = [
+        tracker.on_link(A, 10, idle=False),
+        tracker.on_link(B, 5, idle=False),
+        tracker.on_link(A, 20, idle=False),
+        tracker.on_link(B, 15, idle=False),
+    ]
+
+    assert moved == [False, True, False, True]
+    assert tracker.watermark_ms == 15
+
+
+def test_idle_link_holds_nothing_back() -> None:
+    """Gearpump's clock waits for ever for a target that gets no records."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=False)
+
+    moved = tracker.on_link(B, MIN_MS, idle=True)
+
+    assert moved
+    assert tracker.watermark_ms == 10
+    assert not tracker.is_idle
+
+
+def test_link_that_gives_again_counts_again() -> None:
+    """What it promised while idle is not lost, and the watermark does not go back."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=False)
+    tracker.on_link(B, 3, idle=True)
+
+    moved = tracker.on_link(B, 4, idle=False)
+    ahead = tracker.on_link(A, 50, idle=False)
+
+    assert (moved, ahead, tracker.watermark_ms) == (False, False, 10)
+    assert tracker.holders() == [B]
+
+
+def test_task_is_idle_when_all_its_links_are() -> None:
+    """Then the watermark stays: at the most that they have promised."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=False)
+
+    tracker.on_link(B, 5, idle=True)
+    tracker.on_link(A, 20, idle=True)
+
+    assert tracker.is_idle
+    assert tracker.watermark_ms == 20
+
+
+def test_promise_that_comes_with_idleness_counts() -> None:
+    """It is told with the flag, as a watermark alone waits for a while."""
+    tracker = WatermarkTracker([A])
+    tracker.on_link(A, 1000, idle=False)
+
+    moved = tracker.on_link(A, 5000, idle=True)
+
+    assert moved
+    assert (tracker.watermark_ms, tracker.is_idle) == (5000, True)
+
+
+def test_promise_of_an_idle_link_counts_when_all_are() -> None:
+    """What is idle may learn more, as a task does when its own inputs become so one by one."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=True)
+    tracker.on_link(B, MIN_MS, idle=True)
+
+    moved = [tracker.on_link(B, 30, idle=True), tracker.on_link(A, 20, idle=True)]
+
+    assert moved == [True, False]
+    assert tracker.watermark_ms == 30
+
+
+def test_promise_of_an_idle_link_waits_for_those_that_are_not() -> None:
+    """It holds nothing back, and moves nothing on."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 10, idle=False)
+    tracker.on_link(B, 5, idle=True)
+
+    moved = tracker.on_link(B, 30, idle=True)
+
+    assert not moved
+    assert tracker.watermark_ms == 10
+
+
+@given(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 30), min_size=3), st.data())
+def test_order_in_which_links_become_idle_does_not_matter(
+    promised: dict[TaskId, int], data: st.DataObject
+) -> None:
+    """Property: nor whether they told their promise before."""
+    tracker = WatermarkTracker([A, B, C])
+
+    for link in data.draw(st.permutations([A, B, C])):
+        if data.draw(st.booleans()):
+            tracker.on_link(link, promised[link], idle=False)
+    for link in data.draw(st.permutations([A, B, C])):
+        tracker.on_link(link, promised[link], idle=True)
+
+    assert tracker.watermark_ms == max(promised.values())
+
+
+def test_link_that_has_ended_holds_nothing_back() -> None:
+    """The others go on."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, MAX_MS, idle=False)
+
+    tracker.on_link(B, 7, idle=False)
+
+    assert tracker.watermark_ms == 7
+    assert tracker.holders() == [B]
+
+
+def test_end_waits_for_an_idle_link() -> None:
+    """It may give again; if windows closed for good, its records would all be late."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 5, idle=True)
+
+    moved = tracker.on_link(B, MAX_MS, idle=False)
+
+    assert moved
+    assert tracker.watermark_ms == 5
+    assert tracker.is_idle
+    assert tracker.on_link(A, 6, idle=False)
+    assert tracker.watermark_ms == 6
+
+
+def test_idle_link_that_ends_has_ended() -> None:
+    """An end is told by a watermark, whatever flag comes with it."""
+    tracker = WatermarkTracker([A, B])
+    tracker.on_link(A, 5, idle=True)
+    tracker.on_link(B, MAX_MS, idle=False)
+
+    moved = tracker.on_link(A, MAX_MS, idle=True)
+
+    assert moved
+    assert tracker.watermark_ms == MAX_MS
+    assert not tracker.is_idle
+
+
+def test_end_is_told_once() -> None:
+    """Tasks act on it."""
+    tracker = WatermarkTracker([A])
+
+    assert tracker.on_link(A, MAX_MS, idle=False)
+    assert not tracker.on_link(A, MAX_MS, idle=False)
+
+
+def test_task_without_links_is_not_idle() -> None:
+    """A source says itself whether it is."""
+    assert not WatermarkTracker([]).is_idle
+
+
+EVENTS = st.tuples(st.sampled_from([A, B, C]), st.integers(0, 30) | st.just(MAX_MS), st.booleans())
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_watermark_is_what_a_recount_over_all_links_gives(
+    events: list[tuple[TaskId, int, bool]],
+) -> None:
+    """Invariant: monotone, and the least of the links that are neither idle nor ended.
+
+    If there is none of those, it is the most of the links that have not ended.
+    """
+    tracker = WatermarkTracker([A, B, C])
+    promised = dict.fromkeys([A, B, C], MIN_MS)
+    idle = dict.fromkeys([A, B, C], False)
+    expected = MIN_MS
+
+    for link, watermark_ms, is_idle in events:
+        promised[link] = max(promised[link], watermark_ms)
+        idle[link] = is_idle
+        open_links = [each for each, at_ms in promised.items() if at_ms < MAX_MS]
+        active = [promised[each] for each in open_links if not idle[each]]
+        low = min(active) if active else max(map(promised.__getitem__, open_links), default=MAX_MS)
+        before, expected = expected, max(expected, low)
+
+        moved = tracker.on_link(link, watermark_ms, idle=is_idle)
+
+        assert tracker.watermark_ms == expected
+        assert moved == (expected > before)
+        assert tracker.is_idle == (bool(open_links) and not active)
+        assert [promised[each] for each in tracker.holders()] == [
+            at_ms for at_ms in active if at_ms == low
+        ]
+
+
+def test_partition_starts_without_a_promise() -> None:
+    """Nothing is known before the first record, and an empty batch tells nothing."""
+    order = BoundedOutOfOrder(5)
+
+    order.on_records([])
+
+    assert order.watermark_ms == MIN_MS
+
+
+@given(st.integers(0, 20), st.lists(st.lists(st.integers(0, 100), max_size=5), max_size=10))
+def test_partition_promises_its_newest_record_less_the_bound(
+    bound_ms: int, batches: list[list[int]]
+) -> None:
+    """Invariant: a function of the records so far, however they were cut; never moves back."""
+    order = BoundedOutOfOrder(bound_ms)
+    seen: list[int] = []
+
+    for batch in batches:
+        order.on_records(batch)
+        seen += batch
+
+        assert order.watermark_ms == (max(seen) - bound_ms if seen else MIN_MS)

@@ -1,0 +1,387 @@
+"""From what users write to the graph that runs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gearpy as gp
+from gearpy.core.flow.partition import GroupByPartitioner
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.streams.stream import Stream
+from gearpy.errors import ConfigError, GraphError
+from gearpy.task.api.application import StreamApplication
+
+
+def shape(app: StreamApp) -> list[str]:
+    """Return processors with their parallelism, then edges with their partitioners."""
+    dag = app.build().dag
+    processors = [dag.processors[pid] for pid in dag.order]
+    name = {spec.id: spec.name for spec in processors}
+    return [f"{spec.name} x{spec.parallelism}" for spec in processors] + [
+        f"{name[edge.source]} -> {name[edge.target]}: {edge.partitioner}" for edge in dag.edges
+    ]
+
+
+def an_app(*, parallelism: int = 1, partitions: int = 1) -> tuple[StreamApp, Stream[Any]]:
+    """Return an application and its first stream."""
+    app = StreamApp("app", parallelism=parallelism)
+    source = gp.collection(range(10), partitions=partitions)
+    return app, app.read(source, name="read")
+
+
+def mistakes_of(app: StreamApp) -> Sequence[str]:
+    """Return what is wrong."""
+    with pytest.raises(ConfigError) as raised:
+        app.build()
+    return raised.value.mistakes
+
+
+def test_rows_and_sink_run_in_the_task_of_their_source() -> None:
+    """No queue between steps that need none."""
+    app, numbers = an_app()
+
+    numbers.map(str).filter(str.strip).write(gp.to_list([]), name="write")
+
+    assert shape(app) == ["read > map(str) > filter(str.strip) > write x1"]
+
+
+def test_key_begins_a_new_processor() -> None:
+    """Records of one key meet in one task; what follows runs there."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+
+    numbers.map(str).key_by(len).count().map(str).write(gp.to_list([]), name="write")
+
+    assert shape(app) == [
+        "read > map(str) x2",
+        "count > map(str) > write x2",
+        "read > map(str) -> count > map(str) > write: group-by",
+    ]
+
+
+def test_parallelism_of_a_keyed_step_can_be_told() -> None:
+    """For windows and own tasks, too."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+
+    numbers.key_by(len, parallelism=5).window(gp.tumbling("1s")).count(name="windows")
+    numbers.key_by(len, parallelism=6).process(gp.Task, name="task")
+    numbers.key_by(len, parallelism=6).process(gp.Task, name="wider", parallelism=7)
+
+    assert shape(app)[:4] == ["read x2", "windows x5", "task x6", "wider x7"]
+
+
+def test_keyed_step_has_the_parallelism_of_the_application() -> None:
+    """Not that of its source, which has as much as it has partitions."""
+    app = StreamApp("app", parallelism=4)
+
+    app.read(gp.collection([1]), parallelism=1, name="read").key_by(str).count()
+
+    assert shape(app)[:2] == ["read x1", "count x4"]
+
+
+def test_window_without_keys_runs_in_one_task() -> None:
+    """In that of its input if that is one, too."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+    alone, few = an_app()
+
+    numbers.window(gp.tumbling("1s")).count()
+    few.window(gp.tumbling("1s")).count()
+
+    assert shape(app) == [
+        "read x2",
+        "window_count x1",
+        "read -> window_count: shuffle",
+    ]
+    assert shape(alone) == ["read > window_count x1"]
+
+
+def test_stream_with_two_readers_ends_its_chain() -> None:
+    """Its records are sent to both, each task to the one beside it."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+
+    numbers.map(str).write(gp.to_list([]), name="write")
+    numbers.filter(bool)
+
+    assert shape(app) == [
+        "read x2",
+        "map(str) > write x2",
+        "filter(bool) x2",
+        "read -> map(str) > write: co-location",
+        "read -> filter(bool): co-location",
+    ]
+
+
+def test_merge_joins_streams_of_any_parallelism() -> None:
+    """It has that of the first; records of others are dealt to its tasks."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+    other = app.read(gp.collection([1]), name="other", parallelism=1)
+
+    numbers.merge(other).map(str)
+
+    assert shape(app) == [
+        "read x2",
+        "other x1",
+        "merge > map(str) x2",
+        "read -> merge > map(str): co-location",
+        "other -> merge > map(str): shuffle",
+    ]
+
+
+def test_own_task_is_a_processor_of_its_own() -> None:
+    """It may have its own dispatcher, and blocks nothing but itself."""
+    app, numbers = an_app()
+
+    numbers.map(str).process(gp.Task, name="call", dispatcher="pinned").map(int)
+
+    assert shape(app) == [
+        "read > map(str) x1",
+        "call x1",
+        "map(int) x1",
+        "read > map(str) -> call: co-location",
+        "call -> map(int): co-location",
+    ]
+    assert [each.dispatcher for each in app.build().processors.values()] == [
+        "default",
+        "pinned",
+        "default",
+    ]
+
+
+def test_source_is_known_to_its_processor() -> None:
+    """It is checked with the graph."""
+    app, _ = an_app()
+
+    assert app.build().processors.popitem()[1].source is not None
+
+
+# -- state and side outputs --------------------------------------------------------------------
+
+
+def test_state_begins_a_new_processor() -> None:
+    """As an aggregate by key does; what follows runs there."""
+    app, numbers = an_app(parallelism=3, partitions=2)
+
+    keyed = numbers.key_by(str)
+    keyed.map_with_state(lambda kept, n: (kept, n), name="keep").map(str)
+    numbers.key_by(str, parallelism=1).flat_map_with_state(lambda kept, n: (kept, [n]))
+
+    assert shape(app) == [
+        "read x2",
+        "keep > map(str) x3",
+        "flat_map_with_state(lambda) x1",
+        "read -> keep > map(str): group-by",
+        "read -> flat_map_with_state(lambda): group-by",
+    ]
+
+
+def test_key_is_known_to_the_processor_of_an_own_task() -> None:
+    """Its keyed state is that of the record's key."""
+    app, numbers = an_app()
+
+    numbers.key_by(len).process(gp.Task, name="keyed").process(gp.Task, name="not")
+
+    keys = {each.name: each.key for each in app.build().processors.values()}
+    assert keys == {"read": None, "keyed": len, "not": None}
+
+
+def test_late_records_have_an_edge_of_their_own() -> None:
+    """The main stream goes on in its chain, as if nobody read them."""
+    app = StreamApp("app", parallelism=2)
+    numbers = app.read(gp.collection([1, 2], partitions=2), name="read", late="side")
+
+    numbers.map(str).write(gp.to_list([]), name="write")
+    numbers.late.map(str, name="late").write(gp.to_list([]), name="aside")
+
+    assert shape(app) == [
+        "read > map(str) > write x2",
+        "late > aside x2",
+        "read > map(str) > write -> late > aside: co-location of late@0",
+    ]
+
+
+def test_late_records_are_spread_as_other_records_are() -> None:
+    """By key, to a window in one task, to a task of one's own."""
+    app, numbers = an_app(parallelism=2, partitions=2)
+    counts = numbers.key_by(str).window(gp.tumbling("1s"), late="side").count(name="windows")
+
+    counts.late.key_by(str, parallelism=3).count(name="by key")
+    counts.late.window(gp.tumbling("1s")).count(name="all")
+    counts.late.process(gp.Task, name="own")
+    counts.write(gp.to_list([]), name="write")
+
+    assert [line for line in shape(app) if "->" in line] == [
+        "read -> windows > write: group-by",
+        "windows > write -> by key: group-by of late@0",
+        "windows > write -> all: shuffle of late@0",
+        "windows > write -> own: co-location of late@0",
+    ]
+
+
+def test_two_steps_of_a_chain_may_set_records_aside() -> None:
+    """They are told apart."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+    counts = numbers.window(gp.tumbling("1s"), late="side").count(name="windows")
+
+    numbers.late.map(str, name="a")
+    counts.late.map(str, name="b")
+
+    assert shape(app)[-2:] == [
+        "read > windows -> a: co-location of late@0",
+        "read > windows -> b: co-location of late@1",
+    ]
+
+
+def test_stream_and_what_was_set_aside_of_it_can_be_merged() -> None:
+    """Over one edge."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+
+    numbers.merge(numbers.late).map(str)
+
+    assert shape(app)[-1] == "read -> merge > map(str): co-location of all, late@0"
+
+
+def test_late_records_merged_with_themselves_are_a_mistake() -> None:
+    """As with any stream."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+
+    numbers.late.merge(numbers.late)
+
+    with pytest.raises(GraphError, match="more than one edge read -> merge"):
+        app.build()
+
+
+@pytest.mark.parametrize("uses", [False, True])
+def test_what_nobody_reads_costs_nothing(*, uses: bool) -> None:
+    """Edges are as ever, and late records are dropped where they are found."""
+    app = StreamApp("app")
+    numbers = app.read(gp.collection([1]), name="read", late="side")
+    if uses:
+        _ = numbers.late
+
+    numbers.key_by(str).count()
+
+    (partitioner,) = app.build().partitioners.values()
+    assert type(partitioner) is GroupByPartitioner
+
+
+def test_application_without_steps_is_a_mistake() -> None:
+    """The text says how to begin."""
+    assert mistakes_of(StreamApp("empty")) == (
+        "application 'empty' has no steps: start with app.read(source)",
+    )
+
+
+def test_stream_merged_with_itself_is_a_mistake() -> None:
+    """Its records would be counted twice, by accident as a rule."""
+    app, numbers = an_app()
+
+    numbers.merge(numbers)
+
+    with pytest.raises(GraphError, match="more than one edge read -> merge"):
+        app.build()
+
+
+@pytest.mark.parametrize("parallelism", [0, -1])
+def test_bad_parallelism_is_a_mistake_wherever_it_is_given(parallelism: int) -> None:
+    """Each of them is told."""
+    app, numbers = an_app()
+
+    numbers.key_by(str, parallelism=parallelism).count()
+    numbers.process(gp.Task, parallelism=parallelism, name="own")
+
+    assert mistakes_of(app) == tuple(
+        f"processor {name!r} has parallelism {parallelism}: give it at least 1"
+        for name in ("count", "own")
+    )
+
+
+def test_more_tasks_than_partitions_is_a_mistake() -> None:
+    """Where they were asked for; the text says what to change."""
+    app = StreamApp("app")
+    app.read(gp.collection(range(10), partitions=2), parallelism=3)
+
+    (mistake,) = mistakes_of(app)
+
+    assert mistake.endswith("has 2 partitions: lower the parallelism")
+
+
+def test_source_has_no_more_tasks_than_partitions_by_default() -> None:
+    """The parallelism of the application is meant for steps that can use it."""
+    app, numbers = an_app(parallelism=3, partitions=2)
+
+    numbers.key_by(str).count()
+
+    assert shape(app)[:2] == ["read x2", "count x3"]
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Name, source, parallelism and edges."""
+    app = StreamApp("no name", parallelism=3)
+    numbers = app.read(gp.collection([1]), parallelism=3, name="read")
+    numbers.merge(numbers).key_by(str, parallelism=0).count()
+
+    mistakes = mistakes_of(app)
+
+    assert len(mistakes) == 4
+
+
+def late_and_not(stream: Stream[Any]) -> Stream[Any]:
+    """Return counts together with what was late for them."""
+    counts = stream.window(gp.tumbling("1s"), late="side").count()
+    return counts.late.merge(counts)
+
+
+MAKE: dict[str, Callable[[Stream[Any]], Stream[Any]]] = {
+    "map": lambda stream: stream.map(str),
+    "key": lambda stream: stream.key_by(str).count(),
+    "window": lambda stream: stream.window(gp.tumbling("1s")).count(),
+    "state": lambda stream: stream.key_by(str).map_with_state(lambda kept, n: (kept, n)),
+    "late": late_and_not,
+    "merge": lambda stream: stream.map(str).merge(stream.filter(bool)),
+    "process": lambda stream: stream.process(gp.Task),
+}
+
+STEPS = st.lists(st.sampled_from([*MAKE, "write"]), max_size=8)
+
+
+def built(steps: list[str]) -> StreamApplication:
+    """Return an application of such steps."""
+    app, stream = an_app(parallelism=2, partitions=2)
+    for step in steps:
+        if step == "write":
+            stream.write(gp.to_list([]))
+        else:
+            stream = MAKE[step](stream)
+    return app.build()
+
+
+@given(STEPS, STEPS)
+def test_structural_hash_is_a_function_of_the_program(steps: list[str], others: list[str]) -> None:
+    """Invariant: two builds of one program agree; every process builds its own."""
+    one, again, other = built(steps), built(steps), built(others)
+
+    assert one.dag.structural_hash() == again.dag.structural_hash()
+    if steps == others:
+        assert one.dag.structural_hash() == other.dag.structural_hash()
+
+
+@given(STEPS)
+def test_every_edge_has_a_partitioner_that_fits(steps: list[str]) -> None:
+    """Invariant: whatever is chained with whatever, the graph can run."""
+    application = built(steps)
+
+    for edge in application.dag.edges:
+        partitioner = application.partitioners[edge.source, edge.target]
+        assert partitioner.name == edge.partitioner
+        assert (
+            partitioner.check(
+                source_parallelism=application.processors[edge.source].parallelism,
+                target_parallelism=application.processors[edge.target].parallelism,
+            )
+            is None
+        )

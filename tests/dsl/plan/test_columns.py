@@ -1,0 +1,307 @@
+"""Which steps of a plan run on columns; a function of the plan alone."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+import gearpy as gp
+from gearpy import agg
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.plan.columns import (
+    aggregates_columns,
+    declared_schema,
+    kind_given,
+    kind_taken,
+    schema_of,
+    unknown_fields,
+)
+from gearpy.dsl.plan.nodes import AggregateNode, BatchNode, MergeNode, Node, ReadNode, WriteNode
+from gearpy.dsl.streams.stream import Stream
+from gearpy.task.columns.row_schema import row_schema_of
+from tests.dsl.tables import EVENTS, Sale, TableSource
+
+
+@dataclass
+class Trade:
+    """A row that is an object."""
+
+    user: str
+    price: int
+
+    @property
+    def doubled(self) -> int:
+        """Return what is no column."""
+        return 2 * self.price
+
+
+class Tick(NamedTuple):
+    """Another one."""
+
+    price: float
+
+
+def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = None) -> Node:
+    """Return the last step of a plan that begins with tables."""
+    app = StreamApp("plan")
+    build(app.read(source or TableSource(EVENTS)))
+    return app.plan[-1]
+
+
+TUMBLING = gp.tumbling(10)
+THERE = "there are user, item, price"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.key_by("user").window(TUMBLING).count(),
+        lambda s: s.key_by("user", "item").window(TUMBLING).sum("price"),
+        lambda s: s.window(TUMBLING).mean("price"),
+        lambda s: s.key_by("user").window(gp.sliding(10, 5)).max("price"),
+        lambda s: s.key_by("user").window(gp.global_window()).min("price"),
+        lambda s: s.key_by("user").window(TUMBLING).aggregate(n=agg.count(), m=agg.sum("price")),
+        lambda s: s.key_by("user").window(TUMBLING.accumulating()).count(),
+    ],
+    ids=["key", "two keys", "no key", "sliding", "global", "several", "fires once all the same"],
+)
+def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
+    """Where each has a way to do so; of rows they never do."""
+    step = last_step(build)
+
+    assert aggregates_columns(step, ["table"])
+    assert kind_taken(step, ["table"]) == "table"
+    assert kind_given(step, "table") == "rows"
+    assert kind_taken(step, ["rows"]) == "rows"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.key_by(lambda row: row["user"]).window(TUMBLING).count(),
+        lambda s: s.key_by("user").window(TUMBLING).sum(lambda row: row["price"]),
+        lambda s: s.key_by("user").window(TUMBLING).sum(),
+        lambda s: s.key_by("user").window(TUMBLING).top_n(3, "price"),
+        lambda s: s.key_by("user").window(TUMBLING).reduce(max),
+        lambda s: s.key_by("user").window(TUMBLING).fold(0, lambda n, _: n + 1),
+        lambda s: s.key_by("user").window(gp.session(5)).count(),
+        lambda s: s.key_by("user").window(gp.count_window(5)).count(),
+        lambda s: s.key_by("user").window(TUMBLING.triggering(gp.every(count=2))).count(),
+        lambda s: s.key_by("user").window(TUMBLING.allowed_lateness(5)).count(),
+        lambda s: s.key_by("user").window(gp.tumbling(10, clock="processing")).count(),
+        lambda s: s.key_by("user").window(TUMBLING, late="side").count(),
+        lambda s: s.key_by("user").window(TUMBLING, late="restamp").count(),
+        lambda s: s.key_by("user").window(TUMBLING).sum("user"),
+        lambda s: s.key_by("user").count(),
+    ],
+    ids=[
+        "key is a function",
+        "function of the record",
+        "whole record",
+        "whole records",
+        "reduce",
+        "fold",
+        "session",
+        "count window",
+        "trigger",
+        "lateness",
+        "wall time",
+        "late records aside",
+        "late records restamped",
+        "type of the column",
+        "running",
+    ],
+)
+def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
+    """What needs the records themselves, or one after the other."""
+    step = last_step(build)
+
+    assert kind_taken(step, ["table"]) == "rows"
+    assert kind_given(step, "rows") == "rows"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.map(str),
+        lambda s: s.filter(bool),
+        lambda s: s.flat_map(list),
+        lambda s: s.log(),
+        lambda s: s.distinct("user"),
+        lambda s: s.process(gp.Task),
+        lambda s: s.write(gp.to_list([])),
+        lambda s: s.key_by("user").map_with_state(lambda a, b: (a, b)),
+        lambda s: s.key_by("user").join(s.key_by("user"), TUMBLING),
+    ],
+    ids=["map", "filter", "flat_map", "log", "distinct", "process", "write", "state", "join"],
+)
+def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
+    """And user's tasks, and sinks that do not say that they take tables."""
+    step = last_step(build)
+
+    assert kind_taken(step, ["table"] * len(step.inputs)) == "rows"
+
+
+def test_functions_of_batches_take_tables() -> None:
+    """Whatever comes."""
+    step = last_step(lambda s: s.map_batches(lambda batch: batch))
+
+    assert isinstance(step, BatchNode)
+    assert kind_taken(step, ["rows"]) == "table"
+    assert kind_given(step, "table") == "table"
+
+
+def test_merge_takes_what_all_give() -> None:
+    """Else rows."""
+    step = last_step(lambda s: s.merge(s))
+
+    assert isinstance(step, MergeNode)
+    assert kind_taken(step, ["table", "table"]) == "table"
+    assert kind_taken(step, ["table", "rows"]) == "rows"
+    assert kind_given(step, "table") == "table"
+    assert kind_given(step, "rows") == "rows"
+
+
+class TableSink(gp.Sink):
+    """A sink for tables."""
+
+    columnar = True
+
+    def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
+        """Never called here."""
+        raise NotImplementedError
+
+
+def test_sink_takes_tables_if_it_says_so() -> None:
+    """Then it takes both."""
+    step = last_step(lambda s: s.write(TableSink()))
+
+    assert isinstance(step, WriteNode)
+    assert kind_taken(step, ["table"]) == "table"
+    assert kind_taken(step, ["rows"]) == "rows"
+
+
+def test_source_gives_tables_if_it_has_a_schema() -> None:
+    """Nothing else says so."""
+    columns, rows = last_step(lambda _: None), last_step(lambda _: None, gp.collection([1]))
+
+    assert isinstance(columns, ReadNode)
+    assert kind_given(columns, "rows") == "table"
+    assert kind_given(rows, "rows") == "rows"
+
+
+# -- schemas -----------------------------------------------------------------------------------
+
+
+def to_trade(_: Any) -> Trade:
+    """Make an object."""
+    return Trade("a", 1)
+
+
+def to_ticks(_: Any) -> Iterator[Tick]:
+    """Make several."""
+    yield Tick(1.0)
+
+
+def to_sales(_: Any) -> list[Sale]:
+    """Make dicts."""
+    return []
+
+
+def unsaid(_: Any):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    """Say nothing."""
+
+
+def unknown(_: Any) -> "Nowhere":  # type: ignore[name-defined]  # noqa: F821
+    """Say something that is not there."""
+
+
+def to_dict(_: Any) -> dict[str, int]:
+    """Say nothing of the fields."""
+    return {}
+
+
+def to_many(_: Any) -> Iterable[int]:
+    """Say of numbers."""
+    return []
+
+
+SCHEMAS: Final[dict[str, tuple[Callable[[Stream[Any]], Any], Any]]] = {
+    "source": (lambda _: None, Sale),
+    "filter": (lambda s: s.filter(bool), Sale),
+    "inspect": (lambda s: s.inspect(print), Sale),
+    "log": (lambda s: s.log(), Sale),
+    "distinct": (lambda s: s.distinct("user"), Sale),
+    "merge of the same": (lambda s: s.merge(s.filter(bool)), Sale),
+    "merge of others": (lambda s: s.merge(s.map(to_trade)), None),
+    "dataclass": (lambda s: s.map(to_trade), Trade),
+    "iterator": (lambda s: s.flat_map(to_ticks), Tick),
+    "list": (lambda s: s.flat_map(to_sales), Sale),
+    "filter of objects": (lambda s: s.map(to_trade).filter(bool), Trade),
+    "no annotation": (lambda s: s.map(unsaid), None),
+    "unknown annotation": (lambda s: s.map(unknown), None),
+    "dict": (lambda s: s.map(to_dict), None),
+    "class": (lambda s: s.map(str), None),
+    "function of Python": (lambda s: s.map(len), None),
+    "numbers": (lambda s: s.flat_map(to_many), None),
+    "batches": (lambda s: s.map_batches(lambda batch: batch), None),
+    "batches of": (lambda s: s.map_batches(lambda batch: batch, schema=Trade), Trade),
+    "task": (lambda s: s.process(gp.Task), None),
+    "aggregate": (lambda s: s.key_by("user").count(), None),
+}
+
+
+@pytest.mark.parametrize(("build", "expected"), SCHEMAS.values(), ids=SCHEMAS)
+def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expected: Any) -> None:
+    """By the source, by an annotation, or for a function over batches."""
+    found = schema_of(last_step(build))
+
+    assert found == (None if expected is None else row_schema_of(expected))
+
+
+def test_annotations_are_not_binding() -> None:
+    """Records may have more fields than they say."""
+    assert declared_schema(last_step(lambda s: s.map(to_trade))) is None
+    assert declared_schema(last_step(lambda s: s.filter(bool))) == row_schema_of(Sale)
+
+
+@pytest.mark.parametrize(
+    ("build", "mistakes"),
+    [
+        (lambda s: s.key_by("user").count(), []),
+        (
+            lambda s: s.key_by("usr", "item").count(),
+            [f"count: there is no field 'usr' in what 'tables' gives: {THERE}"],
+        ),
+        (
+            lambda s: s.key_by("user").window(TUMBLING).sum("cost"),
+            [f"window_sum: there is no field 'cost' in what 'tables' gives: {THERE}"],
+        ),
+        (lambda s: s.map(to_trade).key_by("nothing").count(), []),
+        (
+            lambda s: (
+                s.map_batches(lambda batch: batch, schema=Trade, name="trades")
+                .key_by("doubled")
+                .sum("prise")
+            ),
+            ["sum: there is no field 'prise' in what 'trades' gives: there are user, price"],
+        ),
+        (
+            lambda s: s.key_by("user").join(s.key_by("uzer"), TUMBLING),
+            [f"join: there is no field 'uzer' in what 'tables' gives: {THERE}"],
+        ),
+    ],
+    ids=["known", "key", "aggregate", "annotated", "property", "join"],
+)
+def test_unknown_fields_are_told(build: Callable[[Stream[Any]], Any], mistakes: list[str]) -> None:
+    """With those there are; where they are only annotated they may be there."""
+    assert unknown_fields(last_step(build)) == mistakes
+
+
+def test_decision_is_the_same_again() -> None:
+    """It depends on nothing but the plan."""
+    step = last_step(lambda s: s.key_by("user").window(TUMBLING).count())
+
+    assert isinstance(step, AggregateNode)
+    assert [aggregates_columns(step, ["table"]) for _ in range(3)] == [True] * 3

@@ -1,0 +1,362 @@
+"""Where conversions between rows and columns go, and what steps in several parts become."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gearpy as gp
+from gearpy.dsl.application import StreamApp
+from gearpy.dsl.plan.kept import kept_by
+from gearpy.dsl.plan.nodes import (
+    JoinNode,
+    MergeAggregateNode,
+    MergeCountNode,
+    Node,
+    PartialAggregateNode,
+    PartialCountNode,
+    RowsNode,
+    SideNode,
+    TableNode,
+)
+from gearpy.dsl.plan.physical import physical
+from gearpy.dsl.streams.stream import Stream
+from gearpy.task.columns.row_schema import row_schema_of
+from tests.dsl.plan.test_columns import Trade, to_trade
+from tests.dsl.tables import EVENTS, Sale, TableSource
+
+TUMBLING = gp.tumbling(10)
+
+
+def an_app(*, parallelism: int = 1) -> tuple[StreamApp, Stream[Any]]:
+    """Return an application that reads tables."""
+    app = StreamApp("plan", parallelism=parallelism)
+    return app, app.read(TableSource(EVENTS, parts=parallelism), name="read")
+
+
+def shown(app: StreamApp) -> list[str]:
+    """Return each step with what it reads."""
+    return [f"{node.name} <- {', '.join(map(_name, node.inputs))}" for node in physical(app.plan)]
+
+
+def _name(node: Node) -> str:
+    return f"{node.inputs[0].name}.{node.tag}" if isinstance(node, SideNode) else node.name
+
+
+def chains(app: StreamApp) -> list[str]:
+    """Return processors with their parallelism, then edges with their partitioners."""
+    dag = app.build().dag
+    processors = [dag.processors[pid] for pid in dag.order]
+    name = {spec.id: spec.name for spec in processors}
+    return [f"{spec.name} x{spec.parallelism}" for spec in processors] + [
+        f"{name[edge.source]} -> {name[edge.target]}: {edge.partitioner}" for edge in dag.edges
+    ]
+
+
+def test_plan_of_rows_stays_as_it_is() -> None:
+    """Node for node."""
+    app = StreamApp("rows")
+    numbers = app.read(gp.collection([1]))
+    numbers.merge(numbers.map(str)).key_by(str).window(TUMBLING).count().write(gp.to_list([]))
+
+    assert physical(app.plan) == list(app.plan)
+
+
+def test_rows_are_made_in_the_chain_that_takes_them() -> None:
+    """Without another task."""
+    app, sales = an_app()
+    sales.map(str, name="map").write(gp.to_list([]), name="write")
+
+    assert shown(app) == ["read <- ", "rows <- read", "map <- rows", "write <- map"]
+    assert chains(app) == ["read > rows > map > write x1"]
+
+
+def test_columns_travel_to_the_task_of_their_key() -> None:
+    """By names they find it, and become rows there."""
+    app, sales = an_app(parallelism=2)
+    sales.key_by("user").count(name="count").write(gp.to_list([]), name="write")
+
+    assert chains(app) == [
+        "read x2",
+        "rows > count > write x2",
+        "read -> rows > count > write: group-by",
+    ]
+
+
+def test_rows_travel_where_the_key_is_a_function() -> None:
+    """Which takes rows."""
+    app, sales = an_app(parallelism=2)
+    sales.key_by(lambda row: row["user"]).count(name="count").write(gp.to_list([]), name="write")
+
+    assert chains(app) == [
+        "read > rows x2",
+        "count > write x2",
+        "read > rows -> count > write: group-by",
+    ]
+
+
+def test_own_task_gets_rows() -> None:
+    """It chains with nothing, so they are made before."""
+    app, sales = an_app()
+    sales.key_by("user").process(gp.Task, name="task").write(gp.to_list([]), name="write")
+
+    assert chains(app)[:3] == ["read > rows x1", "task x1", "write x1"]
+
+
+def test_rows_are_made_once_for_all() -> None:
+    """Where more than one step needs them."""
+    app, sales = an_app()
+    sales.map(str, name="map").write(gp.to_list([]), name="one")
+    sales.write(gp.to_list([]), name="two")
+
+    assert shown(app) == [
+        "read <- ",
+        "rows <- read",
+        "map <- rows",
+        "one <- map",
+        "two <- rows",
+    ]
+    assert chains(app)[:3] == ["read > rows x1", "map > one x1", "two x1"]
+
+
+def test_columns_stay_for_those_who_take_them() -> None:
+    """Beside one that takes rows."""
+    app, sales = an_app()
+    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="one")
+    sales.map(str, name="map").write(gp.to_list([]), name="two")
+
+    assert shown(app) == [
+        "read <- ",
+        "partial count <- read",
+        "count <- partial count",
+        "one <- count",
+        "rows <- read",
+        "map <- rows",
+        "two <- map",
+    ]
+
+
+def test_aggregate_of_columns_has_two_parts() -> None:
+    """One before the records are sent, one behind; the aggregate is the origin of both."""
+    app, sales = an_app(parallelism=2)
+    by_user = sales.key_by("user").window(TUMBLING)
+    by_user.sum("price", name="total").write(gp.to_list([]), name="write")
+
+    _, partial, merge, _ = physical(app.plan)
+
+    assert isinstance(partial, PartialAggregateNode)
+    assert isinstance(merge, MergeAggregateNode)
+    assert partial.origin is merge.origin is partial.of is merge.of is app.plan[1]
+    assert merge.given == "total"
+    assert chains(app) == [
+        "read > partial total x2",
+        "total > write x2",
+        "read > partial total -> total > write: group-by",
+    ]
+
+
+def test_aggregate_without_key_ends_in_one_task() -> None:
+    """The first part runs everywhere."""
+    app, sales = an_app(parallelism=2)
+    sales.window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
+
+    assert chains(app)[:2] == ["read > partial count x2", "count > write x1"]
+
+
+def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
+    """So that numbers travel, not records; with the id and state of a count in one."""
+    app = StreamApp("app", parallelism=2)
+    sales = app.read(gp.collection([1]), name="read")
+    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
+
+    _, partial, merge, _ = physical(app.plan, 2)
+
+    assert isinstance(partial, PartialCountNode)
+    assert isinstance(merge, MergeCountNode)
+    assert partial.origin is merge.origin is partial.of is merge.of is app.plan[1]
+    assert kept_by(merge) == kept_by(app.plan[1])
+    assert chains(app) == [
+        "read > partial count x1",
+        "count > write x2",
+        "read > partial count -> count > write: group-by",
+    ]
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        gp.sliding("10s", "5s"),
+        gp.session("5s"),
+        gp.tumbling("10s", clock="processing"),
+        TUMBLING.allowed_lateness("1s"),
+        TUMBLING.triggering(gp.every(count=2)),
+    ],
+)
+def test_count_in_other_windows_has_one_part(windows: Any) -> None:
+    """What fires early or late, or not by event time, needs the records as they come."""
+    app = StreamApp("app", parallelism=2)
+    app.read(gp.collection([1])).key_by("user").window(windows).count().write(gp.to_list([]))
+
+    assert physical(app.plan, 2) == list(app.plan)
+
+
+def test_count_of_late_or_shared_records_has_one_part() -> None:
+    """What sets late records aside needs them; who shares a stream would need a task for it."""
+    app = StreamApp("app", parallelism=2)
+    shared = app.read(gp.collection([1]))
+    by_user = shared.key_by("user")
+    by_user.window(TUMBLING, late="side").count().write(gp.to_list([]))
+    by_user.window(TUMBLING).count().write(gp.to_list([]))
+    by_user.window(TUMBLING).sum("price").write(gp.to_list([]))
+
+    assert physical(app.plan, 2) == list(app.plan)
+
+
+def test_tables_are_made_for_functions_of_batches() -> None:
+    """Of rows, with the schema that they have; behind them columns go on."""
+    app = StreamApp("app")
+    sales = app.read(gp.collection([1]), name="read").map(to_trade, name="map")
+    tables = sales.map_batches(lambda batch: batch, name="batches", schema=Trade)
+    tables.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
+
+    steps = physical(app.plan)
+
+    assert shown(app) == [
+        "read <- ",
+        "map <- read",
+        "table <- map",
+        "batches <- table",
+        "partial count <- batches",
+        "count <- partial count",
+        "write <- count",
+    ]
+    assert isinstance(steps[2], TableNode)
+    assert steps[2].schema == row_schema_of(Trade)
+
+
+@pytest.mark.parametrize(
+    ("takes", "expected"), [(None, Trade), (Sale, Sale)], ids=["annotated", "given"]
+)
+def test_schema_that_is_given_counts(takes: Any, expected: type) -> None:
+    """More than what is known."""
+    app = StreamApp("app")
+    trades = app.read(gp.collection([1])).map(to_trade)
+    trades.map_batches(lambda batch: batch, takes=takes)
+
+    (table,) = [node for node in physical(app.plan) if isinstance(node, TableNode)]
+
+    assert table.schema == row_schema_of(expected)
+
+
+def test_rows_are_what_the_schema_says() -> None:
+    """Objects of a class, if it is one."""
+    app, sales = an_app()
+    sales.map_batches(lambda batch: batch, schema=Trade).map(str)
+
+    (rows,) = [node for node in physical(app.plan) if isinstance(node, RowsNode)]
+
+    assert rows.schema == row_schema_of(Trade)
+
+
+def test_tables_are_made_once() -> None:
+    """For two functions of the same stream."""
+    app = StreamApp("app")
+    rows = app.read(gp.collection([{"n": 1}]), name="read")
+    rows.map_batches(lambda batch: batch, name="one").write(gp.to_list([]), name="to")
+    rows.map_batches(lambda batch: batch, name="two").write(gp.to_list([]), name="tu")
+
+    assert [line for line in shown(app) if line.startswith(("table", "one", "two"))] == [
+        "table <- read",
+        "one <- table",
+        "two <- table",
+    ]
+
+
+def test_merge_of_tables_and_rows_has_rows() -> None:
+    """Made before they come together."""
+    app, sales = an_app()
+    others = app.read(gp.collection([{"user": "z"}]), name="others")
+    sales.merge(others, name="merge").write(gp.to_list([]), name="write")
+    sales.merge(sales.map_batches(lambda batch: batch, name="batches"), name="both")
+
+    assert shown(app) == [
+        "read <- ",
+        "others <- ",
+        "rows <- read",
+        "merge <- rows, others",
+        "write <- merge",
+        "batches <- read",
+        "both <- read, batches",
+    ]
+
+
+def test_records_of_a_join_are_wrapped() -> None:
+    """At the end of the chain from which they come; both ways of the same stream."""
+    app = StreamApp("app", parallelism=2)
+    left = app.read(gp.collection(["a"]), name="one").key_by(str)
+    right = app.read(gp.collection(["a"]), name="two").key_by(str)
+    left.join(right, TUMBLING, name="join").write(gp.to_list([]), name="write")
+
+    (join,) = [node for node in physical(app.plan) if isinstance(node, JoinNode)]
+
+    assert chains(app) == [
+        "one > left of join x1",
+        "two > right of join x1",
+        "join > write x2",
+        "one > left of join -> join > write: group-by",
+        "two > right of join -> join > write: group-by",
+    ]
+    assert join.origin is app.plan[2]
+
+
+def test_stream_can_be_joined_with_itself() -> None:
+    """Each side has its own step."""
+    app = StreamApp("app")
+    words = app.read(gp.collection(["a"]), name="read").key_by(str)
+    words.join(words, TUMBLING, name="join").write(gp.to_list([]), name="write")
+
+    assert chains(app)[:4] == [
+        "read x1",
+        "left of join x1",
+        "right of join x1",
+        "join > write x1",
+    ]
+
+
+def test_side_outputs_follow_their_step() -> None:
+    """When it is a copy, as its input is another one now."""
+    app, sales = an_app()
+    totals = sales.key_by(str).window(TUMBLING, late="side").count(name="count")
+    totals.late.write(gp.to_list([]), name="write")
+    sales.split(bool, name="split")[0].write(gp.to_list([]), name="yes")
+
+    assert shown(app) == [
+        "read <- ",
+        "rows <- read",
+        "count <- rows",
+        "write <- count.late",
+        "split <- rows",
+        "yes <- split.yes",
+    ]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.key_by("user").count(),
+        lambda s: s.map(str).key_by(len).sum(),
+        lambda s: s.key_by("user").join(s.key_by("user"), TUMBLING),
+        lambda s: s.map_batches(lambda batch: batch).window(TUMBLING).count(),
+    ],
+    ids=["key", "rows", "join", "batches"],
+)
+def test_inputs_come_before_what_reads_them(build: Callable[[Stream[Any]], Any]) -> None:
+    """And each that was written has one step that stands for it."""
+    app, sales = an_app()
+    build(sales)
+
+    steps = physical(app.plan)
+
+    for at, node in enumerate(steps):
+        assert all(source in steps[:at] for source in node.inputs)
+    assert {node.origin or node for node in steps} >= set(app.plan)

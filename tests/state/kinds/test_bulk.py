@@ -1,0 +1,289 @@
+"""Pairs that a part of a task keeps by itself: what is stored of them, and given back."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.stable_hash import key_group
+from gearpy.errors import OperatorError, ProtocolError
+from gearpy.state.encoding.keys import TASK_GROUP
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.stores.store import Section
+from tests.state.build import a_state, changes_of
+
+
+def a_bulk(
+    sections: Iterable[Section] = (), *, is_keyed: bool = True
+) -> tuple[KeyedState, BulkState]:
+    """Return the state of a task, and pairs in it."""
+    state = a_state(sections=sections)
+    return state, state.scope("stage").bulk("pairs", operator="my fold", is_keyed=is_keyed)
+
+
+def restored(sections: Iterable[Section]) -> dict[Any, dict[Any, Any]]:
+    """Return what a restarted task gets."""
+    return dict(a_bulk(sections)[1].restored())
+
+
+KEYS = st.one_of(
+    st.text(),
+    st.integers(),
+    st.none(),
+    st.booleans(),
+    st.binary(),
+    st.tuples(st.integers(), st.text()),
+    st.floats(allow_nan=False),
+    st.dates(),
+)
+VALUES = st.one_of(
+    st.integers(),
+    st.text(),
+    st.none(),
+    st.floats(allow_nan=False),
+    st.binary(),
+    st.decimals(allow_nan=False),
+    st.tuples(st.integers(), st.binary()),
+    st.lists(st.integers()),
+    st.just(1 << 80),
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=8), st.sampled_from([None, 5, ("a", 1)]))
+def test_pairs_come_back_as_they_were(pairs: dict[Any, Any], namespace: Any) -> None:
+    """Keys and values with their types; under their namespace."""
+    state, kept = a_bulk()
+    kept.put(pairs, namespace)
+
+    found = restored(changes_of(state)).get(namespace, {})
+
+    assert found == pairs
+    assert set(map(repr, found.items())) == set(map(repr, pairs.items()))
+
+
+def test_what_was_told_last_counts() -> None:
+    """Over several epochs, and within one."""
+    state, kept = a_bulk()
+    kept.put({"a": 1, "b": 1, "c": 1})
+    sections = changes_of(state)
+    kept.put({"a": 2})
+    kept.delete_first(2, {"b": 1, "c": 2, "a": 9})
+    kept.put({"c": 3})
+    sections += changes_of(state)
+
+    assert restored(sections) == {None: {"a": 2, "c": 3}}
+
+
+def test_with_what_was_before_only_differences_are_stored() -> None:
+    """By identity where nothing can change, by bytes where it was encoded."""
+    state, kept = a_bulk()
+    big = 10**12
+    now, before = [big, b"\x91\x01", 1, 2], [big, b"\x91" + b"\x01", True]
+    kept.put_all(["a", "b", "c", "d", "later"], now, before=before)
+
+    assert restored(changes_of(state)) == {None: {"c": 1, "d": 2}}
+
+
+def test_sections_are_those_of_the_groups_of_their_keys() -> None:
+    """So that pairs move with the records of their keys."""
+    state, kept = a_bulk()
+    kept.put({"ada": 1, "bob": 2})
+
+    assert {section.group for section in changes_of(state)} == {key_group("ada"), key_group("bob")}
+
+
+def test_pairs_without_keys_of_records_stay_with_the_task() -> None:
+    """No key group has them."""
+    state, kept = a_bulk(is_keyed=False)
+    kept.put({None: 1})
+
+    assert [section.group for section in changes_of(state)] == [TASK_GROUP]
+
+
+def test_delta_can_be_read_again_until_it_is_released() -> None:
+    """As storing may fail; and on another thread."""
+    state, kept = a_bulk()
+    kept.put_all(["a"], [1], before=[])
+    delta = state.snapshot()
+    assert delta is not None
+    first, second = list(delta.sections()), list[Section]()
+
+    thread = threading.Thread(target=lambda: second.extend(delta.sections()))
+    thread.start()
+    thread.join()
+    delta.release()
+
+    assert first == second
+    assert first
+
+
+def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
+    """The pairs may be what the next ones are compared with."""
+    state, kept = a_bulk()
+    keys, before, now, closed = ["a"], [1], [2], {"x": 1}
+    kept.put_all(keys, now, before=before)
+    kept.delete_first(1, closed, 7)
+
+    changes_of(state)
+
+    assert (keys, before, now, closed) == (["a"], [], [2], {})
+
+
+def test_nothing_told_is_nothing_stored() -> None:
+    """An epoch without changes has no file of its own."""
+    state, kept = a_bulk()
+    kept.put({})
+    kept.put_all([], [], before=[])
+
+    assert state.snapshot() is None
+
+
+def test_other_state_lives_beside_it() -> None:
+    """A chain that was rewritten has both in one section."""
+    state, kept = a_bulk()
+    visits = state.value("visits")
+    state.key = "ada"
+    visits.set(5)
+    kept.put({"ada": 1}, 3)
+    bodies = [msgpack.unpackb(section.body) for section in changes_of(state)]
+    together = Section(
+        key_group("ada"), msgpack.packb({k: v for b in bodies for k, v in b.items()})
+    )
+
+    after, pairs = a_bulk([together])
+    visits = after.value("visits")
+    after.key = "ada"
+
+    assert dict(pairs.restored()) == {3: {"ada": 1}}
+    assert visits.get() == 5
+    assert list(after.keys("visits")) == ["ada"]
+    assert after.snapshot() is None, "nothing has changed"
+
+
+def test_pairs_that_nobody_asks_for_are_not_lost() -> None:
+    """A program may ask for them again later."""
+    state, kept = a_bulk()
+    kept.put({"a": 1})
+    sections = changes_of(state)
+
+    between = a_state(sections=sections)
+    sections += changes_of(between)
+
+    assert restored(sections) == {None: {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1,
+        1.5,
+        "a",
+        True,
+        None,
+        Decimal("1.5"),
+        date(2026, 1, 1),
+        (1, "a", b"x"),
+        (),
+        ((1,),),
+        (1, (2, ("a", b"x"), ()), None),
+    ],
+)
+def test_what_cannot_change_is_taken_as_it_is(value: Any) -> None:
+    """So handing over takes no time."""
+    values = [value, 1]
+
+    assert a_bulk()[1].isolated(values) == (values, False)
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {"a": 1}, b"x", ([1],), (1, ((2, [3]),)), (((((1,),),),),), (1, {2})]
+)
+def test_what_may_change_is_encoded_at_once(value: Any) -> None:
+    """Bytes too: else nobody could tell them from what was encoded."""
+    isolated, can_change = a_bulk()[1].isolated([value, 1])
+
+    assert can_change
+    assert set(map(type, isolated)) == {bytes}
+
+
+def test_time_with_zone_comes_back() -> None:
+    """Encoded by gearpy's extension types."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    state, kept = a_bulk()
+    kept.put({"a": moment})
+
+    assert restored(changes_of(state)) == {None: {"a": moment}}
+
+
+def test_given_values_are_encoded_when_they_are_stored() -> None:
+    """Whatever is in them, in the order in which all was told; and freed then."""
+    _, kept = a_bulk()
+    given = {"a": [1, {"b": [2]}], "c": [None]}
+    kept.put({"a": 1, "c": [2]})
+    kept.give(given)
+    kept.give({})
+    delta = kept.snapshot()
+    assert delta is not None
+
+    sections = list(delta.sections())
+    delta.release()
+
+    assert restored(sections) == {None: {"a": [1, {"b": [2]}], "c": [None]}}
+    assert not given
+
+
+def unknown_key() -> object:
+    """Return a key of a class that other processes would not find."""
+
+    @dataclass(frozen=True)
+    class UnknownKey:
+        number: int
+
+    return UnknownKey(1)
+
+
+def test_value_that_cannot_be_stored_is_refused() -> None:
+    """With the name of the operator."""
+    with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
+        a_bulk()[1].isolated([object()])
+    assert raised.value.operator == "my fold"
+
+
+def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
+    """With the name of the operator, too."""
+    state, kept = a_bulk()
+    kept.give({"a": [object()]})
+
+    with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
+        changes_of(state)
+    assert raised.value.operator == "my fold"
+
+
+def test_key_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
+    """With the name of the operator, too."""
+    state, kept = a_bulk()
+    kept.put({unknown_key(): 1})
+
+    with pytest.raises(OperatorError, match="at the top of its module") as raised:
+        changes_of(state)
+    assert raised.value.operator == "my fold"
+
+
+def test_malformed_value_is_refused() -> None:
+    """It is not what was stored."""
+    state, kept = a_bulk()
+    kept.put({1.0: 1})
+    (section,) = changes_of(state)
+    ((cell, _),) = msgpack.unpackb(section.body).items()
+    broken = Section(section.group, msgpack.packb({cell: b"\xc1\x00"}))
+
+    with pytest.raises(ProtocolError, match="malformed value of bulk state"):
+        restored([broken])

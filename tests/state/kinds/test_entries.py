@@ -1,0 +1,300 @@
+"""Lists, sets and maps."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.state.keyed import KeyedState
+from gearpy.state.stores.heap import HeapStore
+from gearpy.wire.values.records import register_record
+from tests.state.build import BACKENDS, a_state, a_store, changes_of
+
+
+class Point(NamedTuple):
+    """A registered record."""
+
+    x: int
+    y: int
+
+
+register_record(Point, "tests.state.Point")
+
+
+@pytest.fixture(params=BACKENDS)
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyedState]:
+    """Give empty state at a key, of each backend."""
+    made = a_state(a_store(request.param, tmp_path))
+    made.key = "ada"
+    yield made
+    made.close()
+
+
+def after_a_restart(state: KeyedState) -> KeyedState:
+    """Return what goes on from a checkpoint, at the same key."""
+    again = a_state(sections=changes_of(state))
+    again.key, again.namespace = state.key, state.namespace
+    return again
+
+
+# -- ListState -------------------------------------------------------------------------------
+
+
+def test_a_list_keeps_its_order(state: KeyedState) -> None:
+    """Also of more than 256 values, and after a restart."""
+    seen = state.list("seen")
+    seen.extend(range(500))
+    seen.add([1])
+    again = after_a_restart(state).list("seen")
+    again.append("last")
+
+    assert list(seen) == [*range(500), [1]]
+    assert list(again) == [*range(500), [1], "last"]
+    assert (len(seen), len(again)) == (501, 502)
+
+
+def test_a_list_is_cleared_and_begun_again(state: KeyedState) -> None:
+    """What was in it does not come back with a restart."""
+    seen = state.list("seen")
+    seen.extend("abc")
+    first = changes_of(state)
+    seen.clear()
+    assert seen.is_empty
+    assert not seen
+    seen.add("d")
+
+    again = a_state(sections=[*first, *changes_of(state)])
+    again.key = "ada"
+
+    assert list(seen) == list(again.list("seen")) == ["d"]
+
+
+def test_a_list_is_set(state: KeyedState) -> None:
+    """Also to a part of itself."""
+    seen = state.list("seen")
+    seen.extend([1, 2, 3])
+
+    seen.set(value for value in seen if value != 2)
+
+    assert list(seen) == [1, 3]
+
+
+def test_a_list_may_grow_while_it_is_gone_through(state: KeyedState) -> None:
+    """What was there at the beginning is given."""
+    seen = state.list("seen")
+    seen.extend([1, 2])
+
+    for value in seen:
+        seen.add(value * 10)
+
+    assert list(seen) == [1, 2, 10, 20]
+
+
+def test_appending_touches_two_cells_only() -> None:
+    """Whatever the size of the list: an epoch stores what was added."""
+    state = a_state(HeapStore())
+    seen = state.list("seen")
+    seen.extend(range(1000))
+    changes_of(state)
+
+    seen.add("one more")
+
+    (section,) = changes_of(state)
+    assert len(section.body) < 100
+
+
+def test_lists_are_merged(state: KeyedState) -> None:
+    """At the end, in the order of the namespaces given."""
+    seen = state.bag("seen")
+    for namespace in ("one", "two", "three"):
+        state.namespace = namespace
+        seen.extend([namespace, namespace])
+
+    seen.merge("two", "one")
+
+    assert list(seen) == ["three", "three", "two", "two", "one", "one"]
+    state.namespace = "one"
+    assert seen.is_empty
+
+
+def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> None:
+    """When it is added."""
+    seen = state.list("seen", coder="str")
+
+    with pytest.raises(ConfigError, match="state 'seen': coder 'str' keeps str only"):
+        seen.add(1)
+
+    assert seen.is_empty
+
+
+# -- SetState --------------------------------------------------------------------------------
+
+
+def test_a_set_holds_each_value_once(state: KeyedState) -> None:
+    """Equal values of different types are one."""
+    pages = state.set("pages")
+
+    assert [pages.add(page) for page in ("home", 1, 1.0, True, "home", None)] == [
+        *(True, True, False, False, False, True)
+    ]
+    assert len(pages) == 3
+    assert 1.0 in pages
+    assert "cart" not in pages
+
+
+def test_values_of_a_set_come_back_as_they_were(state: KeyedState) -> None:
+    """Not only as something equal."""
+    values: list[Any] = ["a", 1, b"b", 2.5, 3.0, True, None, (1, 2), Point(3, 4), frozenset({"x"})]
+    values.remove(True)  # It is 1.
+    kept = state.set("kept")
+    kept.update(values)
+
+    for given in (list(kept), list(after_a_restart(state).set("kept"))):
+        assert sorted(map(repr, given)) == sorted(map(repr, values))
+
+
+def test_values_are_taken_out_of_a_set(state: KeyedState) -> None:
+    """One that is not there may be."""
+    pages = state.set("pages")
+    pages.update(["home", "cart"])
+    pages.discard("home")
+    pages.discard("nowhere")
+
+    assert list(pages) == ["cart"]
+    assert pages
+    pages.clear()
+    assert not pages
+
+
+def test_sets_are_merged(state: KeyedState) -> None:
+    """Into the values of all."""
+    pages = state.set("pages")
+    for namespace, values in (("one", "ab"), ("two", "bc")):
+        state.namespace = namespace
+        pages.update(values)
+
+    pages.merge("one")
+
+    assert list(pages) == ["a", "b", "c"]
+
+
+def test_a_mutable_value_is_refused_by_a_set(state: KeyedState) -> None:
+    """As by one of Python."""
+    with pytest.raises(ConfigError, match="make it a tuple"):
+        state.set("pages").add(["home"])
+
+
+# -- MapState --------------------------------------------------------------------------------
+
+
+def test_a_map_is_used_as_a_dict(state: KeyedState) -> None:
+    """By its operators."""
+    cart = state.map("cart", coder="int")
+    cart["tea"] = 1
+    cart["jam"] = 2
+    cart["tea"] += 4
+    del cart["jam"]
+
+    assert dict(cart.items()) == {"tea": 5}
+    assert "tea" in cart
+    assert "jam" not in cart
+    assert (list(cart), list(cart.keys()), list(cart.values()), len(cart)) == (
+        *(["tea"], ["tea"], [5], 1),
+    )
+
+
+def test_an_entry_that_is_not_there(state: KeyedState) -> None:
+    """Gives the default, or a KeyError as a dict does."""
+    cart = state.map("cart")
+
+    assert cart.get("tea") is None
+    assert cart.get("tea", 0) == 0
+    assert cart.pop("tea", 7) == 7
+    cart.remove("tea")
+    with pytest.raises(KeyError, match="tea"):
+        cart["tea"]
+    with pytest.raises(KeyError, match="tea"):
+        del cart["tea"]
+
+
+def test_an_entry_is_put_if_absent(state: KeyedState) -> None:
+    """Gearpump PR #190: `MapState.putIfAbsent`."""
+    cart = state.map("cart")
+
+    assert cart.put_if_absent("tea", 1) == 1
+    assert cart.put_if_absent("tea", 2) == 1
+    cart.update([("tea", 3), ("jam", 4)])
+    assert cart.pop("tea") == 3
+    assert list(cart.items()) == [("jam", 4)]
+
+
+def test_none_is_a_value_of_an_entry(state: KeyedState) -> None:
+    """It is not the same as no entry."""
+    cart = state.map("cart")
+    cart["tea"] = None
+
+    assert "tea" in cart
+    assert cart["tea"] is None
+    assert cart.get("tea", 5) is None
+
+
+@pytest.mark.parametrize("keys", [[30, -5, 2**40, 0], ["b", "a", "é", ""]], ids=["ints", "text"])
+def test_entries_are_in_the_order_of_their_keys(state: KeyedState, keys: list[Any]) -> None:
+    """So a map with times as keys is gone through in the order of time."""
+    cart = state.map("cart")
+    for key in keys:
+        cart[key] = 1
+
+    assert list(cart) == sorted(keys)
+    assert list(after_a_restart(state).map("cart")) == sorted(keys)
+
+
+def test_entries_of_other_keys_are_not_seen(state: KeyedState) -> None:
+    """Even if one key begins as another one ends."""
+    cart = state.map("cart")
+    for key in ("", "a", "ab", ("a",), 97):
+        state.key = key
+        cart[f"of {key!r}"] = 1
+
+    for key in ("", "a", "ab", ("a",), 97):
+        state.key = key
+        assert list(cart) == [f"of {key!r}"]
+
+
+def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState) -> None:
+    """Neither what was given nor what it has given."""
+    cart = state.map("cart")
+    value = [1]
+    cart["tea"] = value
+    value.append(2)
+    cart["tea"].append(3)
+    next(cart.values()).append(4)
+
+    assert cart["tea"] == [1]
+
+
+def test_putting_an_entry_touches_one_cell_only() -> None:
+    """Whatever the size of the map: an epoch stores what has changed."""
+    state = a_state(HeapStore())
+    cart = state.map("cart")
+    cart.update((number, number) for number in range(1000))
+    changes_of(state)
+
+    cart[5] = "changed"
+
+    (section,) = changes_of(state)
+    assert len(section.body) < 100
+
+
+def test_a_map_may_change_while_it_is_gone_through(state: KeyedState) -> None:
+    """What was there at the beginning is given."""
+    cart = state.map("cart")
+    cart.update((number, 1) for number in range(5))
+
+    for key in cart:
+        del cart[key]
+        cart[key + 10] = 1
+
+    assert list(cart) == [10, 11, 12, 13, 14]

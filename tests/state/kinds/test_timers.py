@@ -1,0 +1,316 @@
+"""Timers of keys."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.state.encoding.keys import NO_KEY
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.timers import KeyTimer
+from gearpy.state.stores.store import CellStore
+from tests.state.build import BACKENDS, a_state, a_store, changes_of
+
+MakeStore: TypeAlias = Callable[[], CellStore]
+
+
+@pytest.fixture(params=BACKENDS)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    """Give empty stores of one backend."""
+    made: list[CellStore] = []
+
+    def make_store() -> CellStore:
+        made.append(a_store(request.param, tmp_path))
+        return made[-1]
+
+    yield make_store
+    for store in made:
+        store.close()
+
+
+@pytest.fixture
+def state(make: MakeStore) -> KeyedState:
+    """Give empty state."""
+    return a_state(make())
+
+
+def fired(state: KeyedState, watermark_ms: int) -> list[tuple[object, str, int]]:
+    """Return key, tag and time of the timers that are due."""
+    return [(each.key, each.tag, each.at_ms) for each in state.timers.due_event(watermark_ms)]
+
+
+def test_timers_fire_in_the_order_of_time(state: KeyedState) -> None:
+    """When the watermark has reached them, and once."""
+    for key, at_ms in (("ada", 30), ("bob", 10), ("eve", 20), ("ida", 31)):
+        state.key = key
+        state.timers.event_time(at_ms)
+
+    assert fired(state, 9) == []
+    assert fired(state, 30) == [("bob", "", 10), ("eve", "", 20), ("ada", "", 30)]
+    assert fired(state, 30) == []
+    assert fired(state, 31) == [("ida", "", 31)]
+
+
+def test_timers_of_one_time_are_in_a_fixed_order(make: MakeStore) -> None:
+    """Whatever the order in which they were set, also after a restart."""
+    one, other = a_state(make()), a_state(make())
+    for state, keys in ((one, ["b", "a", "c"]), (other, ["c", "b", "a"])):
+        for key in keys:
+            state.key = key
+            for tag in ("y", "x") if key == "a" else ("x", "y"):
+                state.timers.event_time(5, tag)
+    again = a_state(make(), sections=changes_of(other))
+
+    expected = [(key, tag, 5) for key in "abc" for tag in "xy"]
+    assert fired(one, 5) == fired(again, 5) == expected
+
+
+def test_a_timer_says_where_it_was_set(state: KeyedState) -> None:
+    """And the state is there when it is given; afterwards where it was before."""
+    state.key, state.namespace = ("ada", 1), (0, 10)
+    state.timers.event_time(5, "log out")
+    state.key, state.namespace = "bob", None
+    state.timers.processing_time(7)
+    state.key = "eve"
+    scope = state.scope("stage")
+
+    (timer,) = [(each, state.key, state.namespace, scope.key) for each in state.timers.due_event(9)]
+    (other,) = [(each, state.key, state.namespace) for each in state.timers.due_processing(9)]
+
+    assert timer[0] == KeyTimer(("ada", 1), (0, 10), "log out", 5, "event")
+    assert timer[1:] == (("ada", 1), (0, 10), ("ada", 1))
+    assert other == (KeyTimer("bob", None, "", 7, "processing"), "bob", None)
+    assert (state.key, state.namespace, scope.key) == ("eve", None, "eve")
+
+
+def test_setting_a_timer_again_moves_it(state: KeyedState) -> None:
+    """Forward and back; timers with other tags stay."""
+    timers = state.timers
+    timers.event_time(10)
+    timers.event_time(10, "other")
+    timers.event_time(20)
+    assert fired(state, 15) == [(NO_KEY, "other", 10)]
+    timers.event_time(16)
+    timers.event_time(18)
+    timers.event_time(16)
+
+    assert fired(state, 17) == [(NO_KEY, "", 16)]
+    assert fired(state, 100) == []
+
+
+def test_a_deleted_timer_does_not_fire(state: KeyedState) -> None:
+    """Deleting what is not there is no mistake; it can be set again."""
+    timers = state.timers
+    timers.delete_event_time()
+    timers.delete_processing_time("x")
+    timers.event_time(10)
+    timers.processing_time(10)
+    timers.delete_event_time()
+    timers.delete_processing_time()
+    assert fired(state, 10) == []
+    assert list(timers.due_processing(10)) == []
+    assert timers.next_processing_ms is None
+
+    timers.event_time(12)
+    timers.delete_event_time()
+    timers.event_time(11)
+
+    assert fired(state, 20) == [(NO_KEY, "", 11)]
+
+
+def test_all_timers_of_a_key_are_cleared(state: KeyedState) -> None:
+    """Those of other keys and namespaces stay."""
+    for key in ("ada", "bob"):
+        state.key = key
+        state.timers.event_time(5)
+        state.timers.event_time(5, "x")
+        state.timers.processing_time(5)
+
+    state.timers.clear()
+
+    assert fired(state, 5) == [("ada", "", 5), ("ada", "x", 5)]
+    assert [each.key for each in state.timers.due_processing(5)] == ["ada"]
+
+
+def test_timers_come_back_after_a_restart(make: MakeStore) -> None:
+    """Those that have fired do not."""
+    state = a_state(make())
+    for key, at_ms in (("ada", 10), ("bob", 20), ("eve", 30)):
+        state.key = key
+        state.timers.event_time(at_ms)
+        state.timers.processing_time(at_ms + 1)
+    first = changes_of(state)
+    fired(state, 10)
+    state.key = "bob"
+    state.timers.event_time(25)
+    second = changes_of(state)
+
+    again = a_state(make(), sections=[*first, *second])
+
+    assert again.timers.next_processing_ms == 11
+    assert fired(again, 40) == [("bob", "", 25), ("eve", "", 30)]
+    assert [each.at_ms for each in again.timers.due_processing(40)] == [11, 21, 31]
+
+
+def test_setting_a_timer_to_the_same_time_changes_nothing(state: KeyedState) -> None:
+    """A record of the same window sets the same timer, again and again."""
+    state.timers.event_time(10)
+    changes_of(state)
+    state.timers.event_time(10)
+
+    assert changes_of(state) == []
+
+
+def test_what_a_timer_sets_fires_with_it_if_it_is_due(state: KeyedState) -> None:
+    """In the order of time."""
+    state.timers.event_time(10, "first")
+    seen = []
+    for timer in state.timers.due_event(30):
+        seen.append((timer.tag, timer.at_ms))
+        if timer.tag == "first":
+            state.timers.event_time(20, "later")
+            state.timers.event_time(15, "before")
+            state.timers.event_time(31, "not yet")
+            state.timers.event_time(5, "in the past")
+
+    assert seen == [("first", 10), ("in the past", 5), ("before", 15), ("later", 20)]
+
+
+def test_what_a_timer_on_wall_time_sets_fires_at_the_next_call(state: KeyedState) -> None:
+    """One that is always due would let no record through."""
+    state.timers.processing_time(10)
+    seen = []
+    for timer in state.timers.due_processing(10):
+        seen.append(timer.at_ms)
+        state.timers.processing_time(10)
+    assert seen == [10]
+    assert state.timers.next_processing_ms == 10
+
+    assert [timer.at_ms for timer in state.timers.due_processing(10)] == [10]
+
+
+def test_timers_that_were_not_asked_for_are_kept(state: KeyedState) -> None:
+    """A task that fails at one timer may drop it and go on with the others."""
+    for at_ms in (1, 2, 3):
+        state.timers.processing_time(at_ms, str(at_ms))
+        state.timers.event_time(at_ms, str(at_ms))
+    for due in (state.timers.due_processing(5), state.timers.due_event(5)):
+        next(due)
+        state.timers.processing_time(4, "4")
+        due.close()  # type: ignore[attr-defined]
+
+    assert [each.at_ms for each in state.timers.due_processing(5)] == [2, 3, 4]
+    assert [each.at_ms for each in state.timers.due_event(5)] == [2, 3]
+
+
+def test_a_timer_deleted_by_another_one_does_not_fire(state: KeyedState) -> None:
+    """The first of two that are due may settle it."""
+    state.timers.event_time(1, "a")
+    state.timers.event_time(2, "b")
+    seen = []
+    for timer in state.timers.due_event(5):
+        seen.append(timer.tag)
+        state.timers.delete_event_time("b")
+
+    assert seen == ["a"]
+
+
+def test_state_expires_by_the_time_of_the_timer(state: KeyedState) -> None:
+    """However far the watermark has come in one step; otherwise results would depend on it."""
+    seen = state.value("seen", ttl=10)
+    state.time_ms = 0
+    seen.set("it")
+    state.timers.event_time(9, "before")
+    state.timers.event_time(10, "after")
+
+    found = {timer.tag: (seen.get(), state.time_ms) for timer in state.timers.due_event(1000)}
+
+    assert found == {"before": ("it", 9), "after": (None, 10)}
+
+
+def test_times_are_ints_or_datetimes(state: KeyedState) -> None:
+    """As everywhere else."""
+    state.timers.event_time(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+
+    assert fired(state, 1000) == [(NO_KEY, "", 1000)]
+
+
+@pytest.mark.parametrize("at_ms", [MIN_MS, MAX_MS + 1, 1.5, datetime(2026, 1, 1)])  # noqa: DTZ001
+def test_what_is_no_time_is_refused(state: KeyedState, at_ms: int) -> None:
+    """When it is set."""
+    with pytest.raises(ConfigError):
+        state.timers.event_time(at_ms)
+
+
+# -- the end of the stream -----------------------------------------------------------------------
+
+
+def test_all_timers_fire_at_the_end_of_the_stream(state: KeyedState) -> None:
+    """Also those for the end itself, and those that are set by others."""
+    state.timers.event_time(MAX_MS, "end")
+    state.timers.event_time(10**15, "far")
+    seen = []
+    for timer in state.timers.due_event(MAX_MS):
+        seen.append(timer.tag)
+        if timer.tag == "far":
+            state.timers.event_time(timer.at_ms + 1, "further")
+
+    assert seen == ["far", "further", "end"]
+
+
+def test_a_timer_that_sets_itself_for_ever_is_named_at_the_end(state: KeyedState) -> None:
+    """The stream would never end, and nobody would know why."""
+    state.key = "ada"
+    state.timers.event_time(0, "each second")
+
+    def fire() -> None:
+        for timer in state.timers.due_event(MAX_MS):
+            state.timers.event_time(timer.at_ms + 1000, "each second")
+
+    with pytest.raises(ConfigError, match="timer 'each second' of key 'ada' has set itself 1000"):
+        fire()
+
+
+# -- limits ------------------------------------------------------------------------------------
+
+
+def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore) -> None:
+    """Forward, as sessions do it, or by deleting and setting it again."""
+    state = a_state(make())
+    timers = state.timers
+    for number in range(4000):
+        timers.event_time(10_000 + number, "session")
+        timers.delete_event_time("other")
+        timers.event_time(10_000 - number, "other")
+
+    assert timers._event._entries <= 1003  # noqa: SLF001 -- what takes memory is not seen outside
+    assert fired(state, 20_000) == [(NO_KEY, "other", 6001), (NO_KEY, "session", 13_999)]
+
+
+def test_scopes_have_timers_of_their_own(make: MakeStore) -> None:
+    """Whoever has the scope asks for them."""
+    state = a_state(make())
+    scope = state.scope("stage")
+    state.timers.event_time(1)
+    scope.timers.event_time(2)
+    again = a_state(make(), sections=changes_of(state))
+
+    for each in (state, again):
+        assert fired(each, 5) == [(NO_KEY, "", 1)]
+        assert fired(each.scope("stage"), 5) == [(NO_KEY, "", 2)]
+
+
+def test_no_timer_is_due_before_the_next_one(state: KeyedState) -> None:
+    """The runner sleeps until then."""
+    assert state.timers.next_processing_ms is None
+    seen: list[int | None] = []
+    for at_ms in (30, 10, 20):
+        state.timers.processing_time(at_ms, str(at_ms))
+        seen.append(state.timers.next_processing_ms)
+    list(state.timers.due_processing(10))
+
+    assert [*seen, state.timers.next_processing_ms] == [30, 10, 10, 20]

@@ -1,0 +1,223 @@
+"""Values, and what records are folded into."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.state.encoding.coders import Coder
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.values import ValueState
+from tests.state.build import BACKENDS, a_state, a_store, changes_of
+
+Restart: TypeAlias = Callable[[KeyedState], KeyedState]
+
+
+@pytest.fixture(params=BACKENDS)
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyedState]:
+    """Give empty state at a key, of each backend."""
+    made = a_state(a_store(request.param, tmp_path))
+    made.key = "ada"
+    yield made
+    made.close()
+
+
+def after_a_restart(state: KeyedState) -> KeyedState:
+    """Return what goes on from a checkpoint, at the same key."""
+    again = a_state(sections=changes_of(state))
+    again.key, again.namespace = state.key, state.namespace
+    return again
+
+
+# -- ValueState ------------------------------------------------------------------------------
+
+
+def test_a_key_without_a_value_has_the_default(state: KeyedState) -> None:
+    """None, if there is no other."""
+    assert state.value("plain").get() is None
+    assert state.value("counted", default=0).get() == 0
+
+
+def test_each_key_and_namespace_has_its_value(state: KeyedState) -> None:
+    """One declaration serves all."""
+    total = state.value("total")
+    for key in ("ada", "bob"):
+        for namespace in (None, "w1", (0, 10)):
+            state.key, state.namespace = key, namespace
+            total.set(f"{key} {namespace}")
+
+    state.key, state.namespace = "ada", (0, 10)
+
+    assert total.get() == "ada (0, 10)"
+
+
+def test_a_cleared_value_is_gone(state: KeyedState) -> None:
+    """Here, and after a restart."""
+    total = state.value("total", default=-1)
+    seen = []
+    for write in (total.set, None):
+        write(1) if write else total.clear()
+        seen.append((total.is_empty, total.get()))
+
+    assert seen == [(False, 1), (True, -1)]
+    assert after_a_restart(state).value("total").get() is None
+
+
+def test_none_is_a_value(state: KeyedState) -> None:
+    """It is not the same as no value."""
+    found: ValueState[str | None] = state.value("found", default="never looked")
+    found.set(None)
+
+    assert found.get() is None
+    assert not found.is_empty
+    assert after_a_restart(state).value("found", default=1).get() is None
+
+
+@pytest.mark.parametrize("given", [[1], {"a": [1]}, {1, 2}], ids=repr)
+def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState, given: Any) -> None:
+    """Neither what was given to it nor what it has given; else snapshots would not hold."""
+    kept = state.value("kept")
+    expected = type(given)(given)
+    kept.set(given)
+    given.clear()
+    kept.get().clear()
+
+    assert kept.get() == expected
+    assert after_a_restart(state).value("kept").get() == expected
+
+
+def test_the_default_is_made_anew_each_time(state: KeyedState) -> None:
+    """One key must not see what another has put into a default list."""
+    names = state.value("names", default=list[str]())
+    names.get().append("ada")
+
+    assert names.get() == []
+
+
+def test_a_value_comes_back_with_its_coder(state: KeyedState) -> None:
+    """The same values, before and after."""
+    values = {"msgpack": (1, {2}), "int": 10**30, "float": 0.5, "str": "é", "bytes": b"\0"}
+    for coder, value in values.items():
+        state.value(f"as {coder}", coder=coder).set(value)
+    again = after_a_restart(state)
+
+    for coder, value in values.items():
+        assert state.value(f"as {coder}", coder=coder).get() == value
+        assert again.value(f"as {coder}", coder=coder).get() == value
+
+
+class _Tenths:
+    name = "tenths"
+
+    def encode(self, value: float) -> bytes:
+        return b"%d" % round(value * 10)
+
+    def decode(self, data: bytes) -> float:
+        return int(data) / 10
+
+
+def test_a_coder_of_the_users_own_is_used(state: KeyedState) -> None:
+    """For what is stored and for defaults."""
+    coder: Coder = _Tenths()
+    tenths = state.value("tenths", coder=coder, default=0.26)
+    assert tenths.get() == 0.3
+
+    tenths.set(1.23)
+
+    assert tenths.get() == 1.2
+    assert after_a_restart(state).value("tenths", coder=coder).get() == 1.2
+
+
+def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> None:
+    """When it is set; what was there stays."""
+    total = state.value("total", coder="int", default=0)
+    total.set(1)
+
+    with pytest.raises(ConfigError, match="state 'total': coder 'int' keeps int only"):
+        total.set("2")  # type: ignore[arg-type]
+
+    assert total.get() == 1
+
+
+def test_a_default_that_cannot_be_kept_is_refused(state: KeyedState) -> None:
+    """When the state is declared."""
+    with pytest.raises(ConfigError, match="state 'total': coder 'int' keeps int only"):
+        state.value("total", coder="int", default="none")
+
+
+def test_a_state_shows_its_name(state: KeyedState) -> None:
+    """In a debugger."""
+    assert repr(state.scope("a").value("total")) == "<ValueState 'a/total'>"
+
+
+# -- ReducingState, CombiningState -------------------------------------------------------------
+
+
+def test_values_are_reduced(state: KeyedState) -> None:
+    """The first one is taken as it is."""
+    longest = state.reducing("longest", lambda kept, word: max(kept, word, key=len))
+
+    assert longest.get() is None
+    assert [longest.add(word) for word in ("be", "nobler", "the")] == ["be", "nobler", "nobler"]
+    assert after_a_restart(state).reducing("longest", max).get() == "nobler"
+
+
+def test_values_are_combined(state: KeyedState) -> None:
+    """An accumulator may be changed by its function; what is kept is a copy."""
+
+    def add(kept: list[int], value: int) -> list[int]:
+        kept.append(value)
+        return kept
+
+    def declared(at: KeyedState) -> Any:
+        return at.combining("median", create=list, add=add, result=lambda kept: sorted(kept)[-1:])
+
+    median = declared(state)
+    assert median.get() == []
+    for value in (3, 9, 1):
+        median.add(value)
+
+    assert median.get() == [9]
+    assert declared(after_a_restart(state)).get() == [9]
+
+
+def test_without_a_result_function_the_accumulator_is_the_result(state: KeyedState) -> None:
+    """As for a plain sum."""
+    total = state.combining("total", create=int, add=lambda kept, value: kept + value)
+    total.add(3)
+
+    assert total.get() == 3
+
+
+@pytest.mark.parametrize("kind", ["reducing", "combining"])
+def test_namespaces_are_merged(state: KeyedState, kind: str) -> None:
+    """As sessions are, when a record connects two of them."""
+    if kind == "reducing":
+        total: Any = state.reducing("total", lambda kept, value: kept + value)
+    else:
+        total = state.combining(
+            "total", create=int, add=lambda kept, value: kept + value, merge=lambda a, b: a + b
+        )
+    for namespace, value in (("one", 1), ("two", 2), ("three", 4)):
+        state.namespace = namespace
+        total.add(value)
+    state.namespace = "two"
+
+    total.merge("one", "none", "two")
+
+    assert total.get() == 3
+    assert state.namespace == "two"
+    state.namespace = "one"
+    assert total.is_empty
+    state.namespace = "three"
+    assert total.get() == 4
+
+
+def test_merging_without_a_function_is_refused(state: KeyedState) -> None:
+    """Two accumulators can only be merged by who knows them."""
+    total = state.combining("total", create=int, add=lambda kept, value: kept + value)
+
+    with pytest.raises(ConfigError, match=r"state 'total' cannot merge .* declare it with merge="):
+        total.merge("other")

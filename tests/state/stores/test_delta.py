@@ -1,0 +1,123 @@
+"""What has changed, as sections."""
+
+import threading
+import time
+from itertools import count
+
+import msgpack
+
+from gearpy.core.base.stable_hash import key_group
+from gearpy.state.encoding.keys import encode_key
+from gearpy.state.stores.cells import Tables, cell_of
+from gearpy.state.stores.delta import Reads, TablesDelta, drain, drain_all, drain_list, sections_of
+from gearpy.state.stores.heap import HeapStore
+from tests.state.build import a_table, stored
+
+TABLE = a_table()
+MILLION = 1_000_000
+
+
+def test_sections_are_those_of_the_groups_of_their_keys() -> None:
+    """A task that owns a group finds all of it."""
+    keys = [encode_key(f"user {number}") for number in range(3000)]
+    changes: Tables = {
+        TABLE: dict.fromkeys(keys, b"1"),
+        a_table("b", "map"): {keys[0]: {b"e": None}},
+    }
+
+    groups = {section.group: section.body for section in sections_of(changes, Reads())}
+
+    assert sum(len(msgpack.unpackb(body)) for body in groups.values()) == 3001
+    for number, key in enumerate(keys):
+        assert cell_of(TABLE, key) in msgpack.unpackb(groups[key_group(f"user {number}")])
+
+
+def test_a_large_group_has_several_sections() -> None:
+    """Each takes a few ms to make; others must not wait for more."""
+    values = {encode_key("ada"): {encode_key(number): bytes(1000) for number in range(5000)}}
+
+    sections = list(sections_of({a_table(kind="map"): values}, Reads()))
+
+    assert len(sections) == 5
+    assert {section.group for section in sections} == {key_group("ada")}
+    assert max(len(section.body) for section in sections) < 1_200_000
+
+
+def test_a_value_larger_than_a_section_has_one() -> None:
+    """There is no limit of ours to a value."""
+    changes = {TABLE: {b"": bytes(3 << 20), encode_key(1): b""}}
+
+    assert len(list(sections_of(changes, Reads()))) == 2
+
+
+def test_draining_frees_all() -> None:
+    """Bit by bit."""
+    tables = {TABLE: {b"a": b"1", b"b": b"2"}, a_table("b"): {}}
+
+    drain(tables)
+
+    assert tables == {}
+
+
+def test_draining_frees_as_much_as_there_is() -> None:
+    """More than is freed in one step, and what is left over."""
+    items, pairs = list(range(10_000)), dict.fromkeys(range(10_000))
+
+    drain_list(items)
+    drain_all([pairs, {}])
+
+    assert (items, pairs) == ([], {})
+
+
+def test_a_task_that_waits_in_a_read_is_let_on() -> None:
+    """At each cell it is looked whether it does."""
+
+    class CountingReads(Reads):
+        def __init__(self) -> None:
+            super().__init__()
+            self.times = 0
+
+        def let_go_on(self) -> None:
+            super().let_go_on()
+            self.times += 1
+
+    reads = CountingReads()
+    changes = {TABLE: {encode_key(number): b"" for number in range(10)}}
+    list(sections_of(changes, reads))
+    assert reads.times == 0
+
+    reads.is_waiting = True
+    list(sections_of(changes, reads))
+
+    assert reads.times == 20
+
+
+def test_a_million_cells_are_handed_over_at_once_and_stored_beside_the_task() -> None:
+    """Handing over takes no time, and while they are encoded another thread goes on."""
+    store = HeapStore()
+    for number in range(MILLION):
+        store.put(TABLE, encode_key(number), number)
+    began = time.perf_counter()
+    delta = store.snapshot()
+    handed_over_s = time.perf_counter() - began
+    assert isinstance(delta, TablesDelta)
+    turns = count()
+    has_ended = threading.Event()
+
+    def go_on() -> None:
+        while not has_ended.is_set():
+            next(turns)
+
+    other = threading.Thread(target=go_on)
+    other.start()
+    sections = stored(delta)
+    has_ended.set()
+    other.join()
+    again = HeapStore()
+    for section in sections:
+        again.load(section)
+
+    assert handed_over_s < 0.05
+    assert next(turns) > MILLION
+    assert sum(1 for _ in again.keys(TABLE)) == MILLION
+    assert again.get(TABLE, encode_key(7)) == b"\x07"

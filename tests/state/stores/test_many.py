@@ -1,0 +1,149 @@
+"""Many keys and values at once: the same as one by one."""
+
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
+from gearpy.errors import ConfigError
+from gearpy.state.encoding.coders import MSGPACK, pack_atom
+from gearpy.state.encoding.keys import TASK_GROUP, encode_key
+from gearpy.state.stores.cells import cell_of
+from gearpy.state.stores.many import (
+    CHUNK,
+    WITH_KEY,
+    Chunk,
+    cells_of,
+    groups_of_keys,
+    sections_of_chunks,
+)
+from tests.state.build import a_table
+
+TABLE = a_table(kind="bulk")
+
+#: Of one kind, as they mostly are, with what is special about it; and mixed.
+KEYS = st.one_of(
+    st.lists(st.text(), min_size=1),
+    st.lists(st.text(st.sampled_from("a\n\ud800\udc00é"))),
+    st.lists(st.integers()),
+    st.lists(st.integers(-(1 << 63), (1 << 63) - 1)),
+    st.lists(st.sampled_from([-1, 0, (1 << 61) - 1, (1 << 63) - 1, 1 << 63, -(1 << 63)])),
+    st.lists(st.binary()),
+    st.lists(st.booleans()),
+    st.lists(
+        st.one_of(st.text(), st.integers(), st.none(), st.booleans(), st.tuples(st.integers()))
+    ),
+)
+ATOMS = st.one_of(
+    st.lists(st.integers()),
+    st.lists(st.one_of(st.text(), st.none(), st.booleans(), st.floats(allow_nan=False))),
+    st.lists(st.one_of(st.tuples(st.integers()), st.decimals(allow_nan=False), st.integers())),
+)
+
+
+def cells_in(chunks: list[Chunk], *, is_keyed: bool = True) -> dict[tuple[int, bytes], Any]:
+    """Return what is stored, by group and cell."""
+    return {
+        (section.group, cell): value
+        for section in sections_of_chunks(iter(chunks), is_keyed=is_keyed)
+        for cell, value in msgpack.unpackb(section.body).items()
+    }
+
+
+@given(KEYS)
+def test_cells_are_those_of_each_key(keys: list[Any]) -> None:
+    """What was stored one by one is found again."""
+    assert cells_of(TABLE, keys) == [cell_of(TABLE, encode_key(key)) for key in keys]
+
+
+@given(KEYS)
+def test_groups_are_those_of_each_key(keys: list[Any]) -> None:
+    """Invariant: state is where the records of its key go."""
+    assert groups_of_keys(keys) == list(map(key_group, keys))
+
+
+@given(keys=KEYS, values=ATOMS, is_keyed=st.booleans())
+def test_all_pairs_are_in_the_sections(
+    keys: list[Any], values: list[Any], *, is_keyed: bool
+) -> None:
+    """With the key where it would not be given back as it is."""
+    pairs = dict(zip(keys, values, strict=False))
+
+    stored = cells_in([Chunk(TABLE, [*pairs], [*pairs.values()])], is_keyed=is_keyed)
+
+    assert stored == {
+        (key_group(key) if is_keyed else TASK_GROUP, TABLE + encode_key(key)): (
+            pack_atom(value)
+            if type(key) in {str, int, bytes, type(None)}
+            else WITH_KEY + MSGPACK.encode(key) + pack_atom(value)
+        )
+        for key, value in pairs.items()
+    }
+
+
+def test_what_is_said_last_counts() -> None:
+    """Also within a portion."""
+    chunks = [
+        Chunk(TABLE, ["a", "b"], [1, 1]),
+        Chunk(TABLE, ["a", "b"], None),
+        Chunk(TABLE, ["b"], [b"\x07"]),
+    ]
+
+    assert cells_in(chunks) == {
+        (key_group("a"), TABLE + b"sa"): None,
+        (key_group("b"), TABLE + b"sb"): b"\x07",
+    }
+
+
+def test_nothing_gives_no_section() -> None:
+    """An epoch without changes stores none."""
+    assert cells_in([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 15, 16, 32_767, 32_768, 65_536, 100_000])
+def test_sections_of_any_size_are_maps(count: int) -> None:
+    """Their headers are of three sizes."""
+    keys = list(range(count))
+    chunks = [Chunk(TABLE, keys[at : at + CHUNK], None) for at in range(0, count, CHUNK)]
+
+    assert len(cells_in(chunks, is_keyed=False)) == count
+
+
+def test_a_large_group_has_several_sections() -> None:
+    """Each takes a few ms to make."""
+    values = [bytes(1000)] * CHUNK
+    chunks = [Chunk(TABLE, range(at, at + CHUNK), values) for at in range(0, 8 * CHUNK, CHUNK)]
+
+    sections = list(sections_of_chunks(chunks, is_keyed=False))
+
+    assert sum(len(msgpack.unpackb(section.body)) for section in sections) == 8 * CHUNK
+    assert len(sections) > 2
+    assert {section.group for section in sections} == {TASK_GROUP}
+
+
+def test_large_values_do_not_wait_in_memory() -> None:
+    """Groups are ended before there is much of all of them."""
+    values = [bytes(100_000)] * 100
+    chunks = [Chunk(TABLE, range(at, at + 100), values) for at in range(0, 2000, 100)]
+
+    sections = sections_of_chunks(chunks, is_keyed=True)
+
+    assert sum(len(msgpack.unpackb(section.body)) for section in sections) == 2000
+
+
+def test_more_than_a_portion_is_stored_too() -> None:
+    """Groups have one section nevertheless."""
+    keys = [f"user {number}" for number in range(140_000)]
+    chunks = [Chunk(TABLE, keys[at : at + CHUNK], None) for at in range(0, len(keys), CHUNK)]
+
+    assert len(cells_in(chunks)) == len(keys)
+    assert len(list(sections_of_chunks(chunks, is_keyed=True))) == KEY_GROUPS
+
+
+def test_a_key_that_cannot_be_stored_is_refused() -> None:
+    """With the reason that it has by itself."""
+    with pytest.raises(ConfigError, match="cannot be partitioned"):
+        list(sections_of_chunks([Chunk(TABLE, [1, 1 + 2j], None)], is_keyed=False))

@@ -1,0 +1,393 @@
+"""Folds by key over restarts: what they store, and how they go on from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.fields import NAN
+from gearpy.core.window.aggregates import collect, count
+from gearpy.core.window.windows import GlobalWindows, SessionWindows, TumblingWindows
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.state.encoding.keys import TASK_GROUP
+from gearpy.state.stores.store import Section
+from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold, WindowResult
+from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
+from gearpy.task.aggregates.windows import WindowStage
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right
+from gearpy.wire.values.payload import decode_value, encode_value
+from gearpy.wire.values.records import register_record
+from tests.task.aggregates.test_fold import COUNT, FOLDS, JOIN, STEPS, by_three, results_at
+from tests.task.build import a_context
+
+
+class Life:
+    """A stage whose task ends epochs and is restarted; all snapshots of it are kept."""
+
+    def __init__(self, make: Callable[[TaskContext], Any]) -> None:
+        self.make = make
+        self.head: Any = None
+        self.sections: list[list[Section]] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin, or go on from the last snapshot, with whatever was put out or counted gone."""
+        self.context = a_context()
+        assert self.context.keyed is not None
+        self.context.keyed.load([each for epoch in self.sections for each in epoch])
+        self.stage = self.make(self.context)
+        self.stage.restore(self.head)
+
+    def end_epoch(self) -> list[Section]:
+        """Take a snapshot, store it; return what is new in it."""
+        assert self.context.keyed is not None
+        self.head = decode_state(encode_state("fold", self.stage.snapshot()))
+        delta = self.context.keyed.snapshot()
+        new = [] if delta is None else list(delta.sections())
+        if delta is not None:
+            delta.release()
+        self.sections.append(new)
+        return new
+
+
+def cells_in(sections: list[Section]) -> dict[bytes, bytes | None]:
+    """Return the cells of sections."""
+    return {
+        cell: value for section in sections for cell, value in msgpack.unpackb(section.body).items()
+    }
+
+
+@given(st.lists(st.one_of(STEPS, st.just(None)), max_size=4), st.sampled_from(sorted(FOLDS)))
+def test_restarted_windows_go_on_as_if_nothing_had_happened(
+    epochs: list[list[Any] | None], name: str
+) -> None:
+    """Property: same results, same hold, same late records, wherever epochs end and tasks restart.
+
+    Between two restarts there may be several epochs, of which each has stored what has changed.
+    """
+    windows = TumblingWindows(10)
+
+    def make(context: TaskContext) -> WindowFold:
+        return WindowFold(context, "fold", windows, by_three, FOLDS[name][0], limit=2)
+
+    life, plain = Life(make), Life(make)
+    for steps in [*epochs, [MAX_MS]]:
+        if steps is None:
+            life.start()
+            continue
+        before = [each.context.counters.late_records for each in (life, plain)]
+        for step in steps:
+            if isinstance(step, int):
+                both = [sorted(results_at(each.stage, step), key=repr) for each in (life, plain)]
+                assert both[0] == both[1]
+            else:
+                for each in (life, plain):
+                    assert not list(each.stage.process(*map(list, zip(*step, strict=True))))
+            assert life.stage.hold_ms == plain.stage.hold_ms
+        after = [each.context.counters.late_records for each in (life, plain)]
+        assert after[0] - before[0] == after[1] - before[1]
+        life.end_epoch()
+    stored = cells_in([each for epoch in life.sections for each in epoch])
+    assert not [value for value in stored.values() if value is not None], "all are closed"
+
+
+@given(
+    st.lists(st.one_of(st.lists(st.integers(0, 20), min_size=1, max_size=9), st.just(None))),
+    st.sampled_from(sorted(FOLDS)),
+)
+def test_restarted_running_fold_goes_on(epochs: list[list[int] | None], name: str) -> None:
+    """Property: the same updates, wherever epochs end and tasks restart."""
+
+    def make(context: TaskContext) -> RunningFold:
+        return RunningFold(context, "fold", by_three, FOLDS[name][0])
+
+    life, plain = Life(make), Life(make)
+    for values in epochs:
+        if values is None:
+            life.start()
+            continue
+        updates = [list(each.stage.process(values, values)) for each in (life, plain)]
+        assert updates[0] == updates[1]
+        life.end_epoch()
+
+
+def test_an_epoch_stores_what_has_changed() -> None:
+    """One key of many is one cell, whether all are compared or each change is noted."""
+    life = Life(lambda context: RunningFold(context, "fold", lambda value: value, COUNT))
+    list(life.stage.process(list(range(50)), [0] * 50))
+
+    first = life.end_epoch()
+    list(life.stage.process([7, 7], [0, 0]))
+    second = life.end_epoch()
+    third = life.end_epoch()
+
+    assert len(cells_in(first)) == 50
+    assert list(cells_in(second).values()) == [b"\x03"]
+    assert third == []
+
+
+@pytest.mark.parametrize("fold", [COUNT, JOIN], ids=["count", "join"])
+def test_closed_window_deletes_its_cells(fold: Fold) -> None:
+    """Those that were stored, and no others."""
+    windows = TumblingWindows(10)
+    life = Life(lambda context: WindowFold(context, "fold", windows, by_three, fold, limit=9))
+    list(life.stage.process([0, 1], [5, 6]))
+    stored = cells_in(life.end_epoch())
+    list(life.stage.process([2, 2], [7, 17]))
+    results_at(life.stage, 20)
+
+    deleted = cells_in(life.end_epoch())
+
+    assert len(stored) == 2
+    assert deleted == dict.fromkeys(stored)
+
+
+def test_window_that_opens_and_closes_between_two_epochs_stores_nothing() -> None:
+    """Its results have left."""
+    life = Life(
+        lambda context: WindowFold(context, "fold", TumblingWindows(10), by_three, COUNT, limit=9)
+    )
+    list(life.stage.process([0, 1], [5, 6]))
+    results_at(life.stage, 10)
+
+    assert life.end_epoch() == []
+
+
+class Point(NamedTuple):
+    """A key that is equal to a tuple."""
+
+    x: int
+    y: int
+
+
+register_record(Point, "tests.aggregate.Point")
+
+
+@pytest.mark.parametrize("key", ["ada", 7, 2.0, True, None, b"x", (1, "a"), Point(1, 2), 2.5])
+def test_window_results_have_the_keys_that_records_had(key: Any) -> None:
+    """After a restart too: equal is not enough for who reads the results."""
+    life = Life(
+        lambda context: WindowFold(context, "fold", GlobalWindows(), lambda _: key, COUNT, limit=9)
+    )
+    list(life.stage.process(["record"], [5]))
+    life.end_epoch()
+    life.start()
+
+    ((result,),) = [portion for portion, _ in life.stage.on_watermark(MAX_MS)]
+
+    assert (result.key, type(result.key)) == (key, type(key))
+    assert result.value == 1
+
+
+def test_value_that_is_changed_in_place_is_stored_as_it_was() -> None:
+    """Who encodes it later does not see what the next epoch adds."""
+    fold = Fold(kind="fold", first=lambda value: [value], add=add_in_place)
+    life = Life(lambda context: RunningFold(context, "fold", by_three, fold))
+    list(life.stage.process([3, 6], [0, 0]))
+    life.stage.snapshot()
+    assert life.context.keyed is not None
+    delta = life.context.keyed.snapshot()
+    assert delta is not None
+
+    list(life.stage.process([9], [0]))
+
+    assert [decode_value(value or b"") for value in cells_in([*delta.sections()]).values()] == [
+        [3, 6]
+    ]
+
+
+def add_in_place(kept: list[int], value: int) -> list[int]:
+    """Change what is kept."""
+    kept.append(value)
+    return kept
+
+
+def test_values_changed_in_place_are_noticed() -> None:
+    """Though it is the same object as before."""
+    fold = Fold(kind="fold", first=lambda value: [value], add=add_in_place)
+    life = Life(lambda context: RunningFold(context, "fold", by_three, fold))
+    list(life.stage.process([3, 1], [0, 0]))
+    life.end_epoch()
+    list(life.stage.process([6], [0]))
+
+    changed = cells_in(life.end_epoch())
+
+    assert [decode_value(value or b"") for value in changed.values()] == [[3, 6]]
+
+
+def test_value_that_cannot_be_stored_fails_the_task() -> None:
+    """At the end of the first epoch, with the name of the operator."""
+    fold = Fold(kind="fold", first=lambda _: object(), add=lambda kept, _: kept)
+    life = Life(lambda context: RunningFold(context, "my fold", by_three, fold))
+    life.stage.name = "my fold"
+    list(life.stage.process([3], [0]))
+
+    with pytest.raises(OperatorError, match=r"its snapshot cannot be stored: .*object") as raised:
+        life.end_epoch()
+    assert raised.value.operator == "my fold"
+
+
+def test_key_that_cannot_be_stored_blames_the_operator() -> None:
+    """Found when it is encoded, which is beside the task."""
+
+    @dataclass(frozen=True)
+    class UnknownKey:
+        number: int
+
+    life = Life(lambda context: RunningFold(context, "my fold", UnknownKey, COUNT))
+    list(life.stage.process([3], [0]))
+
+    with pytest.raises(OperatorError, match="at the top of its module") as raised:
+        life.end_epoch()
+    assert raised.value.operator == "my fold"
+
+
+def test_fold_without_keys_stays_with_its_task() -> None:
+    """Its one value belongs to no key group."""
+    life = Life(lambda context: WindowFold(context, "fold", GlobalWindows(), None, COUNT, limit=9))
+    list(life.stage.process([1, 2], [5, 6]))
+
+    assert [section.group for section in life.end_epoch()] == [TASK_GROUP]
+    life.start()
+    assert results_at(life.stage, MAX_MS) == [
+        Message(WindowResult(None, 2, MIN_MS, MAX_MS), MAX_MS - 1)
+    ]
+
+
+# -- NaN in keys -----------------------------------------------------------------------------
+
+
+def a_nan_key(value: int) -> Any:
+    """Return a key with a NaN of its own."""
+    return (float("nan"), "a") if value % 2 else float("nan")
+
+
+NAN_STAGES: dict[str, Callable[[TaskContext], Any]] = {
+    "count": lambda context: WindowFold(
+        context, "fold", GlobalWindows(), a_nan_key, COUNT, limit=9
+    ),
+    "fold": lambda context: WindowFold(
+        context,
+        "fold",
+        GlobalWindows(),
+        a_nan_key,
+        Fold(kind="fold", first=lambda _: 1, add=lambda total, _: total + 1),
+        limit=9,
+    ),
+    "timed": lambda context: WindowFold(
+        context,
+        "fold",
+        GlobalWindows(),
+        a_nan_key,
+        Fold(kind="fold", first=lambda *_: 1, add=lambda total, *_: total + 1, timed=True),
+        limit=9,
+    ),
+    "aggregate": lambda context: WindowFold(
+        context,
+        "fold",
+        GlobalWindows(),
+        a_nan_key,
+        Fold(
+            kind="fold",
+            first=lambda _: (1, 0),
+            add=lambda total, _: total,
+            loop=fold_of({"n": count(), "all": collect()}).loop,
+            result=lambda kept: kept[0],
+        ),
+        limit=9,
+    ),
+    "session": lambda context: WindowStage(
+        context,
+        "fold",
+        SessionWindows(100),
+        a_nan_key,
+        Fold(
+            kind="fold",
+            first=lambda _: 1,
+            add=lambda total, _: total + 1,
+            merge=lambda total, other: total + other,
+        ),
+        limit=9,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAN_STAGES)
+def test_every_nan_in_keys_is_one_key_over_restarts(name: str) -> None:
+    """A NaN equals nothing, so each would be a key of a dict, and all of them one stored cell."""
+    life = Life(NAN_STAGES[name])
+    for _ in range(3):
+        list(life.stage.process([1, 2, 3, 4, 5], [5] * 5))
+        list(life.stage.process([1, 2], [6] * 2))
+        life.end_epoch()
+        life.start()
+
+    results = [message.value for message in results_at(life.stage, MAX_MS)]
+
+    assert sorted((repr(each.key), each.value) for each in results) == [
+        ("(nan, 'a')", 12),
+        ("nan", 9),
+    ]
+
+
+def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
+    """On the way, the one NaN becomes another one."""
+    part = PartialCount(a_context(), "part", GlobalWindows(), a_nan_key, limit=9)
+    life = Life(
+        lambda context: WindowFold(
+            context, "fold", GlobalWindows(), key_of_part, merging_counts(COUNT), limit=9
+        )
+    )
+    for _ in range(3):
+        list(part.process([1, 2, 3, 4], [5] * 4))
+        ((parts, times),) = part.drain()
+        assert len(parts) == 2
+        list(life.stage.process(decode_value(encode_value(parts)), times))
+        life.end_epoch()
+        life.start()
+
+    results = [message.value for message in results_at(life.stage, MAX_MS)]
+
+    assert sorted((repr(each.key), each.value) for each in results) == [
+        ("(nan, 'a')", 6),
+        ("nan", 6),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["fold", "aggregate"])
+def test_running_results_of_nan_go_on_over_restarts(kind: str) -> None:
+    """The next record goes on from what all records with a NaN have come to."""
+
+    def make(context: TaskContext) -> Any:
+        if kind == "fold":
+            return RunningFold(context, "fold", a_nan_key, COUNT)
+        return RunningAggregate(context, "fold", a_nan_key, fold_of({"n": count()}))
+
+    life = Life(make)
+    list(life.stage.process([2, 2, 2], [5] * 3))
+    life.end_epoch()
+    life.start()
+    ((updates, _),) = life.stage.process([2], [6])
+
+    assert updates == [(NAN, 4 if kind == "fold" else {"n": 4})]
+
+
+def test_join_finds_partners_of_nan_over_restarts() -> None:
+    """All are of one key, before and after."""
+    life = Life(lambda context: JoinStage(context, "join", JoinSpec.over(TumblingWindows(10))))
+    left, right = as_left(a_nan_key), as_right(a_nan_key)
+    list(life.stage.process([left(2), left(4)], [5, 5]))
+    life.end_epoch()
+    life.start()
+    out = list(life.stage.process([right(6)], [6])) + list(life.stage.on_watermark(MAX_MS))
+
+    assert sorted((each.left, each.right) for rows, _ in out for each in rows) == [(2, 6), (4, 6)]

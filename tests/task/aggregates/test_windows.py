@@ -1,0 +1,388 @@
+"""The stage for any windows: late and bad records, restarts, and what it leaves behind."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.window.trigger import after_watermark, every
+from gearpy.core.window.windows import (
+    Windows,
+    count_window,
+    global_window,
+    session,
+    sliding,
+    tumbling,
+)
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.aggregates.fold import Fold, WindowFold
+from gearpy.task.aggregates.windows import WindowStage, window_stage
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.rejects import Rejects
+from gearpy.task.api.sides import Side
+from gearpy.task.api.window_result import WindowResult
+from gearpy.task.time.late import WindowLate
+from tests.core.window_cases import KINDS, TRIGGERS, random_steps, variants_of
+from tests.task.aggregates.test_fold_restart import Life, cells_in
+from tests.task.build import a_context
+
+COUNT = Fold(
+    kind="count", first=lambda _: 1, add=lambda n, _: n + 1, merge=lambda a, b: a + b, commutes=True
+)
+TOTAL = Fold(
+    kind="fold",
+    first=lambda record: record[1],
+    add=lambda total, record: total + record[1],
+    merge=lambda a, b: a + b,
+    commutes=True,
+)
+JOIN = Fold(
+    kind="fold",
+    first=lambda record: [record[1]],
+    add=lambda kept, record: [*kept, record[1]],
+    merge=lambda a, b: a + b,
+    result=sorted,
+)
+
+
+def first_of(record: tuple[Any, Any]) -> Any:
+    """Return the key of a record."""
+    return record[0]
+
+
+def a_stage(
+    windows: Windows,
+    fold: Fold = JOIN,
+    context: TaskContext | None = None,
+    *,
+    late: WindowLate = "drop",
+    key: Callable[[Any], Any] | None = first_of,
+    limit: int = 100,
+) -> WindowStage:
+    """Return a stage that has been started."""
+    stage = WindowStage(
+        context or a_context(), "windows", windows, key, fold, limit=limit, late=late
+    )
+    stage.restore(None)
+    return stage
+
+
+def flat(portions: Any) -> list[Message]:
+    """Return records of columns."""
+    return [Message(*pair) for portion in portions for pair in zip(*portion, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("windows", "fold", "is_quick"),
+    [
+        (tumbling(10), JOIN, True),
+        (global_window(), JOIN, True),
+        (sliding(10, 5), TOTAL, True),
+        (sliding(10, 5), Fold(kind="count", first=len, add=max), True),
+        (sliding(10, 5), JOIN, False),
+        (session(10), TOTAL, False),
+        (count_window(3), TOTAL, False),
+        (tumbling(10).triggering(every(count=3)), TOTAL, False),
+        (tumbling(10).allowed_lateness(1), TOTAL, False),
+        (tumbling(10, clock="processing"), TOTAL, False),
+    ],
+)
+def test_plain_windows_get_the_faster_stage(
+    windows: Windows,
+    fold: Fold,
+    is_quick: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Sliding ones, if records may be folded in any order."""
+    stage = window_stage(a_context(), "windows", windows, first_of, fold, limit=9)
+
+    assert type(stage) is (WindowFold if is_quick else WindowStage)
+
+
+@pytest.mark.parametrize("fold", [COUNT, TOTAL])
+@pytest.mark.parametrize(
+    "windows", [tumbling(10), sliding(10, 5), sliding(10, 3, 1), sliding(60, 1), global_window()]
+)
+def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: Fold) -> None:
+    """Several windows end with time itself."""
+    begin, end = range(MIN_MS, MIN_MS + 30, 4), range(MAX_MS - 30, MAX_MS, 3)
+    stages = [
+        window_stage(a_context(), "w", windows, first_of, fold, limit=3),
+        a_stage(windows, fold),
+    ]
+    stages[0].restore(None)
+
+    for stage in stages:
+        assert flat(stage.process([], [])) == []
+        for times in (begin, end):
+            flat(stage.process([("a", time % 7) for time in times], list(times)))
+    early, late = ([flat(each.on_watermark(at)) for each in stages] for at in (0, MAX_MS))
+
+    assert type(stages[0]) is WindowFold
+    assert early[0] == early[1]
+    assert late[0] == late[1]
+    assert [stage.hold_ms for stage in stages] == [MAX_MS, MAX_MS]
+
+
+@pytest.mark.parametrize(
+    "windows", [tumbling(10), sliding(10, 5), tumbling(10).allowed_lateness(1), session(5)]
+)
+def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
+    """No record is to blame; the step is named."""
+    fold = replace(TOTAL, result=lambda total: 1 // total)
+    stage = window_stage(a_context(), "my window", windows, first_of, fold, limit=9)
+    stage.restore(None)
+    flat(stage.process([("a", 0)], [3]))
+
+    with pytest.raises(OperatorError, match="ZeroDivisionError") as raised:
+        flat(stage.on_watermark(MAX_MS))
+
+    assert (raised.value.operator, raised.value.record) == ("my window", "")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(
+                st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(-20, 60)),
+                min_size=1,
+                max_size=5,
+            ),
+            st.integers(-20, 80),
+        ),
+        max_size=15,
+    ),
+    st.sampled_from([tumbling(10), sliding(10, 5), sliding(10, 3, 1), global_window()]),
+    st.sampled_from([COUNT, TOTAL]),
+    st.sampled_from(["drop", "restamp"]),
+)
+def test_both_stages_give_the_same(
+    steps: list[Any], windows: Windows, fold: Fold, late: WindowLate
+) -> None:
+    """Property: results, order of windows, late records; which keys come first does not count."""
+    contexts = [a_context(), a_context()]
+    stages = [
+        window_stage(contexts[0], "w", windows, first_of, fold, limit=3, late=late),
+        a_stage(windows, fold, contexts[1], late=late, limit=3),
+    ]
+    stages[0].restore(None)
+    assert isinstance(stages[0], WindowFold)
+    watermark_ms = MIN_MS
+
+    for step in [*steps, MAX_MS]:
+        if isinstance(step, list):
+            values, times = [each[:2] for each in step], [each[2] for each in step]
+            assert all(not flat(stage.process(values, times)) for stage in stages)
+        elif step > watermark_ms:
+            watermark_ms = step
+            first, second = (flat(stage.on_watermark(step)) for stage in stages)
+            assert sorted(first, key=repr) == sorted(second, key=repr)
+            assert [m.timestamp for m in first] == [m.timestamp for m in second]
+    assert contexts[0].counters.late_records == contexts[1].counters.late_records
+
+
+CASES = [
+    pytest.param(kind, trigger, id=f"{kind}, {trigger}")
+    for kind, trigger in product(sorted(KINDS), sorted(TRIGGERS))
+    if kind != "count" or trigger == "default"
+]
+
+
+@pytest.mark.parametrize(("kind", "trigger"), CASES)
+def test_restarts_change_nothing(kind: str, trigger: str) -> None:
+    """Wherever epochs end and tasks restart, from what keyed state has stored; at last nothing."""
+    for number, windows in enumerate(variants_of(KINDS[kind], TRIGGERS[trigger])):
+        check_restarts(windows, seed=number)
+
+
+def check_restarts(windows: Windows, seed: int) -> None:
+    """Play a stream to a stage whose task restarts, and to one whose task does not."""
+    rng, now = Random(seed), [1000]
+
+    def make(context: TaskContext) -> WindowStage:
+        context.now_ms = lambda: now[0]
+        return WindowStage(context, "windows", windows, first_of, JOIN, limit=2)
+
+    life, plain = Life(make), Life(make)
+    for step in random_steps(1000 + seed, 30):
+        if step[0] == "pass":
+            now[0] += step[1]
+            continue
+        results = [flat(played(each.stage, step, now[0])) for each in (life, plain)]
+        assert results[0] == results[1]
+        assert life.stage.hold_ms == plain.stage.hold_ms
+        if rng.random() < 0.7:
+            life.end_epoch()
+            if rng.random() < 0.7:
+                life.start()
+    life.end_epoch()
+    stored = cells_in([each for epoch in life.sections for each in epoch])
+    assert not [value for value in stored.values() if value is not None]
+
+
+def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
+    """Do one step of a stream."""
+    if step[0] == "record":
+        _, key, value, time = step
+        return stage.process([(key, value)], [time])
+    return stage.on_watermark(step[1]) if step[0] == "watermark" else stage.on_time(now_ms)
+
+
+def test_late_records_are_counted_and_dropped() -> None:
+    """Those that the lateness does not cover."""
+    context = a_context()
+    stage = a_stage(tumbling(10).allowed_lateness(5), context=context)
+    flat(stage.on_watermark(14))
+
+    late = flat(stage.process([("k", 1), ("k", 2)], [3, 3]))
+    flat(stage.on_watermark(15))
+    dropped = flat(stage.process([("k", 3)], [3]))
+
+    assert [m.value for m in late] == [
+        WindowResult("k", [1], 0, 10, 0, "late"),
+        WindowResult("k", [2], 0, 10, 1, "late"),
+    ]
+    assert (dropped, context.counters.late_records) == ([], 1)
+
+
+def test_late_records_go_to_a_side() -> None:
+    """As they are."""
+    sent: list[Message] = []
+    context = a_context()
+    context.output = sent.append
+    stage = a_stage(session(5), context=context, late="side")
+    flat(stage.on_watermark(30))
+
+    flat(stage.process([("k", 1)], [3]))
+
+    assert sent == [Message(Side("late", ("k", 1)), 3)]
+    assert context.counters.late_records == 1
+
+
+@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(5), session(5)])
+def test_late_records_get_the_time_of_the_watermark(windows: Windows) -> None:
+    """Unless event time has ended: then there is no such window."""
+    context = a_context()
+    stage = a_stage(windows, context=context, late="restamp")
+    flat(stage.on_watermark(32))
+
+    flat(stage.process([("k", 1)], [3]))
+    (result,) = flat(stage.on_watermark(MAX_MS))
+    flat(stage.process([("k", 2)], [3]))
+
+    assert result.value.value == [1]
+    assert result.value.start <= 32 < result.value.end
+    assert context.counters.late_records == 2
+    assert stage.hold_ms == MAX_MS
+
+
+@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(1), session(5), count_window(3)])
+@pytest.mark.parametrize("bad", [("k", None), ([], 1), (), 7])
+def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) -> None:
+    """Its key cannot be found or hashed, or it cannot be added."""
+    context = a_context()
+    context.rejects = Rejects("skip", context.counters)
+    stage = a_stage(windows, TOTAL, context)
+
+    flat(stage.process([("k", 1), bad, ("k", 2)], [1, 2, 3]))
+
+    assert context.counters.skipped_records == 1
+    assert [m.value.value for m in flat(stage.on_watermark(MAX_MS))] == [3]
+
+
+def test_bad_record_fails_the_task_by_default() -> None:
+    """With its time and the name of the step."""
+    stage = a_stage(session(5), TOTAL)
+
+    with pytest.raises(OperatorError) as raised:
+        flat(stage.process([("k", 1), ("k", None)], [1, 2]))
+
+    assert (raised.value.operator, raised.value.event_time_ms) == ("windows", 2)
+
+
+def test_many_results_are_given_in_portions() -> None:
+    """What is not given yet is held."""
+    stage = a_stage(session(5), COUNT, limit=4)
+    flat(stage.process([(key, 0) for key in range(10)], [3] * 10))
+
+    portions = stage.on_watermark(10)
+    first = next(portions)
+    held = stage.hold_ms
+    rest = list(portions)
+
+    assert len(first[0]) == 4
+    assert held == 3
+    assert [len(values) for values, _ in rest] == [4, 2]
+
+
+def test_firings_of_records_are_given_in_portions() -> None:
+    """One batch may make many of them."""
+    stage = a_stage(tumbling(5).triggering(every(count=1)), COUNT, limit=2)
+
+    portions = list(stage.process([("k", 0)] * 5, [3] * 5))
+
+    assert [len(values) for values, _ in portions] == [2, 2, 1]
+
+
+def test_wall_time_is_asked_for() -> None:
+    """The task calls when it has come."""
+    context = a_context()
+    context.now_ms = lambda: 1000
+    stage = a_stage(tumbling(10).triggering(after_watermark(early=every(7))), context=context)
+    before = stage.wake_ms
+
+    flat(stage.process([("k", 1)], [3]))
+
+    assert (before, stage.wake_ms) == (None, 1007)
+    assert [m.value for m in flat(stage.on_time(1007))] == [
+        WindowResult("k", [1], 0, 10, 0, "early")
+    ]
+    assert stage.wake_ms is None
+
+
+def test_stream_without_keys_has_one_key() -> None:
+    """It is None."""
+    stage = a_stage(session(5), key=None)
+    flat(stage.process([("a", 1), ("b", 2)], [1, 2]))
+
+    assert [m.value for m in flat(stage.on_watermark(MAX_MS))] == [WindowResult(None, [1, 2], 1, 7)]
+
+
+@pytest.mark.parametrize("windows", [session(5), count_window(2), tumbling(5).allowed_lateness(3)])
+@pytest.mark.parametrize("epochs", [False, True], ids=["no epochs", "epochs"])
+def test_keys_that_come_and_go_leave_nothing(
+    windows: Windows,
+    epochs: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Neither here nor in what is to be stored, whether or not it ever is."""
+    life = Life(lambda context: WindowStage(context, "w", windows, first_of, COUNT, limit=100))
+
+    for step in range(200):
+        keys = [(f"key {step} {number}", 0) for number in range(50)]
+        flat(life.stage.process(keys * 2, [step * 10] * 100))
+        flat(life.stage.on_watermark(step * 10 + 9))
+        if epochs and step % 10 == 9:
+            life.end_epoch()
+
+    panes, store = life.stage._panes, life.stage._store  # noqa: SLF001 - nothing else shows it
+    assert not panes.panes
+    assert len(panes.touched) < 2000
+    assert len(getattr(store, "_stored", ())) + len(getattr(store, "_changes", ())) < 600
+
+
+def test_sessions_need_a_fold_that_merges() -> None:
+    """Told when the stage is made."""
+    with pytest.raises(ConfigError, match="give it merge="):
+        a_stage(session(5), replace(TOTAL, merge=None))
+
+
+def test_what_is_no_windows_is_refused() -> None:
+    """With what there is."""
+    with pytest.raises(ConfigError, match="are no windows: take tumbling"):
+        a_stage(Windows())

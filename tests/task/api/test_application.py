@@ -1,0 +1,260 @@
+"""The low-level graph and the application made of it."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.flow.partition import (
+    BroadcastPartitioner,
+    CoLocationPartitioner,
+    ShufflePartitioner,
+)
+from gearpy.errors import ConfigError, GraphError
+from gearpy.ids import MIN_MS, ProcessorId, SessionId, TaskId
+from gearpy.messages.data import InitialAckRequest
+from gearpy.task.api.application import Graph, Processor, StreamApplication
+from gearpy.task.api.interfaces import Source, SourceReader, Task, TaskContext, TaskLimits
+from gearpy.task.runtime.wiring import RunnerFactory
+from tests.task.build import some_limits
+
+
+class Read(Task):
+    """The first of a graph."""
+
+
+class Work(Task):
+    """The middle of a graph."""
+
+
+class Write(Task):
+    """The last of a graph."""
+
+
+class Partitioned(Source):
+    """A source of so many partitions; a negative number is a mistake of the user."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def partitions(self) -> Sequence[str]:
+        """Return their numbers."""
+        if self.count < 0:
+            raise ConfigError("no file matches '*.txt'")
+        return [str(number) for number in range(self.count)]
+
+    def open(self, partition: str, resume: Any | None) -> SourceReader:
+        """Never called here."""
+        raise NotImplementedError
+
+
+def a_graph(*, parallelism: int = 1) -> Graph:
+    """Return read -> work -> write."""
+    read, work, write = (Processor(kind, parallelism) for kind in (Read, Work, Write))
+    return Graph().connect(read, work).connect(work, write, BroadcastPartitioner())
+
+
+def mistakes_of(name: str, graph: Graph) -> Sequence[str]:
+    """Return what is wrong."""
+    with pytest.raises(ConfigError) as raised:
+        StreamApplication(name, graph)
+    return raised.value.mistakes
+
+
+def test_processors_are_numbered_in_topological_order() -> None:
+    """In whatever order they were added."""
+    write, work, read = Processor(Write), Processor(Work), Processor(Read)
+    graph = Graph().add(write).connect(work, write).connect(read, work)
+
+    application = StreamApplication("app", graph)
+
+    assert application.processors == {0: read, 1: work, 2: write}
+    assert [application.dag.processors[pid].name for pid in application.dag.order] == [
+        "Read",
+        "Work",
+        "Write",
+    ]
+    assert application.dag.processors[ProcessorId(0)].kind == f"{__name__}.Read"
+
+
+def test_edge_is_spread_by_hash_unless_told() -> None:
+    """As in Gearpump."""
+    application = StreamApplication("app", a_graph())
+
+    names = {ends: each.name for ends, each in application.partitioners.items()}
+
+    assert names == {(0, 1): "hash", (1, 2): "broadcast"}
+
+
+def test_adding_a_processor_again_changes_nothing() -> None:
+    """A processor is the same only if it is the same object."""
+    processor = Processor(Read)
+
+    graph = Graph().add(processor).add(processor).add(Processor(Read))
+
+    assert len(graph.processors) == 2
+
+
+def test_name_of_a_processor_is_its_class_unless_told() -> None:
+    """For people."""
+    assert Processor(Read).name == "Read"
+    assert Processor(Read, name="reader").name == "reader"
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "a/b", "ä"])
+def test_name_of_an_application_is_restricted(name: str) -> None:
+    """It is part of paths and addresses."""
+    (mistake,) = mistakes_of(name, a_graph())
+
+    assert mistake.startswith(f"application name {name!r}: start with a letter or underscore")
+
+
+def test_empty_graph_is_a_mistake() -> None:
+    """It would end before it starts."""
+    assert mistakes_of("app", Graph()) == ("the graph is empty: add at least one processor",)
+
+
+def test_cycle_is_a_mistake() -> None:
+    """A watermark could never pass it."""
+    a, b = Processor(Read, name="a"), Processor(Work, name="b")
+
+    (mistake,) = mistakes_of("app", Graph().connect(a, b).connect(b, a))
+
+    assert mistake == "the graph has a cycle: a -> b -> a: remove one of its edges"
+
+
+def test_more_tasks_than_partitions_is_a_mistake() -> None:
+    """Some would read nothing."""
+    graph = Graph().add(Processor(Read, 3, "read", source=Partitioned(2)))
+
+    (mistake,) = mistakes_of("app", graph)
+
+    assert mistake == (
+        "processor 'read' has parallelism 3 but its source has 2 partitions: lower the parallelism"
+    )
+
+
+def test_partitioner_is_asked_whether_it_fits() -> None:
+    """Before anything runs."""
+    graph = Graph().connect(
+        Processor(Read, 2, "a"), Processor(Work, 3, "b"), CoLocationPartitioner()
+    )
+
+    (mistake,) = mistakes_of("app", graph)
+
+    assert mistake.startswith("edge a -> b: a co-location edge joins tasks of equal index")
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Name, sources, edges and graph: nobody likes to be told one a time."""
+    read = Processor(Read, 0, "read", source=Partitioned(-1))
+    work = Processor(Work, 2, "work")
+    graph = Graph().connect(read, work, CoLocationPartitioner()).connect(read, work)
+
+    with pytest.raises(GraphError) as raised:
+        StreamApplication("a b", graph)
+
+    mistakes = raised.value.mistakes
+    assert [mistake.split(":")[0] for mistake in mistakes] == [
+        "application name 'a b'",
+        "no file matches '*.txt'",
+        "edge read -> work",
+        "processor 'read' has parallelism 0",
+        "there is more than one edge read -> work",
+    ]
+    assert str(raised.value) == "\n".join(mistakes)
+
+
+@pytest.mark.parametrize("parallelism", [-1, 0, "2", 1.5, True, None])
+def test_parallelism_is_a_whole_number_from_one(parallelism: Any) -> None:
+    """Whatever it is, it is told like any other mistake."""
+    (mistake,) = mistakes_of("app", Graph().add(Processor(Read, parallelism, "read")))
+
+    assert mistake.startswith(f"processor 'read' has parallelism {parallelism!r}")
+
+
+def test_application_stands_for_itself_where_one_is_built() -> None:
+    """Low level and stream language run in the same way."""
+    application = StreamApplication("app", a_graph())
+
+    assert application.build() is application
+
+
+@given(st.integers(1, 4))
+def test_two_builds_have_the_same_hash(parallelism: int) -> None:
+    """Invariant: every process builds the same graph and can prove it."""
+    one = StreamApplication("app", a_graph(parallelism=parallelism)).dag
+    other = StreamApplication("app", a_graph(parallelism=parallelism)).dag
+    larger = StreamApplication("app", a_graph(parallelism=parallelism + 1)).dag
+
+    assert one.structural_hash() == other.structural_hash() != larger.structural_hash()
+
+
+def reading(source: Source) -> StreamApplication:
+    """Return an application that reads a source in one task."""
+    return StreamApplication("app", Graph().add(Processor(Read, name="read", source=source)))
+
+
+def test_hash_sees_the_partitions_of_a_source() -> None:
+    """Tasks share them by their order, so that all processes must find the same ones."""
+    few, more = reading(Partitioned(2)).dag, reading(Partitioned(3)).dag
+
+    assert few.structural_hash() != more.structural_hash()
+    assert few.description[0].endswith('.Read) reads ["0", "1"]')
+    assert reading(Partitioned(2)).dag.structural_hash() == few.structural_hash()
+
+
+def test_many_partitions_are_described_in_short() -> None:
+    """The description travels; the last of a thousand still makes a difference."""
+    (line,) = reading(Partitioned(1000)).dag.description
+    (other,) = reading(Partitioned(999)).dag.description
+
+    assert 'reads 1000 partitions, "0" to "999", SHA-256 ' in line
+    assert len(line) < 300
+    assert line != other
+
+
+@pytest.mark.parametrize("module", ["gearpy_app_1.jobs", "gearpy_app_27.jobs", "jobs"])
+def test_hash_does_not_see_what_the_cluster_calls_a_module(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process may have it in another package."""
+    monkeypatch.setattr(Read, "__module__", module)
+
+    (line,) = reading(Partitioned(1)).dag.description
+
+    assert "(jobs.Read)" in line
+
+
+def test_runner_is_wired_as_the_graph_says() -> None:
+    """Upstream tasks, links to all downstream tasks, and what the context tells."""
+    graph = Graph()
+    read = Processor(Read, 2, config={"rate": 5})
+    graph.connect(read, Processor(Work, 3), ShufflePartitioner()).connect(read, Processor(Write))
+    factory = RunnerFactory(
+        application=StreamApplication("app", graph),
+        output=some_limits(),
+        limits=TaskLimits(),
+        turn_ms=2,
+        clock_ms=lambda: 0,
+        wall_ms=lambda: 77,
+        rng=random.Random(1),
+    )
+
+    first = factory.make(TaskId(0, 1), SessionId(1))
+    second = factory.make(TaskId(1, 2), SessionId(2))
+
+    context: TaskContext = first.context
+    assert (context.task_id, context.parallelism, context.operator) == (TaskId(0, 1), 2, "Read")
+    assert (context.app_name, context.config, context.now_ms()) == ("app", {"rate": 5}, 77)
+    first.open(MIN_MS)
+    assert {message.target for message in first.outbox} == {
+        *(TaskId(1, index) for index in range(3)),
+        TaskId(2, 0),
+    }
+    assert {type(message) for message in first.outbox} == {InitialAckRequest}
+    assert list(second.info.upstream) == [TaskId(0, 0), TaskId(0, 1)]
+    assert second.info.edges == []

@@ -1,0 +1,23 @@
+"""What joins yield."""
+
+from typing import Any
+
+from gearpy.task.api.join_result import CoGroup, JoinResult
+from gearpy.wire.values.payload import decode_value, encode_value
+
+
+def test_results_travel() -> None:
+    """As what they are, so that a step behind the join finds their fields."""
+    pair: JoinResult[str, Any, Any] = JoinResult("a", {"id": 1}, None, 0, 10)
+    group: CoGroup[str, int, int] = CoGroup("a", [1, 2], [], 0, 10)
+
+    assert decode_value(encode_value([pair, group])) == [pair, group]
+    assert type(decode_value(encode_value(pair))) is JoinResult
+    assert type(decode_value(encode_value(group))) is CoGroup
+
+
+def test_results_are_shown_with_their_fields() -> None:
+    """People see which side is which."""
+    assert repr(JoinResult("a", 1, None, 0, 10)) == (
+        "JoinResult(key='a', left=1, right=None, start=0, end=10)"
+    )

@@ -1,0 +1,222 @@
+"""Chains, sources and sinks: what they go on from, and without which records they go on."""
+
+from typing import Any
+
+import pytest
+
+from gearpy.errors import OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch, InitialAckRequest, Message
+from gearpy.task.api.interfaces import Sink, SinkWriter
+from gearpy.task.api.rejects import Midway
+from gearpy.task.chain.fused import FusedStage, RowOperator
+from gearpy.wire.values.payload import decode_value, encode_value
+from tests.task.build import TASK, UPSTREAM_SESSION, Bench
+from tests.task.stage_build import (
+    NotedSink,
+    Written,
+    chained,
+    chained_sink,
+    mapped,
+)
+
+# -- restarts --------------------------------------------------------------------------------
+
+
+class Keeping(FusedStage):
+    """A stage that keeps what it is told to."""
+
+    def __init__(self, name: str, keeps: Any = None) -> None:
+        super().__init__([RowOperator("map", name, str)], limit=4)
+        self.keeps = keeps
+        self.restored: list[Any] = []
+
+    def snapshot(self) -> Any:
+        """Return it."""
+        return self.keeps
+
+    def restore(self, state: Any) -> None:
+        """Note what it gets."""
+        self.restored.append(state)
+
+
+def test_each_stage_gets_back_what_it_kept() -> None:
+    """And knows its place; at the first start there is nothing."""
+    first = [Keeping("a", 1), Keeping("b"), Keeping("c", {"k": (1, 2)})]
+    bench = Bench(chained(*first)).open()
+    bench.send(epoch=2)
+    bench.run()
+
+    again = [Keeping("a"), Keeping("b"), Keeping("c")]
+    Bench(chained(*again), epoch=2, resume=bench.snapshot(1)).open()
+
+    assert [stage.restored for stage in first] == [[None]] * 3
+    assert [stage.restored for stage in again] == [[1], [None], [{"k": (1, 2)}]]
+    assert [stage.place for stage in again] == [0, 1, 2]
+
+
+def test_stage_whose_state_is_no_plain_data_is_named() -> None:
+    """Not only its chain."""
+    bench = Bench(chained(Keeping("a", 1), Keeping("bad one", object()))).open()
+    bench.send(epoch=2)
+
+    with pytest.raises(OperatorError, match="of class object") as raised:
+        bench.turn()
+
+    assert raised.value.operator == "bad one"
+
+
+def test_snapshot_of_another_chain_is_refused() -> None:
+    """A state would go to the wrong step."""
+    bench = Bench(chained(Keeping("a", 1))).open()
+    bench.send(epoch=2)
+    bench.run()
+
+    with pytest.raises(OperatorError, match="snapshot has 1 steps, the program has 2"):
+        Bench(chained(Keeping("a"), Keeping("b")), epoch=2, resume=bench.snapshot(1)).open()
+
+
+class Durable(Written):
+    """Says where it is."""
+
+    def restore(self, state: Any) -> None:
+        """Note it."""
+        self._call("restore", state)
+
+    def snapshot(self) -> Any:
+        """Return how many calls there were."""
+        self._call("snapshot", None)
+        return len(self.calls)
+
+
+class DurableSink(NotedSink):
+    """Its writers say where they are."""
+
+    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+        """Return one."""
+        return Durable(self.calls, self.fails)
+
+
+def test_writer_makes_durable_what_an_epoch_has() -> None:
+    """And gets back where it was, before anything else."""
+    sink = DurableSink()
+    bench = Bench(chained_sink(sink), targets=()).open()
+    bench.send(1)
+    bench.send(2, epoch=2)
+    bench.run()
+    first = list(sink.calls)
+    sink.calls.clear()
+
+    again = Bench(chained_sink(sink), targets=(), epoch=2, resume=bench.snapshot(1)).open()
+    again.send(2, epoch=2)
+    again.run()
+
+    assert first == [("restore", None), ("write", (1,)), ("snapshot", None), ("write", (2,))]
+    assert sink.calls == [("restore", 3), ("write", (2,))]
+
+
+@pytest.mark.parametrize("fails", ["restore", "snapshot"])
+def test_writer_that_cannot_is_the_users_error(fails: str) -> None:
+    """The sink is named."""
+    bench = Bench(chained_sink(DurableSink(fails)), targets=())
+    bench.runner.receive(InitialAckRequest(UPSTREAM_SESSION, bench.sources[0], TASK))
+    bench.send(epoch=2)
+
+    def run() -> None:
+        bench.runner.open(MIN_MS)
+        bench.turn()
+
+    with pytest.raises(OperatorError, match=f"OSError: cannot {fails}") as raised:
+        run()
+
+    assert raised.value.operator == "out"
+
+
+# -- bad records -----------------------------------------------------------------------------
+
+
+class Refusing(SinkWriter):
+    """Takes no negative numbers; the first words of its errors say why."""
+
+    def __init__(self, taken: list[Any], *, atomic: bool, error: type[Exception]) -> None:
+        self.taken = taken
+        self.atomic = atomic  # type: ignore[misc] # of this object alone
+        self.error = error
+
+    def write_batch(self, batch: Batch) -> None:
+        """Take all or none."""
+        bad = [value for value in batch.values if value < 0]
+        if bad and self.error is OperatorError:
+            raise OperatorError(operator="refusing", cause="negative", record=repr(bad[0]))
+        if bad:
+            raise self.error("negative")
+        self.taken += batch.values
+
+
+class RefusingSink(Sink):
+    """Has writers that take no negative numbers."""
+
+    def __init__(self, *, atomic: bool = False, error: type[Exception] = ValueError) -> None:
+        self.taken: list[Any] = []
+        self.atomic = atomic
+        self.error = error
+
+    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+        """Return one."""
+        return Refusing(self.taken, atomic=self.atomic, error=self.error)
+
+
+def test_record_that_a_writer_refuses_alone_is_dropped() -> None:
+    """In quarantine it is before the sink, as the chain has done its work on it."""
+    sink = RefusingSink()
+    chain = chained_sink(sink, mapped(lambda n: n - 10))
+    bench = Bench(chain, targets=(), on_error="quarantine").open()
+
+    for value in (15, 5, 25):
+        bench.send(Message(value, 20))
+    bench.run()
+
+    assert sink.taken == [5, 15]
+    (record,) = bench.runner.rejected
+    assert (decode_value(record.value), record.event_time_ms) == (Midway(1, -5), 20)
+    assert (record.error.operator, record.error.record) == ("out", "-5")
+    assert bench.runner.clock().records_out == 2
+
+
+def test_record_given_again_goes_on_at_its_place() -> None:
+    """The steps before it are not done twice."""
+    sink = RefusingSink()
+    chain = chained_sink(sink, mapped(lambda n: n - 10))
+    bench = Bench(chain, targets=()).open()
+
+    bench.runner.inject(encode_value(Midway(1, 7)), 20)
+    bench.run()
+
+    assert sink.taken == [7]
+
+
+def test_larger_batch_that_a_writer_refuses_is_a_failure() -> None:
+    """Even if one record that entered the chain has made it."""
+    twice = FusedStage([RowOperator("flat_map", "twice", lambda n: [n, -n])], limit=4)
+    bench = Bench(chained_sink(RefusingSink(), twice), targets=(), on_error="skip").open()
+    bench.send(1)
+
+    with pytest.raises(OperatorError, match="ValueError: negative"):
+        bench.turn()
+
+
+def test_writer_that_takes_all_or_nothing_is_given_one_by_one() -> None:
+    """If it can name a record; else something else is wrong, such as a full disk."""
+    sink = RefusingSink(atomic=True, error=OperatorError)
+    bench = Bench(chained_sink(sink), targets=(), on_error="skip").open()
+    broken = RefusingSink(atomic=True, error=OSError)
+    other = Bench(chained_sink(broken), targets=(), on_error="skip").open()
+
+    bench.send(1, -2, 3)
+    bench.run()
+    other.send(1, -2, 3)
+
+    assert sink.taken == [1, 3]
+    assert bench.runner.clock().skipped_records == 1
+    with pytest.raises(OperatorError, match="OSError: negative"):
+        other.turn()

@@ -1,0 +1,126 @@
+"""What lets records of a step wait for event time, see `gearpy.task.chain.event_gate`."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import NOWHERE, Origin
+from gearpy.messages.late_time import LateTime, late_time
+from gearpy.state.stores.store import Section
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from tests.task.build import a_context
+
+ALONE = Origin(0, 0, 0, is_alone=True)
+SORTED = Origin(0, 0, 0, is_alone=True, is_sorted=True)
+
+
+def gate_of(
+    *,
+    waits: Waits = "late",
+    sources: int = 0,
+    origin: Origin = NOWHERE,
+    kept: Sequence[Section] = (),
+) -> tuple[EventGate, TaskContext]:
+    """Return a gate before a step whose records are their own keys."""
+    context = a_context()
+    context.sources, context.origin, context.sees_late = sources, origin, True
+    assert context.keyed is not None
+    context.keyed.load(kept)
+    gate = EventGate(context, lambda value: value, waits=waits)
+    gate.restore(0, "step")
+    return gate, context
+
+
+def test_records_in_time_pass() -> None:
+    """Not so much as a list is made for them."""
+    gate, _ = gate_of()
+    values, times = ["a", "b"], [3, 1]
+
+    assert gate.take(values, times)[0] is values
+    assert not len(gate)
+
+
+def test_late_record_waits_until_event_time_has_passed_the_promise() -> None:
+    """Then it comes alone, with how far event time was for it."""
+    gate, _ = gate_of()
+
+    assert gate.take(["a", "late"], [30, late_time(5, 20)]) == (["a"], [30])
+    assert gate.first_ms == 20
+    assert list(gate.due(20)) == []
+    assert list(gate.due(21)) == [(20, ["late"], [5])]
+
+
+def test_where_one_partition_is_all_there_is_late_records_wait_for_no_others() -> None:
+    """Nothing comes before them any more when event time is there."""
+    gate, _ = gate_of(sources=1, origin=ALONE)
+    gate.take(["late"], [late_time(5, 20)])
+
+    assert list(gate.due(20)) == [(20, ["late"], [5])]
+
+
+def test_all_records_wait_where_order_is_seen() -> None:
+    """They come together, up to a late one."""
+    gate, _ = gate_of(waits="all")
+
+    assert gate.take(["c", "late", "a"], [30, late_time(5, 20), 10]) == ([], [])
+    due = list(gate.due(MAX_MS))
+
+    assert due == [(MIN_MS, ["a"], [10]), (20, ["late"], [5]), (MIN_MS, ["c"], [30])]
+    assert {type(time) for each in due for time in each.timestamps} == {int}
+
+
+@pytest.mark.parametrize(
+    ("origin", "sources", "passes"),
+    [
+        (SORTED, 1, True),
+        (SORTED, 2, False),
+        (SORTED, 0, False),
+        (ALONE, 1, False),
+        (NOWHERE, 1, False),
+        (Origin(0, 1, is_by_arrival=True), 3, True),
+    ],
+)
+def test_records_pass_that_have_their_order_already(
+    origin: Origin, sources: int, *, passes: bool
+) -> None:
+    """Those of the only partition, if that is in order; and those that have no other order."""
+    gate, _ = gate_of(waits="all", sources=sources, origin=origin)
+
+    assert (gate.take(["a"], [1]) == (["a"], [1])) is passes
+
+
+def test_behind_a_late_record_others_wait_too() -> None:
+    """Else they would overtake it."""
+    gate, _ = gate_of(waits="all", sources=1, origin=SORTED)
+
+    assert gate.take(["a", "late"], [9, late_time(3, 9)]) == ([], [])
+    assert gate.take(["b"], [10]) == ([], [])
+    assert [each.values for each in gate.due(10)] == [["a"], ["late"], ["b"]]
+    assert gate.take(["c"], [11]) == (["c"], [11])
+
+
+def test_what_waits_comes_back_after_a_restart() -> None:
+    """What came out since is not there any more."""
+    gate, context = gate_of()
+    gate.take(["x", "y"], [late_time(1, 10), late_time(2, 30)])
+    gate.tell()
+    first = snapshot_of(context)
+    list(gate.due(20))
+    gate.tell()
+    again, _ = gate_of(kept=[*first, *snapshot_of(context)])
+
+    assert list(again.due(MAX_MS)) == [(30, ["y"], [2])]
+
+
+def test_what_follows_from_a_late_record_is_late_where_it_is_older() -> None:
+    """A result of a window that is still open is not."""
+    assert [type(time) for time in marked_late([5, 20, 21], 20)] == [LateTime, int, int]
+
+
+def snapshot_of(context: TaskContext) -> list[Section]:
+    """Return what has changed in the state of a task."""
+    assert context.keyed is not None
+    delta = context.keyed.snapshot()
+    return [] if delta is None else list(delta.sections())

@@ -1,0 +1,28 @@
+"""Generated functions."""
+
+import traceback
+
+import pytest
+
+from gearpy.task.chain.generated import compiled, indented
+
+
+def test_lines_become_a_function() -> None:
+    """With the names that it is given, and no others."""
+    made = compiled(["def made(x):", *indented(["return x + one"], 1)], {"one": 1}, what="sum")
+
+    assert made(2) == 3
+
+
+def test_traceback_names_what_was_generated() -> None:
+    """Nobody shall look for a file."""
+    made = compiled(["def made(x):", "    return x + nothing"], {}, what="sum")
+
+    with pytest.raises(NameError) as raised:
+        made(1)
+    assert "<gearpy sum>" in "".join(traceback.format_exception(raised.value))
+
+
+def test_indented_lines_are_inside_of_blocks() -> None:
+    """Four blanks for each."""
+    assert indented(["a", "b"], 2) == ["        a", "        b"]

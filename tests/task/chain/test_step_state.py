@@ -1,0 +1,69 @@
+"""Where the steps of a chain keep their state, with ids and without."""
+
+from typing import Any
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.task.api.snapshots import encode_state
+from gearpy.task.chain.chain import STEPS, ChainTask, StagesOfSteps
+from tests.task.stages.test_stateful import a_bench
+
+
+class Kept:
+    """A stage that keeps what it was given."""
+
+    hold_ms = 0
+    place = 0
+    name = "kept"
+
+    def __init__(self) -> None:
+        self.state: Any = None
+
+    def snapshot(self) -> Any:
+        """Return it."""
+        return self.state
+
+    def restore(self, state: Any) -> None:
+        """Take it."""
+        self.state = state
+
+
+def a_chain(resume: Any, *ids: str) -> tuple[ChainTask, list[Any]]:
+    """Return a chain that goes on from a snapshot, and its stages."""
+    context = a_bench(lambda last, _: (last, last)).runner.context
+    context.resume, context.step_ids = resume, ()
+    stages: list[Any] = [Kept() for _ in ids]
+    chain = ChainTask(context, lambda _: StagesOfSteps(stages, ids))
+    chain.on_start(0)
+    return chain, stages
+
+
+def test_each_step_finds_its_own() -> None:
+    """Wherever it is in the chain; a new one begins empty."""
+    kept = {"a": encode_state("a", 1), "b": encode_state("b", 2)}
+
+    chain, stages = a_chain({STEPS: kept}, "b", "new", "a")
+
+    assert [stage.state for stage in stages] == [2, None, 1]
+    assert chain.snapshot() == {STEPS: kept}
+
+
+def test_a_snapshot_without_ids_is_read_by_places() -> None:
+    """And is written so, as keyed state is found by places then."""
+    old = {"stages": [encode_state("a", 1), b""]}
+
+    chain, stages = a_chain(old, "a", "b")
+
+    assert [stage.state for stage in stages] == [1, None]
+    assert chain.context.step_ids == ()
+    assert chain.snapshot() == old
+
+
+@pytest.mark.parametrize(
+    "resume", [{STEPS: {"gone": b"x"}}, {"stages": [b"", b""]}], ids=["ids", "places"]
+)
+def test_a_snapshot_of_other_steps_is_refused(resume: Any) -> None:
+    """It would be lost without a word."""
+    with pytest.raises(ConfigError, match="of another program"):
+        a_chain(resume, "a")

@@ -1,0 +1,200 @@
+"""From rows to columns and back, see `gearpy.task.columns.row_schema`."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.table import Table
+from gearpy.task.columns.row_schema import RowSchema, as_table, inferred_schema, row_schema_of
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A row."""
+
+    user: str
+    at: datetime
+    seconds: float | None
+    pages: list[str]
+
+
+class Pair(NamedTuple):
+    """A row of two."""
+
+    left: int
+    right: str | None
+
+
+@dataclass(kw_only=True)
+class Named:
+    """A row that is made by names."""
+
+    x: int
+    y: str
+
+
+class Mapped(TypedDict):
+    """A dict."""
+
+    x: int
+
+
+@dataclass
+class Bare:
+    """A row without columns."""
+
+
+AWARE = st.datetimes(datetime(1980, 1, 1), datetime(2050, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+FLOATS = st.floats(allow_nan=False)
+ROWS: st.SearchStrategy[tuple[Any, list[Any]]] = st.one_of(
+    st.tuples(
+        st.just(Visit),
+        st.lists(st.builds(Visit, st.text(), AWARE, st.none() | FLOATS, st.lists(st.text()))),
+    ),
+    st.tuples(
+        st.just(Pair),
+        st.lists(st.builds(Pair, st.integers(-(2**63), 2**63 - 1), st.none() | st.text())),
+    ),
+    st.tuples(
+        st.just(Named), st.lists(st.builds(Named, x=st.integers(-9, 9), y=st.text(max_size=3)))
+    ),
+    st.tuples(st.just(Mapped), st.lists(st.fixed_dictionaries({"x": st.integers(0, 9)}))),
+    st.tuples(st.just(Bare), st.lists(st.builds(Bare))),
+    st.tuples(
+        st.just({"a": int, "b": dict[str, int] | None}),
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "a": st.integers(0, 9),
+                    "b": st.none() | st.dictionaries(st.text(max_size=2), st.integers(0, 9)),
+                }
+            )
+        ),
+    ),
+)
+
+
+@given(ROWS)
+def test_rows_come_back_equal(drawn: tuple[Any, list[Any]]) -> None:
+    """Of each kind, and as what they were."""
+    kind, rows = drawn
+    schema = row_schema_of(kind)
+
+    back = schema.rows(schema.table(rows))
+
+    assert back == rows
+    assert [type(row) for row in back] == [type(row) for row in rows]
+
+
+def test_schema_of_arrow_is_taken_as_it_is() -> None:
+    """Rows are dicts; one may lack what can be null."""
+    arrow = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
+
+    schema = row_schema_of(arrow)
+
+    assert schema == RowSchema(arrow)
+    assert row_schema_of(schema) is schema
+    assert schema.rows(schema.table([{"a": 1}])) == [{"a": 1, "b": None}]
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (5, "5 is no schema: give a pyarrow.Schema"),
+        ("a", "'a' is no schema"),
+        (int, "int is no schema: it is neither a dataclass"),
+        ({"a": object}, "column 'a': there is no column type"),
+        (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "two columns 'a'"),
+    ],
+)
+def test_what_is_no_schema_is_refused(what: Any, text: str) -> None:
+    """With what to give."""
+    with pytest.raises(ConfigError, match=text):
+        row_schema_of(what)
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ({"a": 1.5}, "column 'a' is int64, which 1.5 does not fit: 1.5 is no whole number"),
+        ({"a": None}, "column 'a' .* None does not fit: a value is missing or None"),
+        ({}, "column 'a' .* None does not fit: a value is missing or None"),
+        ({"a": 2**70}, "column 'a' is int64, which 1180591620717411303424 does not fit"),
+        ({"a": 1, "c": 2}, "field 'c' is not in the schema, which has a, b: leave it out"),
+        ({"a": 1, "b": "\ud800"}, "column 'b' is string, which .* does not fit"),
+        (5, "int is no dict: map it to one, or give the class of the rows"),
+    ],
+)
+def test_dict_that_does_not_fit_is_named(bad: Any, text: str) -> None:
+    """With column, value and row, also behind others that fit."""
+    schema = row_schema_of({"a": int, "b": str | None})
+
+    with pytest.raises(OperatorError, match=text) as caught:
+        schema.table([{"a": 1}, bad])
+
+    assert caught.value.record == repr(bad)
+
+
+def test_instance_that_does_not_fit_is_named() -> None:
+    """A field of a wrong type, or another class."""
+    schema = row_schema_of(Pair)
+
+    with pytest.raises(OperatorError, match="column 'left' is int64, which 'x' does not fit"):
+        schema.table([Pair("x", None)])  # type: ignore[arg-type] # that is the test
+    with pytest.raises(OperatorError, match="int has no field 'left': rows are Pair"):
+        schema.table([Pair(1, None), 5])
+
+
+def test_columns_are_found_by_name() -> None:
+    """In another order, and beside others; without one of them there is no row."""
+    schema = row_schema_of(Pair)
+    batch = pa.record_batch({"more": [1.5], "right": ["a"], "left": [1]})
+
+    assert schema.rows(batch) == [Pair(1, "a")]
+    with pytest.raises(OperatorError, match="no column 'right' for Pair: there are more, left"):
+        schema.rows(batch.select(["more", "left"]))
+
+
+# -- without a schema -------------------------------------------------------------------------
+
+
+def test_schema_is_found_in_the_rows() -> None:
+    """Of dicts by their values; of instances by their class."""
+    rows = [{"a": 1, "b": None}, {"a": 2, "c": "x"}]
+
+    schema = inferred_schema(rows)
+
+    assert schema.arrow == pa.schema({"a": pa.int64(), "b": pa.null(), "c": pa.string()})
+    assert as_table(rows)[0] == {"a": 1, "b": None, "c": None}
+    assert inferred_schema([Pair(1, "a")]) == row_schema_of(Pair)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([5], "int has no fields: map it to a dict, dataclass or NamedTuple"),
+        ([{"a": 1}, 5], "int has no fields"),
+        ([{"a": 1}, {"a": "x"}], "column 'a': values of one type are needed"),
+    ],
+)
+def test_rows_without_a_common_schema_are_refused(rows: list[Any], text: str) -> None:
+    """Columns need one."""
+    with pytest.raises(OperatorError, match=text):
+        inferred_schema(rows)
+
+
+def test_table_is_a_table() -> None:
+    """Nothing is done to it."""
+    table = Table(pa.record_batch({"a": [1]}))
+
+    assert as_table(table, row_schema_of({"b": str})) is table
+    assert as_table([{"a": 1}], row_schema_of({"a": int})) == Table(
+        pa.RecordBatch.from_pylist([{"a": 1}], schema=row_schema_of({"a": int}).arrow)
+    )

@@ -1,0 +1,300 @@
+"""Records on which a task raises: it fails, or goes on without them; and records given again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gearpy.core.flow.partition import GroupByPartitioner
+from gearpy.errors import OperatorError
+from gearpy.messages.data import Batch, Message, Unmanaged
+from gearpy.task.api.interfaces import Task
+from gearpy.task.api.rejects import OUTPUT, Midway, OnError
+from gearpy.wire.values.payload import decode_value, encode_value
+from tests.task.build import (
+    SESSION,
+    TARGET,
+    TASK,
+    Bench,
+    Echo,
+    on_next_of,
+    some_limits,
+    source_of,
+    task_of,
+)
+
+POLICIES: list[OnError] = ["skip", "quarantine"]
+
+
+class Picky(Task):
+    """Sends each number twice, the second one lazily; raises on a negative one in between."""
+
+    def on_next(self, message: Message) -> Any:
+        """Send, raise perhaps."""
+        self.context.output(message)
+        if message.value < 0:
+            raise ValueError(f"negative: {message.value}")
+        return [message] if message.value < 100 else self.lazily(message)
+
+    def lazily(self, message: Message) -> Iterator[Message]:
+        """Yield as many as there are, then raise."""
+        for _ in range(message.value - 100):
+            yield message
+        raise ValueError("too many")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_task_goes_on_behind_a_bad_record(policy: OnError) -> None:
+    """What it had put out for that record is taken back."""
+    bench = Bench(Picky, on_error=policy).open()
+
+    bench.send(1, -2, 3)
+    bench.send(-4, 5)
+    bench.run()
+
+    clock = bench.runner.clock()
+    assert bench.target.values == [1, 1, 3, 3, 5, 5]
+    assert (clock.records_in, clock.records_out) == (5, 6)
+    assert clock.skipped_records == (2 if policy == "skip" else 0)
+    assert clock.quarantined_records == (2 if policy == "quarantine" else 0)
+    assert len(bench.runner.rejected) == clock.quarantined_records
+
+
+def test_record_in_quarantine_tells_what_happened() -> None:
+    """And is given again as it came."""
+    bench = Bench(Picky, on_error="quarantine").open()
+
+    bench.send(1, Message(-2, 20))
+    bench.run()
+
+    (record,) = bench.runner.rejected
+    assert (decode_value(record.value), record.event_time_ms) == (-2, 20)
+    assert record.error.operator == "bench"
+    assert record.error.task == "1.0"
+    assert record.error.cause == "ValueError: negative: -2"
+    assert (record.error.record, record.error.event_time_ms) == ("-2", 20)
+    assert "raise ValueError" in record.error.source_line
+    assert "Traceback" in record.error.traceback
+
+
+def test_fail_is_as_ever() -> None:
+    """The task ends with the record; it will come again."""
+    bench = Bench(Picky).open()
+    bench.send(1, -2, 3)
+
+    with pytest.raises(OperatorError, match="negative: -2"):
+        bench.turn()
+
+    assert bench.runner.clock().skipped_records == 0
+
+
+def test_long_answer_of_a_bad_record_stays_as_far_as_it_was_sent() -> None:
+    """It cannot be called back; what was not sent yet is."""
+    bench = Bench(Picky, on_error="skip", limits=some_limits(batch=4)).open()
+
+    bench.send(1, 107, 2)
+    bench.run()
+
+    assert bench.target.values == [1, 1] + [107] * 6 + [2, 2]
+
+
+def test_task_without_targets_does_not_count_what_it_dropped() -> None:
+    """What leaves the stream there is what it took."""
+
+    def take(message: Message) -> None:
+        if message.value == 2:
+            raise ValueError
+
+    bench = Bench(on_next_of(take), targets=(), on_error="skip").open()
+
+    bench.send(1, 2, 3)
+    bench.run()
+
+    clock = bench.runner.clock()
+    assert (clock.records_in, clock.records_out, clock.skipped_records) == (3, 2, 1)
+
+
+class Whole(Task):
+    """Takes batches; raises if there is a negative number."""
+
+    def on_batch(self, batch: Batch) -> Iterator[Batch]:
+        """Yield one part of it before."""
+        yield Batch(["begin"], [0])
+        if min(batch.values) < 0:
+            raise ValueError("negative")
+        yield batch
+
+
+def test_batch_of_one_is_its_record() -> None:
+    """What was yielded before stays."""
+    bench = Bench(Whole, on_error="quarantine").open()
+
+    bench.send(1, 2)
+    bench.send(-1)
+    bench.send(3)
+    bench.run()
+
+    assert bench.target.values == ["begin", 1, 2, "begin", "begin", 3]
+    assert [decode_value(record.value) for record in bench.runner.rejected] == [-1]
+
+
+def test_larger_batch_that_raises_is_a_failure() -> None:
+    """Nobody knows which record it was, nor what was done for those before it."""
+    bench = Bench(Whole, on_error="skip").open()
+    bench.send(1, -1)
+
+    with pytest.raises(OperatorError, match="ValueError: negative"):
+        bench.turn()
+
+
+class Broken(Echo):
+    """Raises wherever there is no record."""
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Raise."""
+        raise ValueError("watermark")
+
+    def on_timer(self, payload: object) -> None:
+        """Raise."""
+        raise ValueError("timer")
+
+    def on_unmanaged(self, value: Any) -> None:
+        """Raise."""
+        raise ValueError("unmanaged")
+
+
+@pytest.mark.parametrize("where", ["watermark", "timer", "unmanaged"])
+def test_error_without_a_record_is_a_failure(where: str) -> None:
+    """There is nothing to leave out."""
+    bench = Bench(Broken, on_error="skip").open()
+    if where == "watermark":
+        bench.send(1, watermark_ms=5)
+    elif where == "timer":
+        bench.runner.context.schedule(1, None)
+    else:
+        bench.runner.receive(Unmanaged(SESSION, TARGET, TASK, None))
+
+    with pytest.raises(OperatorError, match=f"ValueError: {where}"):
+        bench.pass_time(1)
+
+
+def test_error_of_a_source_is_a_failure() -> None:
+    """Nobody knows what it would give next."""
+
+    def produce(task: Task) -> int:
+        raise ValueError("cut off")
+
+    bench = Bench(source_of(produce), upstream=0, on_error="skip").open()
+
+    with pytest.raises(OperatorError, match="cut off"):
+        bench.turn()
+
+
+# -- partitioners ----------------------------------------------------------------------------
+
+
+def inverse(value: int) -> float:
+    """Return a key; there is none of 0."""
+    return 1 // value
+
+
+def test_record_that_has_nowhere_to_go_is_dropped() -> None:
+    """Others of its batch are sent, in their order; in quarantine it is at the output."""
+    key_by = GroupByPartitioner(inverse)
+    bench = Bench(Echo, targets=(2, 1), partitioner=key_by, on_error="quarantine").open()
+
+    bench.send(1, Message(0, 20), 2, 0, -1)
+    bench.run()
+
+    values = [target.values for target in bench.targets.values()]
+    assert sorted(values[0] + values[1]) == sorted(values[2]) == [-1, 1, 2]
+    assert values[2] == [1, 2, -1]
+    clock = bench.runner.clock()
+    assert (clock.records_out, clock.quarantined_records) == (3, 2)
+    assert decode_value(bench.runner.rejected[0].value) == Midway(OUTPUT, 0)
+    assert bench.runner.rejected[0].event_time_ms == 20
+    assert bench.runner.rejected[0].error.operator == "key_by(inverse)"
+
+
+def test_output_that_is_no_message_is_a_failure() -> None:
+    """That is the program, not the record."""
+    bench = Bench(on_next_of(lambda _: ["x"]), on_error="skip").open()
+    bench.send(1)
+
+    with pytest.raises(OperatorError, match="output takes Message"):
+        bench.turn()
+
+
+# -- records given again ---------------------------------------------------------------------
+
+
+def test_record_given_again_is_processed_like_any_other() -> None:
+    """Beside flow control: no link counts it."""
+    bench = Bench(Echo).open().run()
+    bench.answers.clear()
+
+    bench.runner.inject(encode_value(("a", 1)), 20)
+    bench.send("b")
+    bench.ask()
+    bench.run()
+
+    assert bench.target.messages == [Message(("a", 1), 20), Message("b", 0)]
+    assert bench.runner.clock().records_in == 2
+    assert [(ack.seq, ack.received) for ack in bench.answers] == [(1, 1)]
+
+
+def test_record_given_again_may_fail_again() -> None:
+    """It comes back into quarantine as it was."""
+    bench = Bench(Picky, on_error="quarantine").open()
+    bench.send(-1)
+    bench.run()
+    (first,) = bench.runner.rejected
+
+    bench.runner.inject(first.value, first.event_time_ms)
+    bench.run()
+
+    assert [record.value for record in bench.runner.rejected] == [first.value] * 2
+
+
+def test_record_given_again_may_stand_at_the_output() -> None:
+    """The task has processed it before."""
+    fixed: list[int] = []
+    key_by = GroupByPartitioner(lambda value: value if fixed else inverse(value))
+    bench = Bench(Echo, targets=(2,), partitioner=key_by, on_error="quarantine").open()
+    bench.send(0)
+    bench.run()
+    fixed.append(1)
+
+    bench.runner.inject(bench.runner.rejected[0].value, 0)
+    bench.run()
+
+    assert [value for target in bench.targets.values() for value in target.values] == [0]
+    assert bench.runner.clock().records_in == 1
+
+
+def test_record_that_cannot_be_decoded_goes_back() -> None:
+    """Its class may be known another day."""
+    bench = Bench(Echo, on_error="quarantine").open()
+
+    bench.runner.inject(b"\xc1", 20)
+    bench.run()
+
+    (record,) = bench.runner.rejected
+    assert (record.value, record.event_time_ms) == (b"\xc1", 20)
+    assert "malformed value" in record.error.cause
+
+
+def test_record_given_to_a_source_enters_its_chain() -> None:
+    """A source has no links, but a beginning."""
+
+    class Both(Echo):
+        def produce(self) -> int:
+            return 1000
+
+    bench = Bench(Both, upstream=0).open().run()
+
+    bench.runner.inject(encode_value("a"), 20)
+    bench.run()
+
+    assert bench.target.values == ["a"]
+    assert isinstance(task_of(bench), Both)

@@ -1,0 +1,299 @@
+"""Tables through a task: credit, limits, parts, loss; every promise is that of rows."""
+
+from collections.abc import Generator
+from typing import Any
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.core.base.fields import field_getter
+from gearpy.core.flow.partition import BroadcastPartitioner, GroupByPartitioner, UnicastPartitioner
+from gearpy.errors import MessageLost, OperatorError
+from gearpy.ids import TaskId
+from gearpy.messages.data import Batch, DataMessage, InitialAckRequest, Message
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import FINISHED, Task, TaskContext
+from gearpy.task.api.rejects import OUTPUT, Midway
+from gearpy.task.runtime.inlet import Inlet
+from gearpy.task.runtime.outlet import OutputLimits
+from gearpy.wire.values.payload import decode_value
+from tests.task.build import TASK, UPSTREAM_SESSION, Bench, some_limits
+
+
+def numbered(start: int, stop: int) -> Batch:
+    """Return rows with these numbers, which are their times, too."""
+    table = pa.record_batch({"n": pa.array(range(start, stop), pa.int64())})
+    return Batch(Table(table), Times.of(range(start, stop)))
+
+
+class Once(Task):
+    """A source that gives some batches."""
+
+    batches: list[Batch]
+
+    def produce(self) -> Any:
+        """Give all."""
+        if not self.batches:
+            return FINISHED
+        return self._all()
+
+    def _all(self) -> Generator[Batch, None, int]:
+        while self.batches:
+            yield self.batches.pop(0)
+        return FINISHED
+
+
+def giving(*batches: Batch) -> Any:
+    """Return what makes a task that gives these."""
+
+    def make(context: TaskContext) -> Task:
+        task = Once(context)
+        task.batches = list(batches)
+        return task
+
+    return make
+
+
+def limits(
+    *, window: int = 50, interval: int = 10, rows: int = 1000, **kwargs: int
+) -> OutputLimits:
+    """Return small limits of tables."""
+    some = some_limits(window=window, interval=interval, **kwargs)
+    return OutputLimits(
+        flow=some.flow,
+        batch_records=some.batch_records,
+        batch_bytes=some.batch_bytes,
+        watermark_interval_ms=some.watermark_interval_ms,
+        columnar_batch_records=rows,
+    )
+
+
+def rows_of(bench: Bench) -> list[int]:
+    """Return the numbers that have come to the only target."""
+    return [row["n"] for row in bench.target.values]
+
+
+def sizes(bench: Bench) -> list[int]:
+    """Return the rows of each message with some, that has come to the only target."""
+    return [len(message.batch) for message in bench.target.data if len(message.batch)]
+
+
+def test_table_is_cut_where_its_own_limit_says() -> None:
+    """Not where that of rows does, which is 16 here."""
+    bench = Bench(giving(numbered(0, 250)), upstream=0, limits=limits(rows=100)).open().run()
+
+    assert sizes(bench) == [100, 100, 50]
+    assert rows_of(bench) == list(range(250))
+    assert all(
+        type(message.batch.values) is Table and type(message.batch.timestamps) is Times
+        for message in bench.target.data
+        if isinstance(message.batch, Batch) and len(message.batch)
+    )
+
+
+def test_table_is_cut_where_it_has_too_many_bytes() -> None:
+    """So that it fits into a frame; 8 bytes a row, here, and 8 of its time."""
+    small = limits(rows=1000, batch_bytes=1600)
+
+    bench = Bench(giving(numbered(0, 250)), upstream=0, limits=small).open().run()
+
+    assert sizes(bench) == [100, 100, 50]
+
+
+def test_rows_of_a_table_take_less_credit() -> None:
+    """64 of them as much as one record; so a window of 2 lets 128 through, and no more."""
+    bench = Bench(giving(numbered(0, 1000)), upstream=0, limits=limits(window=2, interval=1)).open()
+
+    bench.turn()
+
+    under_way = [each for each in bench.target.queue if isinstance(each, DataMessage)]
+    assert sum(len(message.batch) for message in under_way) == 128
+    assert bench.runner.is_blocked
+    assert rows_of(bench.run()) == list(range(1000))
+
+
+def test_last_row_of_a_part_takes_credit_of_its_own() -> None:
+    """What is left over counts as one; both sides agree, or the link would count as broken."""
+    bench = Bench(giving(numbered(0, 65)), upstream=0, limits=limits()).open().run()
+
+    assert [message.counted for message in bench.target.data if len(message.batch)] == [2]
+
+
+def test_clock_waits_for_the_oldest_row() -> None:
+    """As long as it is not acknowledged."""
+    bench = Bench(giving(numbered(7, 300)), upstream=0, limits=limits()).open()
+
+    bench.turn()
+
+    assert bench.runner.clock().clock_ms == 7
+
+
+def test_lost_table_is_found() -> None:
+    """By its number, as any message."""
+    inlet = Inlet(TASK, [TaskId(0, 0)], 1)
+    inlet.receive(InitialAckRequest(UPSTREAM_SESSION, TaskId(0, 0), TASK))
+
+    with pytest.raises(MessageLost):
+        inlet.receive(
+            DataMessage(UPSTREAM_SESSION, TaskId(0, 0), TASK, seq=2, batch=numbered(0, 3), epoch=1)
+        )
+
+
+def test_inlet_counts_rows_that_wait() -> None:
+    """For people; for the link it counts credit."""
+    inlet, source = Inlet(TASK, [TaskId(0, 0)], 1), TaskId(0, 0)
+    inlet.receive(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
+    message = DataMessage(UPSTREAM_SESSION, source, TASK, seq=1, batch=numbered(0, 130), epoch=1)
+
+    inlet.receive(message)
+    waiting = inlet.records_queued
+    inlet.on_processed(message)
+    ack = inlet.answer(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
+
+    assert (waiting, inlet.records_queued) == (130, 0)
+    assert ack is not None
+    assert ack.received == 3
+
+
+def test_list_of_times_beside_a_table_becomes_a_column() -> None:
+    """Whoever comes behind may count on it."""
+    table = numbered(0, 3).values
+
+    bench = Bench(giving(Batch(table, [1, 2, 3])), upstream=0, limits=limits()).open().run()
+
+    (message,) = (each for each in bench.target.data if len(each.batch))
+    assert isinstance(message.batch, Batch)
+    assert message.batch.timestamps == Times.of([1, 2, 3])
+
+
+class Counting(Task):
+    """Takes messages one by one."""
+
+    def on_next(self, message: Message) -> None:
+        """Send it."""
+        self.context.output(message)
+
+
+def test_task_that_knows_no_tables_gets_dicts() -> None:
+    """A message for each row."""
+    bench = Bench(Counting).open()
+    bench.runner.receive(
+        DataMessage(UPSTREAM_SESSION, TaskId(0, 0), TASK, seq=1, batch=numbered(3, 5), epoch=1)
+    )
+
+    bench.run()
+
+    assert bench.target.messages == [Message({"n": 3}, 3), Message({"n": 4}, 4)]
+    assert bench.runner.clock().records_in == 2
+
+
+# -- rows that have nowhere to go ----------------------------------------------------------------
+
+
+class Picky(UnicastPartitioner):
+    """Cannot take the number 3."""
+
+    def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
+        """Raise on it."""
+        if value["n"] == 3:
+            raise ValueError("three")
+        return 0
+
+
+def test_bad_row_is_dropped_and_the_others_stay_columns() -> None:
+    """The record in quarantine is a dict, at its place behind the task's steps."""
+    bench = Bench(
+        giving(numbered(0, 6)),
+        upstream=0,
+        partitioner=Picky(),
+        limits=limits(),
+        on_error="quarantine",
+    )
+
+    bench.open().run()
+
+    (rejected,) = bench.runner.rejected
+    assert rows_of(bench) == [0, 1, 2, 4, 5]
+    assert all(type(m.batch.values) is Table for m in data_of(bench))
+    assert decode_value(rejected.value) == Midway(OUTPUT, {"n": 3})
+    assert rejected.event_time_ms == 3
+
+
+def data_of(bench: Bench) -> list[Any]:
+    """Return the messages with records."""
+    return [message for message in bench.target.data if len(message.batch)]
+
+
+def test_bad_row_ends_the_task_where_that_is_the_policy() -> None:
+    """And none was sent."""
+    bench = Bench(giving(numbered(0, 6)), upstream=0, partitioner=Picky(), limits=limits()).open()
+
+    with pytest.raises(OperatorError, match="three"):
+        bench.run()
+
+    assert not data_of(bench)
+
+
+# -- the same as rows -------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(1, 150), min_size=1, max_size=3),
+    st.integers(1, 8),
+    st.integers(20, 200),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_every_row_comes_once_and_in_order(
+    counts: list[int],
+    window: int,
+    rows: int,
+    tasks: int,
+    by_key: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Whatever the credit, the limit and the partitioner; and each to where a record would go."""
+    batches, start = [], 0
+    for count in counts:
+        batches.append(numbered(start, start + count))
+        start += count
+    partitioner = GroupByPartitioner(field_getter("n")) if by_key else BroadcastPartitioner()
+    split: Any = {"upstream": 0, "targets": [tasks], "partitioner": partitioner}
+
+    tables = (
+        Bench(giving(*batches), limits=limits(window=window, interval=1, rows=rows), **split)
+        .open()
+        .run()
+    )
+    listed = (
+        Bench(
+            giving(*(Batch(list(each.values), list(each.timestamps)) for each in batches)),
+            limits=some_limits(),
+            **split,
+        )
+        .open()
+        .run()
+    )
+
+    for target, task in tables.targets.items():
+        assert task.messages == listed.targets[target].messages
+        assert not task.late
+    tables.pass_time(1000)
+    assert tables.run().runner.is_settled
+
+
+def test_all_of_a_window_is_used() -> None:
+    """Credit that is left is not wasted, however the rows fall."""
+    bench = Bench(
+        giving(numbered(0, 100), numbered(100, 10_000)),
+        upstream=0,
+        limits=limits(window=5, interval=1, rows=100),
+    ).open()
+
+    bench.turn()
+
+    under_way = [each for each in bench.target.queue if isinstance(each, DataMessage)]
+    assert sum(each.counted for each in under_way) == 5

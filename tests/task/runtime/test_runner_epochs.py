@@ -1,0 +1,602 @@
+"""One task at work: where its epochs end, what it is then, how it goes on from there."""
+
+import itertools
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.errors import MessageLost, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import AckRequest, Batch, Message
+from gearpy.task.api.interfaces import FINISHED, Task, TaskContext
+from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
+from tests.task.build import (
+    TARGET,
+    Bench,
+    Echo,
+    Recorder,
+    on_next_of,
+    some_limits,
+    source_of,
+    task_of,
+)
+
+
+class Sum(Task):
+    """Keeps the sum of what it got, and sends it each time."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Begin, or go on."""
+        self.total: int = self.context.resume or 0
+
+    def on_next(self, message: Message) -> None:
+        """Add and send."""
+        self.total += message.value
+        self.context.output(Message(self.total, message.timestamp))
+
+    def snapshot(self) -> int:
+        """Return the sum."""
+        return self.total
+
+
+class Numbers(Task):
+    """Sends 1, 2, 3, ... to a limit, one at a call; goes on where it was."""
+
+    limit = 5
+    wait_ms = 0
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Begin, or go on."""
+        self.sent: int = self.context.resume or 0
+
+    def produce(self) -> int:
+        """Send one."""
+        if self.sent < self.limit:
+            self.sent += 1
+            self.context.output(Message(self.sent, self.sent))
+            self.context.update_watermark(self.sent)
+        return FINISHED if self.sent >= self.limit else self.wait_ms
+
+    def snapshot(self) -> int:
+        """Return how far it is."""
+        return self.sent
+
+
+def kept(snapshot: TaskResume | TaskSnapshot) -> Any:
+    """Return what the user's task has kept."""
+    return TaskState.decode(snapshot.head).task
+
+
+# -- tasks with inputs -----------------------------------------------------------------------
+
+
+def test_epoch_ends_when_all_inputs_have_ended_it() -> None:
+    """Records of the next one wait, and so do the questions behind them."""
+    bench = Bench(Sum, upstream=2).open().run()
+    bench.answers.clear()
+
+    bench.send(1, source=0)
+    bench.send(10, source=0, epoch=2)
+    bench.ask(source=0)
+    bench.send(100, source=1)
+    bench.run()
+    before = (bench.target.values, len(bench.runner.snapshots), len(bench.answers))
+    bench.send(1000, source=1, epoch=2)
+    bench.run()
+
+    assert before == ([1, 101], 0, 0)
+    assert kept(bench.snapshot(1)) == 101
+    assert bench.target.epochs == [(1, [1, 101]), (2, [111, 1111])]
+    assert [(ack.seq, ack.received) for ack in bench.answers] == [(2, 2)]
+
+
+def test_links_learn_of_the_new_epoch_at_once() -> None:
+    """Also where there is nothing to send, on every link."""
+    bench = Bench(Echo, targets=(2, 1)).open()
+
+    bench.send(epoch=2)
+    bench.run()
+
+    assert [target.epochs for target in bench.targets.values()] == [[(2, [])]] * 3
+
+
+def test_task_that_is_ahead_is_not_settled() -> None:
+    """What waits for the other links was not processed."""
+    bench = Bench(Echo, upstream=2).open()
+    bench.send(1, epoch=2)
+    bench.run()
+    bench.pass_time(10)
+    bench.run()
+
+    assert not bench.runner.is_settled
+    assert bench.runner.records_queued == 1
+
+
+def test_end_of_an_epoch_needs_credit_and_keeps_its_place() -> None:
+    """What is held from before goes first, in its own epoch."""
+    bench = Bench(Echo, limits=some_limits(window=4, interval=4, batch=2)).open()
+
+    bench.send(*range(10))
+    bench.send(10, 11, epoch=2)
+    bench.turn()
+    blocked = bench.runner.is_blocked
+    bench.run()
+
+    assert blocked
+    assert bench.target.epochs == [(1, list(range(10))), (2, [10, 11])]
+
+
+def test_epoch_that_ends_without_credit_blocks_the_task() -> None:
+    """Its punctuation waits, and so does all that comes behind it."""
+    bench = Bench(Echo, limits=some_limits(window=2, interval=2, batch=2)).open()
+    bench.send(1, 2)
+    bench.send(3, epoch=2)
+
+    bench.turn()
+    sent = [message for message in bench.target.queue if not isinstance(message, AckRequest)]
+    blocked = bench.runner.is_blocked
+    bench.run()
+
+    assert len(sent) == 1
+    assert blocked
+    assert bench.target.epochs == [(1, [1, 2]), (2, [3])]
+
+
+def test_what_gathers_at_the_end_of_an_epoch_belongs_to_it() -> None:
+    """A batch that was not full goes out first, as far as there is credit, and is held else."""
+    bench = Bench(Echo, limits=some_limits(window=2, interval=2, batch=16)).open()
+
+    bench.send(1, 2, 3)
+    bench.send(4, epoch=2)
+    bench.run()
+
+    assert bench.target.epochs == [(1, [1, 2, 3]), (2, [4])]
+
+
+def test_epoch_of_a_link_must_not_fall() -> None:
+    """A record would count twice after a restart."""
+    bench = Bench(Echo, epoch=3).open()
+    bench.send(1, epoch=3)
+
+    with pytest.raises(MessageLost, match="epoch 2 came after epoch 3"):
+        bench.send(2, epoch=2)
+
+
+def test_inputs_alone_end_the_epochs_of_a_task_that_has_some() -> None:
+    """The app master asks sources only; a mistake of its does no harm."""
+    bench = Bench(Echo).open()
+
+    bench.runner.cut(1)
+    bench.run()
+
+    assert bench.runner.snapshots == []
+
+
+# -- tasks without inputs --------------------------------------------------------------------
+
+
+def test_source_ends_the_epoch_where_it_is() -> None:
+    """What it was then, it goes on from; asked again, it does nothing."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+
+    bench.run()
+    bench.runner.cut(1)
+    bench.runner.cut(1)
+    bench.run()
+    bench.pass_time(10)
+    bench.runner.cut(1)
+    bench.run()
+
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1)]
+    assert bench.target.epochs == [(1, [1]), (2, [2])]
+
+
+def test_source_ends_an_epoch_while_it_waits() -> None:
+    """It need not have anything to give."""
+    bench = Bench(source_of(lambda _: 1000), upstream=0).open()
+    bench.run()
+
+    bench.runner.cut(1)
+    wake_ms = bench.turn()
+
+    assert [each.epoch for each in bench.runner.snapshots] == [1]
+    assert wake_ms is not None
+    assert wake_ms > 0
+
+
+def test_source_ends_epochs_after_its_stream() -> None:
+    """Or no epoch of a graph with several sources would ever be complete."""
+    bench = Bench(Numbers, upstream=0).open().run()
+    bench.pass_time(10)
+    bench.run()
+
+    bench.runner.cut(1)
+    before = bench.runner.clock()
+    bench.turn()
+    between = bench.runner.clock()
+    bench.run()
+
+    assert before.clock_ms == between.clock_ms == MAX_MS
+    assert kept(bench.snapshot(1)) == 5
+    assert bench.target.epochs == [(1, [1, 2, 3, 4, 5]), (2, [])]
+
+
+def test_end_of_the_stream_is_not_kept_off_by_epochs() -> None:
+    """However often they end, the clock comes to its end when the end is acknowledged."""
+    bench = Bench(Numbers, upstream=0).open()
+    for epoch in range(1, 20):
+        bench.runner.cut(epoch)
+        bench.turn()
+        bench.consume(TARGET, 2)
+
+    assert bench.target.watermark_ms == MAX_MS
+    assert len(bench.target.queue) > 0
+    assert bench.runner.clock().clock_ms == MAX_MS
+
+
+def test_blocked_source_ends_the_epoch_when_it_is_free() -> None:
+    """Never within a call of `produce`: half a batch is at no place in the source."""
+
+    def produce(task: Task) -> Generator[Batch, None, int]:
+        for _ in range(5):
+            yield Batch([1, 1], [0, 0])
+        return FINISHED
+
+    bench = Bench(source_of(produce), upstream=0, limits=some_limits(window=4, interval=2, batch=2))
+    bench.open().turn()
+
+    bench.runner.cut(1)
+    bench.turn()
+    before = list(bench.runner.snapshots)
+    bench.run()
+
+    assert before == []
+    assert [each.epoch for each in bench.runner.snapshots] == [1]
+    assert bench.target.epochs == [(1, [1] * 10), (2, [])]
+
+
+def test_source_that_was_not_asked_skips_an_epoch() -> None:
+    """The app master has given it up."""
+    bench = Bench(Numbers, upstream=0).open()
+
+    bench.runner.cut(3)
+    bench.run()
+
+    assert [each.epoch for each in bench.runner.snapshots] == [3]
+    assert bench.target.epoch == 4
+
+
+def test_cut_before_the_start_is_remembered() -> None:
+    """It takes effect before the first record."""
+    bench = Bench(Numbers, upstream=0)
+
+    bench.runner.cut(1)
+    bench.open().run()
+
+    assert bench.target.epochs == [(2, [1, 2, 3, 4, 5])]
+
+
+# -- restarts --------------------------------------------------------------------------------
+
+
+def restarted(make: Any, bench: Bench, epoch: int = 1, **kwargs: Any) -> Bench:
+    """Return the task once more, from the end of an epoch."""
+    return Bench(make, epoch=epoch + 1, resume=bench.snapshot(epoch), **kwargs)
+
+
+def test_task_goes_on_from_its_snapshot() -> None:
+    """State, counts, watermark and clock; what came later is forgotten."""
+    bench = Bench(Sum).open()
+    bench.send(Message(1, 10), Message(2, 20), watermark_ms=15)
+    bench.run()
+    for _ in range(2):
+        bench.pass_time(10)
+        bench.run()
+    clock = bench.runner.clock()
+    bench.send(epoch=2, watermark_ms=15)
+    bench.send(Message(100, 30), epoch=2, watermark_ms=25)
+    bench.run()
+
+    again = restarted(Sum, bench).open()
+    first = again.runner.clock()
+    again.run()
+    again.send(Message(3, 20), epoch=2, watermark_ms=20)
+    again.run()
+
+    assert (first.records_in, first.records_out) == (clock.records_in, clock.records_out) == (2, 2)
+    assert (first.clock_ms, first.watermark_ms) == (clock.clock_ms, clock.watermark_ms) == (15, 15)
+    assert again.target.data[0].watermark_ms == 15
+    assert again.target.epochs == [(2, [6])]
+    assert again.runner.clock().records_in == 3
+
+
+def test_watermark_comes_only_when_it_is_new() -> None:
+    """What a task was told before the snapshot, it is not told again."""
+
+    class Keeping(Recorder):
+        def snapshot(self) -> str:
+            return "kept"
+
+    bench = Bench(Keeping).open()
+    bench.send(watermark_ms=15)
+    bench.send(epoch=2, watermark_ms=15)
+    bench.run()
+
+    again = restarted(Keeping, bench).open()
+    for watermark_ms in (10, 15, 16):
+        again.send(epoch=2, watermark_ms=watermark_ms)
+    again.run()
+
+    assert task_of(again).calls == [("start", MIN_MS), ("watermark", 16)]
+    assert task_of(again).context.upstream_min_clock() == 16
+
+
+def test_source_goes_on_where_it_was() -> None:
+    """Nothing is lost and nothing sent twice within an epoch."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+    bench.run()
+    bench.pass_time(10)
+    bench.runner.cut(1)
+    bench.run()
+
+    again = restarted(Numbers, bench, upstream=0).open().run()
+
+    assert again.target.epochs == [(2, [3, 4, 5])]
+    assert again.target.late == []
+
+
+def test_source_that_had_finished_ends_its_stream_again() -> None:
+    """Its targets have not heard of it in this life."""
+    bench = Bench(Numbers, upstream=0).open().run()
+    bench.runner.cut(1)
+    bench.run()
+
+    again = restarted(Numbers, bench, upstream=0).open().run()
+
+    assert again.target.values == []
+    assert again.target.watermark_ms == MAX_MS
+
+
+def test_task_without_snapshot_begins_empty() -> None:
+    """As in Gearpump; its counts and its promises go on."""
+    bench = Bench(Recorder).open()
+    bench.send("a", watermark_ms=5)
+    bench.send(epoch=2, watermark_ms=5)
+    bench.run()
+
+    again = restarted(Recorder, bench).open()
+
+    assert task_of(again).calls == [("start", MIN_MS)]
+    assert again.runner.context.resume is None
+    assert again.runner.clock().records_in == 1
+    assert again.runner.clock().watermark_ms == 5
+
+
+class Waking(Recorder):
+    """Has timers; what it keeps is given."""
+
+    keeps: Any = "something"
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Set some at the first start."""
+        super().on_start(start_time_ms)
+        if self.context.resume is None:
+            for delay_ms, payload in ((30, "c"), (10, "a"), (30, "d"), (20, object())):
+                self.context.schedule(delay_ms, payload)
+
+    def snapshot(self) -> Any:
+        """Return what was given."""
+        return self.keeps
+
+
+def test_timers_that_are_not_due_come_after_a_restart() -> None:
+    """In their order, after the rest of their time; one that is no plain data is lost."""
+    bench = Bench(Waking).open()
+    bench.pass_time(15)
+    bench.send(epoch=2)
+    bench.run()
+
+    again = restarted(Waking, bench).open()
+    wakes = [again.turn()]
+    again.pass_time(14)
+    again.pass_time(1)
+
+    assert wakes == [15]
+    assert task_of(again).calls[1:] == [("timer", "c"), ("timer", "d")]
+
+
+def test_task_that_keeps_nothing_sets_its_timers_itself() -> None:
+    """It cannot know that it was restarted, and would have them twice."""
+    nothing = type("Nothing", (Waking,), {"keeps": None})
+    bench = Bench(nothing).open()
+    bench.send(epoch=2)
+    bench.run()
+
+    again = restarted(nothing, bench).open()
+    again.pass_time(10)
+
+    assert task_of(again).calls[1:] == [("timer", "a")]
+
+
+def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
+    """Operator and class are named."""
+
+    class Odd(Echo):
+        def snapshot(self) -> Any:
+            return iter(())
+
+    class Raising(Echo):
+        def snapshot(self) -> Any:
+            raise ValueError("not now")
+
+    for make, text in ((Odd, "class tuple_iterator"), (Raising, "ValueError: not now")):
+        bench = Bench(make).open()
+        bench.send(epoch=2)
+        with pytest.raises(OperatorError, match=text) as raised:
+            bench.turn()
+        assert raised.value.operator == "bench"
+
+
+def test_damaged_snapshot_is_told_clearly() -> None:
+    """By the failing start of the task."""
+    with pytest.raises(OperatorError, match="ProtocolError: malformed value"):
+        Bench(Echo, resume=TaskResume(head=b"\xc1")).open()
+
+
+# -- all of it -------------------------------------------------------------------------------
+
+
+class Exploding(Sum):
+    """Answers lazily with as many copies as it got, and keeps how many came before."""
+
+    def on_next(self, message: Message) -> Iterator[Message]:  # type: ignore[override] # lazily
+        """Add, then send."""
+        self.total += message.value
+        for _ in range(message.value):
+            yield Message(self.total, message.timestamp)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 1), st.lists(st.integers(0, 7), max_size=4)),
+        st.tuples(st.just("end"), st.integers(0, 1)),
+        st.tuples(st.just("turn")),
+        st.tuples(st.just("consume"), st.integers(1, 4)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200)
+@given(STEPS, st.integers(1, 4), st.integers(0, 5))
+def test_each_epoch_goes_out_with_what_was_processed_in_it(
+    steps: list[tuple[Any, ...]], interval: int, more: int
+) -> None:
+    """Property: for any order of inputs and acks, snapshot and output agree on every epoch.
+
+    The snapshot of an epoch holds the records of all links up to its end, and no other; what
+    follows from them leaves in the same epoch.
+    """
+    limits = some_limits(window=interval + more, interval=interval, batch=2)
+    bench = Bench(Exploding, upstream=2, limits=limits).open()
+    epochs, sent = [1, 1], [{1: 0}, {1: 0}]
+
+    for name, *values in steps:
+        if name == "send":
+            source, numbers = values
+            bench.send(*numbers, source=source, epoch=epochs[source])
+            sent[source][epochs[source]] += sum(numbers)
+        elif name == "end":
+            epochs[values[0]] += 1
+            sent[values[0]][epochs[values[0]]] = 0
+            bench.send(source=values[0], epoch=epochs[values[0]])
+        elif name == "turn":
+            bench.turn()
+        else:
+            bench.consume(TARGET, values[0])
+    for source in (0, 1):
+        for epoch in range(epochs[source] + 1, max(epochs) + 2):
+            sent[source][epoch] = 0
+            bench.send(source=source, epoch=epoch)
+    bench.run()
+
+    of_epoch = {epoch: sent[0][epoch] + sent[1][epoch] for epoch in range(1, max(epochs) + 1)}
+    totals = dict(zip(of_epoch, itertools.accumulate(of_epoch.values()), strict=True))
+    assert {each.epoch: kept(each) for each in bench.runner.snapshots} == totals
+    got = dict(bench.target.epochs)
+    assert {epoch: len(got.get(epoch, [])) for epoch in of_epoch} == of_epoch
+    assert all(max(got.get(epoch) or [0]) <= totals[epoch] for epoch in of_epoch)
+
+
+def test_epochs_cost_no_call_of_the_user() -> None:
+    """A task that knows nothing of them is called as before."""
+    bench = Bench(on_next_of(lambda message: [message])).open()
+    bench.send(1)
+    bench.send(2, epoch=2)
+    bench.run()
+
+    assert bench.target.values == [1, 2]
+    assert isinstance(bench.runner.context, TaskContext)
+
+
+def test_task_hears_of_a_complete_epoch_once() -> None:
+    """Whoever asks again, or late, gets an answer."""
+    told: list[int] = []
+
+    class Told(Task):
+        def on_commit(self, epoch: int) -> None:
+            told.append(epoch)
+
+    bench = Bench(Told).open()
+    for epoch in (1, 1, 3, 2):
+        bench.runner.commit(epoch)
+        bench.run()
+
+    assert told == [1, 3]
+    assert bench.runner.committed == [1, 1, 3, 2]
+
+
+# -- the last epoch, before the end of the stream --------------------------------------------
+
+
+def test_a_source_produces_nothing_behind_the_last_epoch() -> None:
+    """Nor does its stream end there: it goes on in another run."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+    bench.run()
+
+    for _ in range(3):
+        bench.runner.cut(1, is_last=True)
+        bench.run()
+        bench.pass_time(10)
+        bench.run()
+
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1)]
+    assert bench.target.values == [1]
+    assert bench.runner.clock().clock_ms < MAX_MS
+
+
+def test_another_last_epoch_may_follow_on_the_last() -> None:
+    """Something was in flight; or the epoch was given up."""
+    bench = Bench(Numbers, upstream=0).open()
+    task_of(bench).wait_ms = 10
+    for epoch in (1, 2):
+        bench.run()
+        bench.runner.cut(epoch, is_last=True)
+        bench.run()
+        bench.pass_time(10)
+
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1), (2, 1)]
+
+
+def test_a_source_waits_when_its_task_can_keep_no_more_of_an_epoch() -> None:
+    """It goes on when the epoch has ended; its report asks for that in good time."""
+
+    class Keeper(Numbers):
+        limit = 100
+        kept = 0
+
+        @property
+        def epoch_fill(self) -> float:
+            return (self.sent - self.kept) / 10
+
+        def before_snapshot(self) -> Iterator[Batch]:
+            self.kept = self.sent
+            yield from ()
+
+    bench = Bench(Keeper, upstream=0).open().run()
+    for _ in range(5):
+        bench.pass_time(20)
+        bench.run()
+    assert (task_of(bench).sent, bench.runner.clock().wants_epoch) == (8, True)
+
+    bench.runner.cut(1)
+    bench.pass_time(20)
+    bench.turn()
+
+    assert task_of(bench).sent > 8

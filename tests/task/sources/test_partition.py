@@ -1,0 +1,359 @@
+"""One partition of a source: order, the cut by event time, silence, what waits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.time.late import LateRecords, SourceLate
+from tests.task.stage_build import Bounded, Scripted
+
+
+def a_partition(
+    reader: SourceReader,
+    *,
+    late: SourceLate = "keep",
+    counters: TaskCounters | None = None,
+    idle_after_ms: int | None = None,
+) -> SourcePartition:
+    """Return a partition called p of a source called test."""
+    counters = counters or TaskCounters()
+    return SourcePartition(
+        "p",
+        reader,
+        source="test",
+        late=LateRecords(late, counters),
+        counters=counters,
+        idle_after_ms=idle_after_ms,
+    )
+
+
+def bounded(*times: int, bound: int = 0, ends: bool = True) -> Bounded:
+    """Return a reader of records that are called as their places."""
+    return Bounded(list(enumerate(times)), out_of_order_ms=bound, ends=ends)
+
+
+def values(partition: SourcePartition, *, size: int = 100, reads: int = 100) -> list[Any]:
+    """Return what is there now."""
+    out: list[Any] = []
+    for _ in range(reads):
+        portion = partition.read(size, 0)
+        if portion is None:
+            break
+        out += portion.values
+    return out
+
+
+def test_records_are_given_as_they_are_read() -> None:
+    """And counted."""
+    counters = TaskCounters()
+    partition = a_partition(bounded(5, 9, 7), counters=counters)
+
+    assert values(partition, size=2) == [0, 1, 2]
+    assert partition.is_finished
+    assert (counters.records_in, counters.newest_ms) == (3, 9)
+
+
+def test_nothing_newer_than_the_cut_is_given() -> None:
+    """Until the cut has ended; then first what was held, in order."""
+    partition = a_partition(bounded(1, 12, 8, 11, 9, 20, 30, bound=5, ends=False))
+
+    partition.begin_cut(10)
+    before = values(partition, size=6)
+    held = partition.held_records
+    partition.end_cut()
+
+    assert before == [0, 2, 4]
+    assert held == 4
+    assert values(partition) == [1, 3, 5, 6]
+    assert partition.held_records == 0
+
+
+def test_cut_lies_where_the_promise_comes_to_it() -> None:
+    """A late record behind that belongs to the next epoch, though it was read with the others."""
+    partition = a_partition(bounded(1, 15, 9, 2, bound=5, ends=False))
+
+    partition.begin_cut(10)
+
+    assert not partition.has_promised(10)
+    assert values(partition, reads=1) == [0]
+    assert partition.has_promised(10)
+    partition.end_cut()
+    assert values(partition) == [1, 2, 3]
+
+
+def test_reader_that_promises_by_other_rules_is_cut_between_batches() -> None:
+    """Only there it is known what was promised."""
+    reader = Scripted([[("a", 1), ("b", 20), ("c", 2)], 15, [("d", 3), ("e", 16)]], [], "p")
+    partition = a_partition(reader)
+
+    partition.begin_cut(10)
+    before = values(partition, reads=1)
+    partition.end_cut()
+
+    assert before == ["a", "c"]
+    assert values(partition) == ["b", "d", "e"]
+
+
+def test_what_was_held_may_be_held_again() -> None:
+    """The next cut may come before it is given."""
+    partition = a_partition(bounded(1, 12, 25, 31, 14, bound=20, ends=False))
+
+    partition.begin_cut(10)
+    first = values(partition)
+    partition.begin_cut(20)
+    second = values(partition)
+    partition.end_cut()
+
+    assert (first, second) == ([0], [1, 4])
+    assert values(partition) == [2, 3]
+
+
+def test_promise_counts_for_what_is_given_next() -> None:
+    """Not for what was read: held records are older than where the reader is."""
+    partition = a_partition(bounded(12, 14, 40, ends=False))
+
+    partition.begin_cut(10)
+    assert values(partition) == []
+    partition.end_cut()
+
+    assert partition.promised_ms == MIN_MS
+    assert not partition.is_idle
+    values(partition)
+    assert partition.promised_ms == 40
+
+
+def test_finished_reader_has_promised_everything() -> None:
+    """But is not finished while something is held."""
+    partition = a_partition(bounded(1, 20))
+
+    partition.begin_cut(10)
+    assert values(partition) == [0]
+
+    assert partition.has_promised(MAX_MS)
+    assert not partition.is_finished
+    partition.end_cut()
+    assert values(partition) == [1]
+    assert partition.is_finished
+
+
+def test_late_records_can_make_a_portion_empty() -> None:
+    """Which is not the same as nothing to read."""
+    reader = bounded(10, 1, 2)
+    partition = a_partition(reader, late="drop")
+
+    first, second = partition.read(1, 0), partition.read(2, 0)
+
+    assert first is not None
+    assert second is not None
+    assert (first.values, second.values) == ([0], [])
+
+
+def test_partition_is_idle_after_a_while() -> None:
+    """Until it gives again. Time counts from when it was first asked in vain."""
+    reader = bounded(1, 2, ends=False)
+    partition = a_partition(reader, idle_after_ms=30)
+    partition.read(10, 1000)
+    idle = []
+
+    for now_ms in (2000, 2029, 2030):
+        assert partition.read(10, now_ms) is None
+        idle.append(partition.is_idle)
+    reader.records.append(("new", 3))
+    partition.read(10, 2031)
+    idle.append(partition.is_idle)
+    partition.read(10, 5000)
+    idle.append(partition.is_idle)
+
+    assert idle == [False, False, True, False, False]
+
+
+def test_partition_that_is_not_asked_is_not_silent() -> None:
+    """Others were read meanwhile; it may have much to give."""
+    partition = a_partition(bounded(1, ends=False), idle_after_ms=30)
+
+    partition.read(10, 0)
+    partition.read(10, 10)
+
+    assert not partition.is_idle
+    assert partition.read(10, 10_000) is None
+    assert partition.is_idle
+
+
+def test_idle_reader_is_idle_at_once() -> None:
+    """It knows best; the time is for those that do not."""
+    partition = a_partition(Scripted(["idle"], [], "p"))
+
+    partition.read(10, 0)
+
+    assert partition.is_idle
+
+
+def test_what_waits_is_in_the_snapshot() -> None:
+    """Held or not given yet, in the order of the partition."""
+    reader = bounded(1, 12, 14, 9, bound=5, ends=False)
+    partition = a_partition(reader)
+    partition.begin_cut(10)
+    values(partition, size=2)
+
+    kept = partition.snapshot()
+    partition.end_cut()
+    again = a_partition(bounded(1, 12, 14, 9, bound=5, ends=False))
+    again.reader.at = reader.at  # type: ignore[attr-defined]
+    again.restore(kept)
+
+    assert values(again) == values(partition) == [1, 2]
+    assert a_partition(bounded(1)).snapshot() == []
+
+
+def test_record_that_cannot_be_stored_is_told() -> None:
+    """The source is named."""
+    partition = a_partition(Bounded([(object(), 20)]))
+    partition.begin_cut(10)
+    partition.read(10, 0)
+
+    with pytest.raises(OperatorError, match="wait for the end of an epoch cannot") as raised:
+        partition.snapshot()
+
+    assert raised.value.operator == "test"
+
+
+def test_ragged_batch_is_refused() -> None:
+    """Values without a time would be left out by the first loop."""
+
+    class Ragged(Scripted):
+        def read_batch(self, max_records: int) -> Any:
+            return Batch([1, 2, 3], [0])
+
+    with pytest.raises(ConfigError, match="test gave 3 values but 1 timestamps"):
+        a_partition(Ragged([], [], "p")).read(10, 0)
+
+
+# -- properties ------------------------------------------------------------------------------
+
+
+def epochs_of(times: list[int], cuts: list[int], bound: int) -> list[list[int]]:
+    """Return which records belong to which epoch, found record by record; the rest comes last."""
+    newest, reached_by = MIN_MS, list[int]()
+    for time in times:
+        newest = max(newest, time)
+        reached_by.append(newest - bound)
+    left, epochs = list(range(len(times))), []
+    for cut in cuts:
+        behind = next((at for at, ms in enumerate(reached_by) if ms >= cut), len(times))
+        epochs.append([at for at in left if times[at] < cut and at <= behind])
+        left = [at for at in left if at not in epochs[-1]]
+    return [*epochs, left]
+
+
+@given(
+    times=st.lists(st.integers(0, 60), max_size=30),
+    cuts=st.lists(st.integers(1, 60), max_size=4),
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    restarts=st.lists(st.booleans(), min_size=4, max_size=4),
+    bound=st.integers(0, 15),
+)
+def test_cut_is_a_function_of_the_records(
+    times: list[int], cuts: list[int], sizes: list[int], restarts: list[bool], bound: int
+) -> None:
+    """Invariant: whatever is read at a time, and whether or not it restarts at a cut."""
+    partition = a_partition(bounded(*times, bound=bound))
+    epochs, turn = [], 0
+
+    for cut, restarts_here in zip(sorted(cuts), restarts, strict=False):
+        partition.begin_cut(cut)
+        epochs.append(list[int]())
+        while not partition.has_promised(cut):
+            portion = partition.read(sizes[turn % len(sizes)], 0)
+            turn += 1
+            epochs[-1] += portion.values if portion is not None else []
+        if restarts_here:
+            kept, place = partition.snapshot(), partition.reader.snapshot()
+            records = list(enumerate(times))
+            reader = Bounded(records, out_of_order_ms=bound, place=place)
+            reader.finished = partition.reader.finished
+            partition = a_partition(reader)
+            partition.restore(kept)
+        partition.end_cut()
+    epochs.append(values(partition))
+
+    assert epochs == epochs_of(times, sorted(cuts), bound)
+    assert partition.is_finished or not times
+
+
+@given(
+    times=st.lists(st.integers(0, 60), max_size=30),
+    cuts=st.lists(st.integers(1, 60), max_size=4),
+    late=st.sampled_from(["keep", "drop", "restamp"]),
+    bound=st.integers(0, 15),
+)
+def test_promise_is_kept(times: list[int], cuts: list[int], late: Any, bound: int) -> None:
+    """Invariant: what is given is not older than `promised_ms` was, late ones excepted."""
+    partition = a_partition(bounded(*times, bound=bound), late=late)
+    promised, is_last = MIN_MS, False
+
+    for cut in [*sorted(cuts), MAX_MS]:
+        partition.begin_cut(cut)
+        while not partition.has_promised(cut) and not is_last:
+            promised = max(promised, min(partition.promised_ms, cut))
+            portion = partition.read(3, 0)
+            is_last = portion is None
+            if portion is not None and late != "keep":
+                assert all(time >= promised for time in portion.timestamps)
+        partition.end_cut()
+
+
+def an_advancing(reader: SourceReader) -> SourcePartition:
+    """Return a partition that follows the wall clock when it is silent."""
+    counters = TaskCounters()
+    return SourcePartition(
+        "p",
+        reader,
+        source="test",
+        late=LateRecords("drop", counters),
+        counters=counters,
+        idle_after_ms=50,
+        advances=True,
+    )
+
+
+def test_silence_moves_the_promise_on_with_the_wall_clock() -> None:
+    """Only after a while, and never backwards; what is older is late then."""
+    reader = bounded(5, 100, ends=False)
+    partition = an_advancing(reader)
+    partition.read(1, 1000)
+    partition.read(1, 1000)
+
+    partition.read(1, 1000)
+    assert (partition.promised_ms, partition.is_idle) == (100, False)
+    partition.read(1, 1049)
+    assert partition.promised_ms == 100
+    partition.read(1, 1060)
+    assert (partition.promised_ms, partition.is_idle) == (1010, False)
+    partition.read(1, 900)
+    assert partition.promised_ms == 1010
+
+    reader.records += [("late", 1009), ("new", 1010)]
+    assert values(partition) == ["new"]
+    assert partition.promised_ms == 1010
+
+
+def test_bad_records_that_a_reader_leaves_out_are_counted() -> None:
+    """Once each."""
+    counters = TaskCounters(skipped_records=1)
+    reader = bounded(1, 2, 3)
+    partition = a_partition(reader, counters=counters)
+
+    reader.skipped_records = 2
+    values(partition, size=1)
+    reader.skipped_records = 3
+    partition.read(1, 0)
+
+    assert counters.skipped_records == 3

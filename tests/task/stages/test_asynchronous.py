@@ -1,0 +1,484 @@
+"""Coroutines on records: order, back-pressure, event time, restarts, errors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS
+from gearpy.messages.data import Message
+from gearpy.messages.late_time import late_time, promise_of
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, Lookup
+from gearpy.task.stages.lookup import lookup_function
+from gearpy.testing.driver import TaskDriver
+from tests.task.stage_build import mapped
+
+
+async def sleep_for(duration_ms: int) -> int:
+    """Return how long it took."""
+    await asyncio.sleep(duration_ms / 1000)
+    return duration_ms
+
+
+async def take_an_hour(_: Any) -> None:
+    """Take an hour."""
+    await asyncio.sleep(3600)
+
+
+async def at_once(value: Any) -> Any:
+    """Return it."""
+    return value
+
+
+def a_driver(
+    function: Callable[[Any], Awaitable[Any]] = sleep_for,
+    *,
+    behind: Stage | None = None,
+    resume: Any = None,
+    **options: Any,
+) -> TaskDriver:
+    """Return a driver of a task with the stage."""
+
+    def make(context: TaskContext) -> ChainTask:
+        stages = [AsyncStage(context, "fetch", AsyncFunction(function, **options))]
+        return ChainTask(context, lambda _: [*stages, *([behind] if behind else [])])
+
+    return TaskDriver(make, resume=resume)
+
+
+def values_of(driver: TaskDriver) -> list[Any]:
+    """Return the values that came out since the last time."""
+    return [message.value for message in driver.take()]
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+def test_results_keep_the_time_of_their_records() -> None:
+    """They come when they are there."""
+    driver = a_driver()
+
+    driver.send(10, timestamp=3)
+    assert driver.take() == []
+    driver.advance(11)
+
+    assert driver.take() == [Message(10, 3)]
+
+
+def test_results_keep_the_order_of_their_records() -> None:
+    """The quick one waits for the slow one."""
+    driver = a_driver()
+
+    driver.send_all(*map(Message, [30, 10, 20]))
+    driver.advance(25)
+    assert driver.take() == []
+    driver.advance(10)
+
+    assert values_of(driver) == [30, 10, 20]
+
+
+def test_results_come_as_they_are_done() -> None:
+    """Unordered."""
+    driver = a_driver(ordered=False)
+
+    driver.send_all(*map(Message, [30, 10, 20]))
+    driver.advance(11)
+    assert values_of(driver) == [10]
+    driver.advance(30)
+
+    assert values_of(driver) == [20, 30]
+
+
+def test_stages_behind_get_the_results() -> None:
+    """As from any other stage."""
+    driver = a_driver(at_once, behind=mapped(lambda n: n * 2))
+
+    driver.send_all(*map(Message, range(5)))
+    driver.advance(5)
+
+    assert values_of(driver) == [0, 2, 4, 6, 8]
+
+
+# -- back-pressure -----------------------------------------------------------------------------
+
+
+def test_no_more_input_is_taken_than_may_be_in_flight() -> None:
+    """But for the rest of a batch, which waits inside; and never more calls run."""
+    running: list[int] = []
+    most = 0
+
+    async def busy(value: int) -> int:
+        nonlocal most
+        running.append(value)
+        most = max(most, len(running))
+        await asyncio.sleep(0.01)
+        running.remove(value)
+        return value
+
+    driver = a_driver(busy, concurrency=2)
+    for value in range(6):
+        driver.send(value)
+
+    driver.advance(1)
+    assert running == [0, 1]
+    assert driver.clock.records_in == 2
+    driver.advance(200)
+
+    assert most == 2
+    assert values_of(driver) == list(range(6))
+
+
+def test_batch_larger_than_the_limit_passes() -> None:
+    """A part at a time."""
+    driver = a_driver(at_once, concurrency=3)
+
+    driver.send_all(*map(Message, range(100)))
+    driver.advance(100)
+
+    assert values_of(driver) == list(range(100))
+
+
+def test_stages_one_after_the_other_each_have_their_limit() -> None:
+    """What the second one has no room for waits in the middle of the chain."""
+    running = {"first": 0, "second": 0}
+    most = dict(running)
+
+    def of(name: str) -> Callable[[int], Awaitable[int]]:
+        async def busy(value: int) -> int:
+            running[name] += 1
+            most[name] = max(most[name], running[name])
+            await asyncio.sleep(0.001 + 0.01 * (name == "second"))
+            running[name] -= 1
+            return value
+
+        return busy
+
+    def make(context: TaskContext) -> ChainTask:
+        first = AsyncStage(context, "first", AsyncFunction(of("first"), concurrency=8))
+        second = AsyncStage(context, "second", AsyncFunction(of("second"), concurrency=2))
+        return ChainTask(context, lambda _: [first, mapped(lambda n: n), second])
+
+    driver = TaskDriver(make)
+    for value in range(40):
+        driver.send(value, timestamp=value)
+        driver.watermark(value)
+    driver.advance(1000)
+
+    assert values_of(driver) == list(range(40))
+    assert most == {"first": 8, "second": 2}
+    assert driver.clock.watermark_ms == 39
+
+
+# -- event time --------------------------------------------------------------------------------
+
+
+def test_records_in_flight_hold_the_clock() -> None:
+    """And the watermark; both go on when they are done."""
+    driver = a_driver()
+
+    driver.send(10, timestamp=5)
+    driver.watermark(100)
+    assert (driver.clock.clock_ms, driver.clock.watermark_ms) == (5, 5)
+    driver.advance(20)
+
+    assert (driver.clock.clock_ms, driver.clock.watermark_ms) == (100, 100)
+
+
+def test_watermark_passes_where_nothing_is_in_flight() -> None:
+    """At once."""
+    driver = a_driver()
+
+    driver.watermark(100)
+
+    assert driver.clock.watermark_ms == 100
+
+
+def test_newer_records_hold_no_watermark_up() -> None:
+    """They are not late behind it."""
+    driver = a_driver()
+    driver.send(10, timestamp=200)
+
+    driver.watermark(100)
+
+    assert driver.clock.watermark_ms == 100
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_end_of_the_stream_waits_for_what_is_in_flight(ordered: bool) -> None:  # noqa: FBT001
+    """A bounded stream gives all its results."""
+    driver = a_driver(ordered=ordered)
+    driver.send(50, timestamp=1)
+    driver.send(10, timestamp=2)
+
+    driver.end()
+    assert driver.clock.clock_ms == 1
+    driver.advance(60)
+
+    assert sorted(values_of(driver)) == [10, 50]
+    assert driver.clock.clock_ms == MAX_MS
+
+
+# -- restarts ----------------------------------------------------------------------------------
+
+
+def test_records_in_flight_are_called_again_after_a_restart() -> None:
+    """In their order, with their times; the end of an epoch does not wait for them."""
+    driver = a_driver()
+    driver.send(5, timestamp=1)
+    driver.advance(10)
+    driver.send_all(Message(30, 7), Message(10, 8))
+    driver.watermark(100)
+    resume = driver.cut()
+    driver.advance(50)
+    assert values_of(driver) == [5, 30, 10]
+    driver.stop(completed=False)
+
+    again = a_driver(resume=resume)
+    assert (again.clock.clock_ms, again.clock.watermark_ms) == (7, 7)
+    again.advance(40)
+
+    assert again.take() == [Message(30, 7), Message(10, 8)]
+    assert again.clock.watermark_ms == 100
+
+
+def test_late_record_in_flight_takes_no_watermark_back_over_a_restart() -> None:
+    """Stages behind have heard of the newer one, and must not hear an older one."""
+    driver = a_driver()
+    driver.watermark(100)
+    driver.send(10, timestamp=7)
+    resume = driver.cut()
+
+    again = a_driver(resume=resume)
+    stage: Any = again.task._stages[0]  # noqa: SLF001
+
+    assert stage.passed_ms == 100
+    assert again.clock.watermark_ms == 100
+
+
+def test_a_late_record_in_flight_is_late_after_a_restart_too() -> None:
+    """Else it would take its place by its own time, before records that came in time."""
+    driver = a_driver()
+    stage: Any = driver.task._stages[0]  # noqa: SLF001
+    list(stage.process([5], [late_time(3, promised_ms=9)]))
+
+    restored: Any = a_driver(resume=driver.cut()).task._stages[0]  # noqa: SLF001
+
+    assert promise_of(next(iter(restored._window.held())).time_ms) == 9  # noqa: SLF001
+    assert restored._context.sees_late  # noqa: SLF001
+
+
+def test_restart_at_the_end_of_the_stream_gives_what_was_in_flight() -> None:
+    """Nothing comes any more that would tell of the end again."""
+    driver = a_driver()
+    driver.send(30, timestamp=1)
+    driver.end()
+    resume = driver.cut()
+    driver.stop(completed=False)
+
+    again = a_driver(resume=resume)
+    again.advance(40)
+
+    assert values_of(again) == [30]
+    assert again.clock.clock_ms == MAX_MS
+
+
+def test_record_that_is_no_plain_data_fails_the_snapshot() -> None:
+    """With the name of the stage."""
+    driver = a_driver(take_an_hour)
+    driver.send(object())
+
+    with pytest.raises(OperatorError, match="operator 'fetch': its snapshot cannot be stored"):
+        driver.cut()
+
+
+def test_stop_cancels_what_is_in_flight() -> None:
+    """It would go on in vain."""
+    cancelled = []
+
+    async def hang(value: int) -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            cancelled.append(value)
+
+    driver = a_driver(hang, timeout_ms=None)
+    driver.send_all(*map(Message, range(3)))
+    driver.advance(1)
+
+    driver.stop(completed=False)
+    driver.advance(1)
+
+    assert sorted(cancelled) == [0, 1, 2]
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+async def fail(value: int) -> int:
+    """Raise."""
+    raise ValueError(f"not {value}")
+
+
+def test_error_that_remains_names_operator_and_record() -> None:
+    """What follows is the application's policy; here the task fails."""
+    driver = a_driver(fail)
+
+    with pytest.raises(OperatorError, match="not 7") as caught:
+        driver.send(7, timestamp=3)
+
+    error = caught.value
+    assert (error.operator, error.record, error.event_time_ms) == ("fetch", "7", 3)
+    assert error.cause == "ValueError: not 7"
+    assert "test_async_stage.py" in error.source
+    assert "raise ValueError" in error.source_line
+
+
+def test_timeout_is_such_an_error() -> None:
+    """It says how long it was."""
+    driver = a_driver(timeout_ms=20)
+    driver.send(1000)
+
+    with pytest.raises(OperatorError, match="TimeoutError: no result within 20 ms"):
+        driver.advance(50)
+
+
+def test_retries_come_first() -> None:
+    """Order and clock wait for them."""
+    failed: list[int] = []
+
+    async def flaky(value: int) -> int:
+        if value == 1 and len(failed) < 2:
+            failed.append(value)
+            raise OSError
+        return value
+
+    driver = a_driver(flaky, retries=2)
+    driver.send_all(Message(1, 1), Message(2, 2))
+    driver.watermark(10)
+    driver.advance(5)
+    assert driver.clock.watermark_ms == 1
+    driver.advance(1000)
+
+    assert values_of(driver) == [1, 2]
+    assert driver.clock.watermark_ms == 10
+
+
+# -- wrong use ---------------------------------------------------------------------------------
+
+
+class Caller:
+    """Has a coroutine function as what it is called by."""
+
+    async def __call__(self, value: Any) -> Any:
+        """Return it."""
+        return value
+
+
+@pytest.mark.parametrize("function", [at_once, partial(at_once), Caller(), Caller().__call__])
+def test_coroutine_functions_are_known(function: Any) -> None:
+    """In all their forms."""
+    assert AsyncFunction(function).function is function
+
+
+def plain(value: Any) -> Any:
+    """Is not asynchronous."""
+    return value
+
+
+@pytest.mark.parametrize("function", [plain, partial(plain), len, lambda n: at_once(n + 1), 5])
+def test_other_functions_are_refused(function: Any) -> None:
+    """When the program is built; the text tells what to do."""
+    with pytest.raises(ConfigError, match="is no coroutine function: define it with `async def`"):
+        AsyncFunction(function)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """So that a program is corrected once."""
+    with pytest.raises(ConfigError) as caught:
+        AsyncFunction(plain, concurrency=0, retries=-1)
+
+    assert len(caught.value.mistakes) == 3
+
+
+# -- lookup ------------------------------------------------------------------------------------
+
+
+def a_lookup(function: AsyncFunction) -> TaskDriver:
+    """Return a driver of a task with it."""
+    return TaskDriver(lambda c: ChainTask(c, lambda _: [AsyncStage(c, "look up", function)]))
+
+
+def test_lookup_asks_once_for_a_key() -> None:
+    """Whether records come together or later; a result is the record with what was found."""
+    asked = []
+
+    async def name_of(user: int) -> str:
+        asked.append(user)
+        await asyncio.sleep(0.01)
+        return f"user {user}"
+
+    driver = a_lookup(lookup_function(name_of, lambda n: n % 2))
+    driver.send_all(*map(Message, range(4)))
+    driver.advance(20)
+    driver.send(4)
+    driver.advance(5)
+
+    assert asked == [0, 1]
+    assert values_of(driver) == [(n, f"user {n % 2}") for n in range(5)]
+
+
+def test_lookup_combines_as_it_is_told() -> None:
+    """And asks again when what is known is too old."""
+    asked = []
+
+    async def twice(key: int) -> int:
+        asked.append(key)
+        return key * 2
+
+    driver = a_lookup(lookup_function(twice, lambda n: n, ttl_ms=50, combine=lambda a, b: a + b))
+    for _ in range(3):
+        driver.send(1)
+        driver.advance(30)
+
+    assert values_of(driver) == [3, 3, 3]
+    assert asked == [1, 1]
+
+
+def test_each_task_has_a_cache_of_its_own() -> None:
+    """They may be on different loops."""
+    asked = []
+
+    async def note(key: int) -> int:
+        asked.append(key)
+        return key
+
+    function = lookup_function(note, lambda n: n)
+    for _ in range(2):
+        driver = a_lookup(function)
+        driver.send(1)
+        driver.advance(5)
+
+    assert asked == [1, 1]
+
+
+def test_error_of_a_key_is_one_of_the_record() -> None:
+    """The key function runs where the calls do."""
+    driver = a_lookup(lookup_function(at_once, lambda record: record["user"]))
+
+    with pytest.raises(OperatorError, match="KeyError: 'user'") as caught:
+        driver.send({"name": "a"})
+
+    assert caught.value.record == "{'name': 'a'}"
+
+
+def test_wrong_lookup_is_refused() -> None:
+    """When the program is built."""
+    with pytest.raises(ConfigError, match="cache is -1"):
+        Lookup(len, cache=-1)
+    with pytest.raises(ConfigError, match="no coroutine function"):
+        lookup_function(plain, len)

@@ -1,0 +1,457 @@
+"""What an application promises from each source to each sink, and why not more."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any
+
+import pytest
+
+from gearpy.messages.data import Message
+from gearpy.task.api.application import Graph, Processor, StreamApplication
+from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader, Task, TaskContext
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.sources.task import SourceTask
+from gearpy.task.stages.guarantees import (
+    Effect,
+    Guarantee,
+    PathGuarantee,
+    Weakness,
+    cannot_be_resumed,
+    guarantee_lines,
+    guarantees_of,
+    short_guarantee,
+)
+
+
+class Log(Source):
+    """A source that keeps its records."""
+
+    replayable = True
+
+    def partitions(self) -> Sequence[str]:
+        """One."""
+        return ["0"]
+
+    def open(self, partition: str, resume: Any) -> SourceReader:
+        """Nobody runs this."""
+        raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """Its name."""
+        return type(self).__name__.lower()
+
+
+class Socket(Log):
+    """A source that does not."""
+
+    replayable = False
+
+
+class Printer(Sink):
+    """A sink that promises nothing."""
+
+    def open(self, task_index: int, parallelism: int) -> SinkWriter:
+        """Nobody runs this."""
+        raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """Its name."""
+        return type(self).__name__.lower()
+
+
+class Store(Printer):
+    """A sink that may be given records twice."""
+
+    idempotent = True
+
+
+class File(Printer):
+    """A sink that takes back what it wrote."""
+
+    takes_back = True
+
+
+class Folder(Printer):
+    """A sink that shows what is complete."""
+
+    transactional = True
+
+
+def chain(context: TaskContext) -> ChainTask:
+    """Make a task as the stream language does."""
+    return ChainTask(context, lambda _: [])
+
+
+def reading(context: TaskContext) -> SourceTask:
+    """Make a task as the stream language does."""
+    raise NotImplementedError
+
+
+def an_app(*edges: tuple[Processor, Processor]) -> StreamApplication:
+    """Return an application."""
+    graph = Graph()
+    for source, target in edges:
+        graph.connect(source, target)
+    return StreamApplication("app", graph)
+
+
+def read(source: Source) -> Processor:
+    """Return a processor that reads."""
+    return Processor(reading, name="read", source=source)
+
+
+def write(sink: Sink) -> Processor:
+    """Return a processor that writes."""
+    return Processor(chain, name="write", sink=sink)
+
+
+def of(source: Source, sink: Sink, task: Callable[[TaskContext], Task] = chain) -> PathGuarantee:
+    """Return what is promised from a source to a sink by way of a task."""
+    middle = Processor(task, name="middle")
+    (found,) = guarantees_of(an_app((read(source), middle), (middle, write(sink))))
+    return found
+
+
+# -- sources and sinks -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "guarantee"),
+    [
+        (Log(), Folder(), Guarantee.EXACTLY_ONCE),
+        (Log(), Store(), Guarantee.EFFECTIVELY_ONCE),
+        (Log(), File(), Guarantee.EFFECTIVELY_ONCE),
+        (Log(), Printer(), Guarantee.AT_LEAST_ONCE),
+        (Socket(), Folder(), Guarantee.AT_MOST_ONCE),
+        (Socket(), Store(), Guarantee.AT_MOST_ONCE),
+        (Socket(), File(), Guarantee.AT_MOST_ONCE),
+        (Socket(), Printer(), Guarantee.NONE),
+    ],
+)
+def test_source_and_sink_decide(source: Source, sink: Sink, guarantee: Guarantee) -> None:
+    """The source whether records are lost, the sink whether they come twice."""
+    assert of(source, sink).guarantee is guarantee
+
+
+def test_a_path_has_the_names_of_its_ends() -> None:
+    """As people know them from plans."""
+    found = of(Log(), Folder())
+
+    assert (found.source, found.sink, found.weakest) == ("log", "folder", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "said"),
+    [
+        (Socket(), Folder(), "socket cannot be read again: a failure loses what it gave since"),
+        (Log(), Printer(), "printer writes again after a failure what it wrote since the newest"),
+        (Log(), File(), "file takes back after a failure what it wrote since the newest epoch"),
+        (Log(), Store(), "store is given records again after a failure"),
+    ],
+)
+def test_the_weakest_link_is_named_with_a_reason_and_a_fix(
+    source: Source, sink: Sink, said: str
+) -> None:
+    """Otherwise nobody can do anything about it."""
+    weakest = of(source, sink).weakest
+
+    assert weakest is not None
+    assert str(weakest).startswith(said)
+    assert weakest.fix
+
+
+# -- tasks -----------------------------------------------------------------------------------
+
+
+class Split(Task):
+    """Keeps nothing."""
+
+    def on_next(self, message: Message) -> list[Message]:
+        """Cut a text."""
+        return [Message(word, message.timestamp) for word in message.value.split()]
+
+
+class Total(Task):
+    """Keeps a number, and loses it."""
+
+    total = 0
+
+    def on_next(self, message: Message) -> None:
+        """Count."""
+        self.total += 1
+
+
+class SafeTotal(Total):
+    """Keeps a number, and has it back."""
+
+    def snapshot(self) -> int:
+        """Return it."""
+        return self.total
+
+
+class KeyedTotal(Task):
+    """Keeps numbers where they are kept for it."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Get at the state."""
+        self.totals = self.context.state
+
+    def on_next(self, message: Message) -> None:
+        """Count."""
+
+
+class Seen(Task):
+    """Keeps things in its class."""
+
+    seen: set[Any] = set()  # noqa: RUF012 - that is the mistake
+
+    def on_next(self, message: Message) -> None:
+        """Remember."""
+        self.seen.add(message.value)
+
+
+class Sly(Task):
+    """Keeps a number by a detour."""
+
+    def on_next(self, message: Message) -> None:
+        """Count."""
+        setattr(self, "total", 1)  # noqa: B010 - that is the detour
+
+
+class Inside(Task):
+    """Keeps a number by a function inside of a property."""
+
+    @property
+    def hold_ms(self) -> int:
+        """Count."""
+
+        def count() -> None:
+            self.total = 1
+
+        count()
+        return 0
+
+
+class Static(Task):
+    """Keeps a number in another object."""
+
+    @staticmethod
+    def count(where: Any) -> None:
+        """Count."""
+        where.total = 1
+
+
+class LateTotal(Total):
+    """Has it from the class above."""
+
+    def on_stop(self, *, completed: bool) -> None:
+        """Say goodbye."""
+
+
+def a_split(context: TaskContext) -> Split:
+    """Make a task that keeps nothing."""
+    return Split(context)
+
+
+def a_total(context: TaskContext) -> Total:
+    """Make a task that loses what it keeps."""
+    return Total(context)
+
+
+def something(context: TaskContext) -> Task:
+    """Make who knows what."""
+    return Total(context)
+
+
+def misnamed(context: TaskContext) -> "Nowhere":  # type: ignore[name-defined]  # noqa: F821
+    """Say something that nobody can look up."""
+
+
+@pytest.mark.parametrize("task", [Split, SafeTotal, KeyedTotal, a_split, chain])
+def test_tasks_that_keep_nothing_or_keep_it_safe_change_nothing(task: Any) -> None:
+    """A class tells: it has a snapshot, uses keyed state, or has nothing to keep things in."""
+    assert of(Log(), Folder(), task).guarantee is Guarantee.EXACTLY_ONCE
+
+
+@pytest.mark.parametrize("task", [Total, Seen, Sly, Inside, Static, LateTotal, a_total])
+def test_of_a_task_that_may_keep_something_nothing_is_known(task: Any) -> None:
+    """It may lose nothing that matters; who wrote it knows."""
+    found = of(Log(), Folder(), task)
+
+    assert found.guarantee is Guarantee.NOT_KNOWN
+    assert str(found.weakest).startswith("middle has no snapshot: what it keeps between records")
+
+
+@pytest.mark.parametrize("task", [lambda _: NotImplemented, something, partial(Total), misnamed])
+def test_of_a_function_that_does_not_say_what_it_makes_nothing_is_known(task: Any) -> None:
+    """An annotation would do."""
+    found = of(Log(), Folder(), task)
+
+    assert found.guarantee is Guarantee.NOT_KNOWN
+    assert "annotate what it returns" in str(found.weakest)
+
+
+def test_a_task_that_makes_records_is_asked_for_a_snapshot() -> None:
+    """Also one that keeps nothing: it begins anew."""
+    found = guarantees_of(an_app((Processor(Split), write(Folder()))))
+    safe = guarantees_of(an_app((Processor(SafeTotal), write(Folder()))))
+
+    assert str(found[0].weakest).startswith("Split begins anew after a failure")
+    assert (found[0].source, found[0].guarantee) == ("Split", Guarantee.NOT_KNOWN)
+    assert safe[0].guarantee is Guarantee.EXACTLY_ONCE
+
+
+def test_a_task_at_the_end_does_what_it_wants() -> None:
+    """Only if it says that it writes to a sink is anything known."""
+    (found,) = guarantees_of(an_app((read(Log()), Processor(Split))))
+
+    assert (found.sink, found.guarantee) == ("Split", Guarantee.NOT_KNOWN)
+    assert "a task of your own at the end" in str(found.weakest)
+
+
+# -- paths -----------------------------------------------------------------------------------
+
+
+def test_each_source_has_a_path_to_each_sink_that_it_leads_to() -> None:
+    """A weak part counts on the paths that lead by it only."""
+    log, socket = read(Log()), read(Socket())
+    total, both = Processor(Total), Processor(chain)
+    folder, printer = write(Folder()), write(Printer())
+    app = an_app((log, total), (total, folder), (log, both), (socket, both), (both, printer))
+
+    found = {(each.source, each.sink): each.guarantee for each in guarantees_of(app)}
+
+    assert found == {
+        ("log", "folder"): Guarantee.NOT_KNOWN,
+        ("log", "printer"): Guarantee.AT_LEAST_ONCE,
+        ("socket", "printer"): Guarantee.NONE,
+    }
+
+
+def test_many_ways_between_two_ends_are_one_path() -> None:
+    """As weak as the weakest of them; and a grid of tasks does not take for ever."""
+    log, layers = read(Log()), [[Processor(chain) for _ in range(3)] for _ in range(20)]
+    edges = [(log, part) for part in layers[0]]
+    for here, there in pairwise(layers):
+        edges += [(a, b) for a in here for b in there]
+    folder = write(Folder())
+    layers[10][1].task = Total
+
+    (found,) = guarantees_of(an_app(*edges, *((part, folder) for part in layers[-1])))
+
+    assert found.guarantee is Guarantee.NOT_KNOWN
+
+
+def test_a_chain_that_nobody_reads_is_no_end() -> None:
+    """Its records go nowhere, so nothing is promised of them."""
+    assert guarantees_of(an_app((read(Log()), Processor(chain)))) == []
+
+
+def test_one_processor_may_be_the_whole_path() -> None:
+    """A source and a sink in one chain."""
+    graph = Graph().add(Processor(reading, name="all", source=Socket(), sink=Folder()))
+
+    (found,) = guarantees_of(StreamApplication("app", graph))
+
+    assert found.guarantee is Guarantee.AT_MOST_ONCE
+
+
+# -- effects together ------------------------------------------------------------------------
+
+
+def a_path(*effects: Effect) -> PathGuarantee:
+    """Return a path with some weaknesses."""
+    weaknesses = tuple(Weakness(effect.value, effect, "is weak", "fix it") for effect in effects)
+    return PathGuarantee("source", "sink", weaknesses)
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_a_further_weakness_never_makes_a_path_stronger(count: int) -> None:
+    """For all sets of effects; what is said is decided by the worst of them."""
+    order = list(Guarantee)
+    for effects in combinations(Effect, count):
+        path = a_path(*effects)
+        for more in Effect:
+            stronger = a_path(*effects, more).guarantee
+            at_most = order.index(path.guarantee)
+            assert order.index(stronger) <= at_most
+        assert (path.weakest is None) == (not effects)
+
+
+def test_unknown_does_not_hide_that_there_is_no_guarantee() -> None:
+    """Lost and repeated is lost and repeated."""
+    assert a_path(*Effect).guarantee is Guarantee.NONE
+    assert a_path(Effect.UNKNOWN, Effect.LOSES).guarantee is Guarantee.NOT_KNOWN
+
+
+# -- for people ------------------------------------------------------------------------------
+
+
+def test_one_line_says_that_all_is_well() -> None:
+    """However many paths there are; and nothing is said of none."""
+    assert list(guarantee_lines([a_path(), a_path()])) == ["exactly-once"]
+    assert list(guarantee_lines([])) == []
+
+
+def test_each_weak_link_is_told_once_the_worst_first() -> None:
+    """With on how many paths, if not on all."""
+    paths = [a_path(), a_path(Effect.REPEATS), a_path(Effect.REPEATS), a_path(Effect.UNKNOWN)]
+
+    assert list(guarantee_lines(paths)) == [
+        "not known on 1 of 4 paths: unknown is weak; fix it",
+        "at-least-once on 2 of 4 paths: repeats is weak; fix it",
+    ]
+    assert list(guarantee_lines(paths[1:3])) == ["at-least-once: repeats is weak; fix it"]
+
+
+def test_long_lists_are_cut() -> None:
+    """A screen is not endless."""
+    paths = [
+        PathGuarantee("a", "b", (Weakness(str(n), Effect.REPEATS, "is weak", "fix it"),))
+        for n in range(8)
+    ]
+
+    lines = list(guarantee_lines(paths))
+
+    assert (len(lines), lines[-1]) == (6, "and 3 more weak links")
+
+
+# -- in a few words --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "sinks", "said"),
+    [
+        (Log(), [Folder()], "exactly-once"),
+        (Log(), [Folder(), Printer()], "at-least-once (printer; see gear plan)"),
+        (Socket(), [Folder(), Store()], "at-most-once (socket; see gear plan)"),
+    ],
+)
+def test_the_weakest_promise_is_said_in_a_few_words(
+    source: Source, sinks: Sequence[Sink], said: str
+) -> None:
+    """With the part that it is due to; a plan has the rest."""
+    head = read(source)
+
+    assert short_guarantee(guarantees_of(an_app(*((head, write(each)) for each in sinks)))) == said
+
+
+class Ended(Log):
+    """A source with an end."""
+
+    bounded = True
+
+
+@pytest.mark.parametrize(
+    ("source", "is_said"), [(Log(), True), (Ended(), False), (Socket(), False)]
+)
+def test_that_a_run_cannot_be_resumed_is_said_where_it_matters(
+    source: Source, *, is_said: bool
+) -> None:
+    """Little scripts end by themselves, and what cannot be read again is gone anyway."""
+    line = cannot_be_resumed(an_app((read(source), write(Folder()))))
+
+    assert (line is not None and "--resume NAME" in line) is is_said

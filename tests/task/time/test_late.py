@@ -1,0 +1,234 @@
+"""Late records, of a source and of windows: which they are, and what becomes of them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.window.windows import GlobalWindows, TumblingWindows, WindowAssigner
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.aggregates.fold import Fold, WindowFold
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.sides import Side
+from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.time.late import (
+    SOURCE_LATE,
+    WINDOW_LATE,
+    LateRecords,
+    Portion,
+    SourceLate,
+    WindowLate,
+    check_late,
+)
+from gearpy.wire.values.payload import encode_value
+from tests.task.build import Bench
+from tests.task.stage_build import Bounded, mapped
+
+
+def portion(*times: int, before: int, after: int, bound: int | None = None) -> Portion:
+    """Return records that are called by their place."""
+    return Portion(list("abcdefgh"[: len(times)]), list(times), before, after, bound)
+
+
+@pytest.mark.parametrize(
+    ("policy", "values", "times", "counted"),
+    [
+        ("keep", ["a", "b", "c", "d"], [10, 7, 20, 12], 0),
+        ("drop", ["a", "c"], [10, 20], 2),
+        ("restamp", ["a", "b", "c", "d"], [10, 8, 20, 18], 2),
+        ("side", ["a", Side("late", "b"), "c", Side("late", "d")], [10, 7, 20, 12], 2),
+    ],
+)
+def test_policy_decides(
+    policy: SourceLate, values: list[Any], times: list[int], counted: int
+) -> None:
+    """Those that are kept are counted where a window finds them late."""
+    counters = TaskCounters()
+    late = LateRecords(policy, counters)
+
+    judged = late.judge(portion(10, 7, 20, 12, before=5, after=18, bound=2))
+
+    assert (judged.values, judged.timestamps) == (values, times)
+    assert counters.late_records == counted
+    assert late.sets_aside == (policy == "side")
+
+
+def test_record_as_old_as_the_promise_is_in_time() -> None:
+    """The promise is that none is older."""
+    judged = LateRecords("drop", TaskCounters()).judge(portion(8, 7, before=8, after=8, bound=0))
+
+    assert judged.values == ["a"]
+
+
+def test_promise_that_moves_by_other_rules_counts_from_the_next_batch() -> None:
+    """Within a batch nobody knows where it moved, and no good record may be lost."""
+    judged = LateRecords("drop", TaskCounters()).judge(portion(3, 30, 5, 2, before=3, after=30))
+
+    assert judged.values == ["a", "b", "c"]
+
+
+def test_tag_of_the_side_is_told() -> None:
+    """A processor may have several."""
+    judged = LateRecords("side", TaskCounters(), "late@2").judge(portion(1, before=5, after=5))
+
+    assert judged.values == [Side("late@2", "a")]
+
+
+def test_what_was_promised_never_falls_and_begins_where_it_was() -> None:
+    """Before the first record as before the batch."""
+    some = portion(12, 30, 20, before=15, after=25, bound=5)
+
+    assert list(some.promised()) == [15, 15, 25]
+    assert list(portion(1, 2, before=MIN_MS, after=2, bound=0).promised()) == [MIN_MS, 1]
+
+
+RECORDS = st.lists(st.integers(0, 40), max_size=40)
+
+
+def judged_in(
+    times: list[int], sizes: list[int], *, policy: SourceLate, bound: int
+) -> tuple[list[tuple[Any, int]], int]:
+    """Return what passes, read so many at a time, and how many records were late."""
+    reader = Bounded(list(enumerate(times)), out_of_order_ms=bound)
+    counters = TaskCounters()
+    late = LateRecords(policy, counters)
+    out: list[tuple[Any, int]] = []
+    turn = 0
+    while not reader.finished:
+        before_ms = reader.watermark_ms
+        batch = reader.read_batch(sizes[turn % len(sizes)])
+        turn += 1
+        if batch is None:
+            break
+        read = Portion(batch.values, batch.timestamps, before_ms, reader.watermark_ms, bound)
+        judged = late.judge(read)
+        out += zip(judged.values, judged.timestamps, strict=True)
+    return out, counters.late_records
+
+
+def expected(times: list[int], *, policy: SourceLate, bound: int) -> list[tuple[Any, int]]:
+    """Return what passes, found record by record."""
+    newest, out = MIN_MS, list[tuple[Any, int]]()
+    for value, time in enumerate(times):
+        promised = newest - bound
+        if time >= promised or policy == "keep":
+            out.append((value, time))
+        elif policy == "restamp":
+            out.append((value, promised))
+        elif policy == "side":
+            out.append((Side("late", value), time))
+        newest = max(newest, time)
+    return out
+
+
+@given(
+    times=RECORDS,
+    sizes=st.lists(st.integers(1, 7), min_size=1, max_size=8),
+    policy=st.sampled_from(SOURCE_LATE),
+    bound=st.integers(0, 10),
+)
+def test_lateness_does_not_depend_on_batches(
+    times: list[int], sizes: list[int], policy: SourceLate, bound: int
+) -> None:
+    """Invariant: a record is late by those before it in its partition alone."""
+    out, counted = judged_in(times, sizes, policy=policy, bound=bound)
+    _, counted_one_by_one = judged_in(times, [1], policy=policy, bound=bound)
+
+    assert out == expected(times, policy=policy, bound=bound)
+    assert counted == counted_one_by_one
+
+
+@given(times=RECORDS, bound=st.integers(0, 10))
+def test_what_passes_under_its_own_time_keeps_the_promise(times: list[int], bound: int) -> None:
+    """Invariant: no record that is dropped or restamped is behind the promise any more."""
+    policies: list[SourceLate] = ["drop", "restamp"]
+    for policy in policies:
+        out, _ = judged_in(times, [5], policy=policy, bound=bound)
+        newest = MIN_MS
+        for _, time in out:
+            assert time >= newest - bound
+            newest = max(newest, time)
+
+
+@pytest.mark.parametrize("allowed", [SOURCE_LATE, WINDOW_LATE])
+def test_policy_that_is_none_is_refused(allowed: tuple[str, ...]) -> None:
+    """The text has those that there are."""
+    with pytest.raises(ConfigError, match=r"late='ignore' is unknown: use one of .*'drop'"):
+        check_late("ignore", allowed)
+    for policy in allowed:
+        check_late(policy, allowed)
+
+
+# -- windows ---------------------------------------------------------------------------------
+
+COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
+
+
+TEN = TumblingWindows(10)
+
+
+def windows(late: WindowLate, assigner: WindowAssigner = TEN) -> Bench:
+    """Return a chain of a count for each 10 ms and of something behind it."""
+
+    def stages(context: TaskContext) -> list[Stage]:
+        fold = WindowFold(
+            context, "count", assigner, None, COUNT, limit=4, late=late, late_tag="late@0"
+        )
+        return [fold, mapped(lambda result: (result.start, result.value))]
+
+    return Bench(lambda context: ChainTask(context, stages)).open()
+
+
+@pytest.mark.parametrize(
+    ("late", "values"),
+    [
+        ("drop", [(0, 1), (20, 1)]),
+        ("restamp", [(0, 1), (20, 3)]),
+        ("side", [(0, 1), Side("late@0", "b"), Side("late@0", "c"), (20, 1)]),
+    ],
+)
+def test_record_whose_window_has_closed(late: WindowLate, values: list[Any]) -> None:
+    """Counted always. Set aside it goes around the steps behind, with its own time."""
+    bench = windows(late)
+
+    bench.send(Message("a", 5), watermark_ms=20)
+    bench.send(Message("b", 3), Message("c", 12), Message("d", 21), watermark_ms=30)
+    bench.run()
+
+    assert bench.target.values == values
+    assert bench.runner.clock().late_records == 2
+    sides = [m.timestamp for m in bench.target.messages if isinstance(m.value, Side)]
+    assert sides == ([3, 12] if late == "side" else [])
+
+
+@pytest.mark.parametrize("assigner", [TEN, GlobalWindows()])
+def test_record_behind_the_end_of_time_has_no_window(assigner: WindowAssigner) -> None:
+    """One that is given by hand after the end is counted, and gone."""
+    bench = windows("restamp", assigner)
+    bench.send(watermark_ms=MAX_MS)
+    bench.run()
+
+    bench.runner.inject(encode_value("x"), 5)
+    bench.run()
+
+    assert bench.target.values == []
+    assert bench.runner.clock().late_records == 1
+
+
+def test_record_with_a_new_time_can_be_bad_all_the_same() -> None:
+    """It leaves no window behind."""
+
+    def stages(context: TaskContext) -> list[Stage]:
+        return [WindowFold(context, "count", TEN, int, COUNT, limit=4, late="restamp")]
+
+    bench = Bench(lambda context: ChainTask(context, stages), on_error="skip").open()
+    bench.send(watermark_ms=25)
+    bench.send(Message("no number", 3))
+    bench.run()
+
+    assert bench.runner.clock().clock_ms == 25
+    assert bench.runner.clock().skipped_records == 1

@@ -1,0 +1,223 @@
+"""Links that break, peers that freeze or are gone, see `gearpy.transport.letters.link`."""
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from gearpy.ids import node_text
+from gearpy.transport.api import NodeLimits
+from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
+from gearpy.wire.connection.keys import KeyRing
+from gearpy.wire.connection.machine import Connection
+from tests.transport.build import SECRET, eventually
+from tests.transport.nodes_build import QUICK, Make, maker, relayed
+from tests.transport.relay import Relay
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What it is given is closed at the end, last first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def make(stack: ExitStack) -> Make:
+    """A maker of processes that are stopped at the end."""
+    return maker(stack)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_breaks_letters_arrive_once_and_in_order(
+    make: Make, stack: ExitStack, seed: int
+) -> None:
+    """Connections are cut in the middle of frames, of both directions, again and again."""
+    one, other, rng = make(), make(), random.Random(seed)
+    relay, node = relayed(
+        stack, other, Relay.cutting(other.address, rng, cuts=30, bytes_max=20_000)
+    )
+
+    expected = [b"%d " % count * rng.randrange(100) for count in range(2000)]
+    for body in expected:
+        assert one.tell(node, body)
+
+    assert other.take(2000) == expected
+    assert relay.cuts > 5
+    assert one.nodes.stats.reconnects > 5
+    assert one.nodes.stats.resent > 0
+    assert other.letters.empty()
+
+
+def test_letters_cross_encrypted_links(make: Make, stack: ExitStack, shown: Credentials) -> None:
+    """TLS goes around everything; also connections that break."""
+    one, other = make(shown=shown), make(shown=shown)
+    relay, node = relayed(stack, other)
+    bodies = [bytes([count]) * 300_000 for count in range(20)]
+
+    for body in bodies:
+        assert one.tell(node, body)
+    relay.cut()
+
+    assert other.take(20) == bodies
+
+
+def test_a_reset_link_is_no_loss(make: Make, stack: ExitStack) -> None:
+    """The process is there; only the network was not."""
+    one, other = make(), make()
+    relay, node = relayed(stack, other)
+    one.watch(node)
+
+    for count in range(5):
+        assert one.tell(node, b"%d" % count)
+        relay.cut()
+
+    assert other.take(5) == [b"0", b"1", b"2", b"3", b"4"]
+    assert one.losses.empty()
+
+
+def test_letters_held_up_by_the_network_are_not_repeated(make: Make, stack: ExitStack) -> None:
+    """They were taken, but that was never heard: the welcome of the next connection says so."""
+    one, other = make(), make()
+    relay, node = relayed(stack, other)
+    one.tell(node, b"first")
+    assert other.take() == [b"first"]
+
+    relay.hold()
+    one.tell(node, b"second")
+    relay.cut()
+    relay.resume()
+
+    assert other.take() == [b"second"]
+    one.tell(node, b"third")
+    assert other.take() == [b"third"]
+
+
+def test_a_link_nobody_needs_is_forgotten_when_it_breaks(make: Make, stack: ExitStack) -> None:
+    """A master has met many executors; a new letter makes a new link."""
+    one, other = make(), make()
+    relay, node = relayed(stack, other)
+    one.tell(node, b"a")
+    other.take()
+    eventually(lambda: not one.nodes._links[node].is_needed, "it was taken")  # noqa: SLF001
+
+    relay.cut()
+    eventually(lambda: not one.nodes._links, "the link is gone")  # noqa: SLF001
+
+    one.tell(node, b"b")
+    assert other.take() == [b"b"]
+    assert one.nodes.stats.lost == 0
+
+
+def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, stack: ExitStack) -> None:
+    """A killed process says nothing; its machine refuses the next connection."""
+    one, other = make(), make()
+    relay, node = relayed(stack, other)
+    one.watch(node)
+    one.tell(node)
+    other.take()
+    begun_s = time.monotonic()
+
+    relay.stop()
+
+    assert f"nobody listens at {relay.address} any more" in one.lost()
+    assert time.monotonic() - begun_s < 1
+
+
+def test_a_host_name_with_several_addresses_can_be_refused_too(make: Make) -> None:
+    """``localhost`` is 127.0.0.1 and ::1; that of neither answers must be understood."""
+    one = make()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    one.watch(f"localhost:{port}#{'0' * 16}")
+
+    assert "nobody listens" in one.lost()
+
+
+def test_a_peer_that_proves_itself_and_then_says_nothing_is_lost(
+    make: Make, stack: ExitStack
+) -> None:
+    """A process that hangs after its first answer."""
+    one = make(QUICK)
+    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    one.watch(node_text(f"127.0.0.1:{listener.getsockname()[1]}", "1" * 16))
+
+    accepted = stack.enter_context(listener.accept()[0])
+    server = Connection(
+        role=Role.SERVER, keys=KeyRing.of_cluster(SECRET), nonce=bytes(NONCE_BYTES), now_ms=0
+    )
+    for size in (HELLO_BYTES, PROOF_BYTES):
+        server.receive_data(accepted.recv(size, socket.MSG_WAITALL), 1)
+        accepted.sendall(server.data_to_send())
+
+    assert "silent for" in one.lost()
+
+
+def test_a_black_hole_is_found_while_connecting(make: Make, stack: ExitStack) -> None:
+    """Nobody refuses, nobody answers."""
+    one = make(QUICK)
+    hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+    one.watch(node_text(f"127.0.0.1:{hole.getsockname()[1]}", "1" * 16))
+
+    reason = one.lost()
+    assert "silent for" in reason
+    assert "no answer in 300 ms" in reason
+
+
+def test_a_peer_with_another_secret_is_given_up_with_the_reason(make: Make) -> None:
+    """It will not change, but a flipped bit would look the same."""
+    one, stranger = make(QUICK), make(shown=b"t" * 32)
+
+    one.watch(stranger.node)
+
+    assert "another cluster secret" in one.lost()
+
+
+def test_heartbeats_keep_quiet_nodes_together(make: Make) -> None:
+    """Nothing is said for many time-outs, and nobody is lost."""
+    one, other = make(QUICK), make(QUICK)
+    one.watch(other.node)
+    other.watch(one.node)
+
+    assert not threading.Event().wait(1.5)
+
+    assert one.losses.empty()
+    assert other.losses.empty()
+
+
+def test_a_loop_that_is_held_up_blames_nobody(make: Make) -> None:
+    """After SIGCONT the answers of the others lie unread."""
+    one, other = make(QUICK), make()
+    one.watch(other.node)
+    one.tell(other.node)
+    other.take()
+
+    thaw = one.freeze()
+    threading.Event().wait(1.0)
+    thaw.set()
+
+    one.tell(other.node, b"again")
+    assert other.take() == [b"again"]
+    assert one.losses.empty()
+
+
+def test_a_node_that_takes_nothing_is_lost_when_there_is_no_room(
+    make: Make, stack: ExitStack
+) -> None:
+    """Memory is limited; to drop a letter would be silent."""
+    one = make(NodeLimits(letters_max=10))
+    hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    node = node_text(f"127.0.0.1:{hole.getsockname()[1]}", "1" * 16)
+    one.watch(node)
+
+    sent = [one.tell(node) for _ in range(12)]
+
+    assert sent == [True] * 10 + [False] * 2
+    assert one.lost() == "10 letters were not taken, no room for more"

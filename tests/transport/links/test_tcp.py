@@ -1,0 +1,229 @@
+"""What is special about TCP: limits, slow peers, reconnection. See `gearpy.transport.links.tcp`."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.ids import TaskId
+from gearpy.messages.data import DataMessage
+from gearpy.transport.api import TransportLimits, split_address
+from gearpy.transport.links.tcp import TcpTransport
+from gearpy.transport.loop.loop import LoopThread
+from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.connection.auth import CHALLENGE_BYTES, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
+from gearpy.wire.connection.machine import Connection
+from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, eventually, request
+
+TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What it is given is closed at the end, last first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def started(stack: ExitStack, transport: TcpTransport) -> TcpTransport:
+    """Start a transport that is stopped at the end."""
+    transport.start()
+    stack.callback(transport.stop)
+    return transport
+
+
+def mute_peer(stack: ExitStack) -> tuple[str, socket.socket]:
+    """Return the address of a socket, to be accepted by the test."""
+    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    return f"127.0.0.1:{listener.getsockname()[1]}", listener
+
+
+def welcomed(stack: ExitStack, listener: socket.socket) -> socket.socket:
+    """Accept a connection and shake hands; never read again."""
+    accepted = stack.enter_context(listener.accept()[0])
+    server = Connection(role=Role.SERVER, keys=KEYS, nonce=bytes(NONCE_BYTES), now_ms=0)
+    server.receive_data(accepted.recv(HELLO_BYTES, socket.MSG_WAITALL), 1)
+    accepted.sendall(server.data_to_send())
+    server.receive_data(accepted.recv(PROOF_BYTES, socket.MSG_WAITALL), 1)
+    accepted.sendall(server.data_to_send())
+    assert server.authenticated
+    return accepted
+
+
+def test_a_peer_that_does_not_read_blocks_neither_sender_nor_other_peers(
+    stack: ExitStack,
+) -> None:
+    """Clients are isolated; above the limit of its queue the slow one loses messages, counted."""
+    limits = TransportLimits(queue_bytes_max=4 << 20, close_timeout_ms=50)
+    sender, good, inbox = TcpTransport(SECRET, limits=limits), TcpTransport(SECRET), Inbox()
+    good.register(OTHER, inbox)
+    started(stack, sender)
+    address, listener = mute_peer(stack)
+    sender.locate({TARGET: address, OTHER: started(stack, good).address})
+    sender.send([request(0, TARGET)])
+    welcomed(stack, listener)
+    batch = [b"x" * 1000] * 1000
+
+    for seq in range(40):
+        sender.send([data(seq, TARGET, batch), request(seq, OTHER)])
+
+    assert inbox.take_seqs(40) == list(range(40))
+    assert sender.stats.dropped_lost > 0
+
+
+def test_what_waits_while_a_link_is_busy_goes_out_together(stack: ExitStack) -> None:
+    """A busy link gathers; nothing is lost or reordered by it."""
+    limits = TransportLimits(write_buffer_bytes=4096)
+    sender, receiver, inbox = TcpTransport(SECRET, limits=limits), TcpTransport(SECRET), Inbox()
+    receiver.register(TARGET, inbox)
+    started(stack, sender).locate({TARGET: started(stack, receiver).address})
+
+    sender.send([data(seq, TARGET, [b"x" * 500]) for seq in range(2000)])
+
+    assert inbox.take_seqs(2000) == list(range(2000))
+    received = receiver.stats.bytes_in - HELLO_BYTES - PROOF_BYTES
+    eventually(lambda: sender.stats.bytes_out == received, "all that arrived was counted")
+
+
+def test_a_broken_connection_is_reported_and_made_again(stack: ExitStack) -> None:
+    """The next message connects; the reconnection is counted."""
+    losses = Losses()
+    sender = started(stack, TcpTransport(SECRET, on_link_lost=losses))
+    address, listener = mute_peer(stack)
+    sender.locate({TARGET: address})
+    sender.send([request(0, TARGET)])
+    welcomed(stack, listener).close()
+
+    assert losses.take()[0] == address
+    sender.send([request(1, TARGET)])
+    welcomed(stack, listener)
+
+    eventually(lambda: sender.stats.reconnects == 1, "the reconnection is counted")
+
+
+def test_a_peer_with_another_secret_is_given_up_at_once(stack: ExitStack) -> None:
+    """Waiting does not change a secret."""
+    losses = Losses()
+    limits = TransportLimits(reconnect_base_ms=60_000, reconnect_max_ms=60_000)
+    sender = started(stack, TcpTransport(SECRET, limits=limits, on_link_lost=losses))
+    stranger = started(stack, TcpTransport(b"t" * 32))
+    sender.locate({TARGET: stranger.address})
+
+    sender.send([request(1, TARGET)])
+
+    assert "another cluster secret" in losses.take()[1]
+    assert sender.stats.dropped_lost == 1
+    eventually(lambda: stranger.stats.refused == 1, "the refusal is counted")
+
+
+def test_a_peer_that_answers_on_the_same_connection_is_cut_off(stack: ExitStack) -> None:
+    """Links go one way; what comes back is nonsense."""
+    losses = Losses()
+    sender = started(stack, TcpTransport(SECRET, on_link_lost=losses))
+    address, listener = mute_peer(stack)
+    sender.locate({TARGET: address})
+    sender.send([request(0, TARGET)])
+
+    welcomed(stack, listener).sendall(b"\xff" * 100)
+
+    assert "protocol version 255" in losses.take()[1]
+
+
+def test_a_batch_over_the_frame_limit_is_refused_where_it_is_sent(stack: ExitStack) -> None:
+    """The sender's mistake must not cost the connection that others use."""
+    limits = TransportLimits(frame_bytes_max=10_000)
+    sender = started(stack, TcpTransport(SECRET, limits=limits))
+    sender.locate({TARGET: mute_peer(stack)[0]})
+
+    with pytest.raises(ConfigError, match="over the limit of 10000"):
+        sender.send([data(1, TARGET, [b"x" * 10_000])])
+
+
+def test_a_handler_that_raises_does_not_end_the_connection(
+    stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other tasks use it too."""
+    sender, receiver, inbox = TcpTransport(SECRET), TcpTransport(SECRET), Inbox()
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("no room")
+
+    receiver.register(TARGET, refuse)
+    receiver.register(OTHER, inbox)
+    address = started(stack, receiver).address
+    started(stack, sender).locate({TARGET: address, OTHER: address})
+
+    sender.send([request(1, TARGET), request(2, OTHER)])
+
+    assert inbox.take_seqs(1) == [2]
+    assert "a handler refused 1 messages" in caplog.text
+
+
+def test_transports_may_share_one_loop_thread(stack: ExitStack) -> None:
+    """One thread a process is enough; who started it stops it."""
+    loop = LoopThread()
+    loop.start()
+    stack.callback(loop.stop)
+    sender, receiver = TcpTransport(SECRET, loop=loop), TcpTransport(SECRET, loop=loop)
+    inbox = Inbox()
+    receiver.register(TARGET, inbox)
+    started(stack, sender).locate({TARGET: started(stack, receiver).address})
+
+    sender.send([data(1, TARGET, ["a"])])
+
+    assert isinstance(inbox.take(1)[0], DataMessage)
+    sender.stop()
+    assert loop.running
+
+
+def test_an_address_in_use_is_a_mistake_that_says_so(stack: ExitStack) -> None:
+    """Two daemons with one port are common."""
+    first = started(stack, TcpTransport(SECRET))
+    second = TcpTransport(SECRET, port=split_address(first.address)[1])
+
+    with pytest.raises(ConfigError, match=f"cannot listen on {first.address}"):
+        second.start()
+
+
+def test_other_machines_are_let_in_only_on_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The secret proves who speaks but hides nothing."""
+    with pytest.raises(ConfigError, match=r"refused to listen on 0\.0\.0\.0"):
+        TcpTransport(SECRET, host="0.0.0.0")  # noqa: S104 - refused
+
+    allowing = Credentials(keys=KEYS, plain_text_anywhere=True)
+    TcpTransport(allowing, host="0.0.0.0")  # noqa: S104 - not started
+    assert "WITHOUT ENCRYPTION" in caplog.text
+
+
+def test_an_ipv6_address_can_be_reached(stack: ExitStack) -> None:
+    """Its colons do not confuse host and port."""
+    try:
+        receiver = started(stack, TcpTransport(SECRET, host="::1"))
+    except ConfigError:
+        assert not socket.has_ipv6 or _no_ipv6_loopback()
+        return
+    sender, inbox = started(stack, TcpTransport(SECRET)), Inbox()
+    receiver.register(TARGET, inbox)
+    sender.locate({TARGET: receiver.address})
+
+    sender.send([request(1, TARGET)])
+
+    assert inbox.take_seqs(1) == [1]
+
+
+def _no_ipv6_loopback() -> bool:
+    """Tell whether this machine has no ``::1``."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return False
+    except OSError:
+        return True
+
+
+def test_the_sizes_of_a_handshake_fit_its_limit() -> None:
+    """What a stranger may send is less than the default limit."""
+    assert TransportLimits().handshake_bytes_max >= HELLO_BYTES + PROOF_BYTES
+    assert TransportLimits().handshake_bytes_max >= CHALLENGE_BYTES + PROOF_BYTES

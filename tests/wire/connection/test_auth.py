@@ -1,0 +1,75 @@
+"""The bytes of a proof, see `gearpy.wire.connection.auth`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import AuthenticationFailed, ProtocolError
+from gearpy.ids import AppId
+from gearpy.wire.connection import auth
+from gearpy.wire.connection.auth import Proved, Purpose, Role
+from gearpy.wire.connection.frames import PROTOCOL_VERSION
+from gearpy.wire.connection.keys import CLUSTER, Principal
+
+NONCES = st.binary(min_size=auth.NONCE_BYTES, max_size=auth.NONCE_BYTES)
+PRINCIPALS = st.just(CLUSTER) | st.integers(0, 2**63 - 1).map(AppId).map(Principal)
+SECRET = b"s" * 32
+
+
+@given(st.sampled_from(Purpose), PRINCIPALS, NONCES)
+def test_hello_and_challenge_carry_principal_and_nonce(
+    purpose: Purpose, principal: Principal, nonce: bytes
+) -> None:
+    """And the version, and for what the connection is."""
+    hello = auth.hello(purpose, nonce, principal)
+    challenge = auth.challenge(nonce, principal)
+
+    assert auth.parse_hello(hello) == (PROTOCOL_VERSION, purpose, principal, nonce)
+    assert auth.parse_challenge(challenge) == (PROTOCOL_VERSION, principal, nonce)
+
+
+@given(NONCES, NONCES)
+def test_a_proof_holds_for_one_key_role_and_connection(a: bytes, b: bytes) -> None:
+    """The invariant: change anything and it proves nothing, so it cannot be used elsewhere."""
+    proved = Proved(Purpose.LINK, CLUSTER, CLUSTER, a, b)
+    flipped = bytes([a[0] ^ 1]) + a[1:]
+    right = auth.proof(SECRET, Role.CLIENT, proved)
+
+    others = [
+        auth.proof(b"t" * 32, Role.CLIENT, proved),
+        auth.proof(SECRET, Role.SERVER, proved),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(purpose=Purpose.CONTROL)),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(asked=Principal(AppId(0)))),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(named=Principal(AppId(0)))),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(client_nonce=flipped)),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(server_nonce=bytes([b[0] ^ 1]) + b[1:])),
+    ]
+
+    assert auth.proof(SECRET, Role.CLIENT, proved) == right
+    assert right not in others
+    assert len(set(others)) == len(others)
+
+
+def test_a_wrong_proof_is_refused() -> None:
+    """By an exception, so that it cannot be overlooked."""
+    with pytest.raises(AuthenticationFailed, match="does not know the cluster secret"):
+        auth.check_proof(b"a" * 32, b"b" * 32)
+    with pytest.raises(AuthenticationFailed, match="does not know the key of application 7"):
+        auth.check_proof(b"a" * 32, b"b" * 32, Principal(AppId(7)))
+
+
+def test_other_protocols_are_recognised_by_their_first_bytes() -> None:
+    """A browser that connects to the port gets no further."""
+    with pytest.raises(ProtocolError, match="does not speak"):
+        auth.parse_hello(b"GET / HTTP/1.1\r\n".ljust(auth.HELLO_BYTES))
+    with pytest.raises(ProtocolError, match="does not speak"):
+        auth.parse_challenge(b"HTTP/1.1 200 OK\r\n".ljust(auth.CHALLENGE_BYTES))
+
+
+def test_an_unknown_purpose_is_refused() -> None:
+    """There are links and control connections."""
+    hello = bytearray(auth.hello(Purpose.LINK, bytes(32)))
+    hello[9] = 77
+
+    with pytest.raises(ProtocolError, match="unknown purpose 77"):
+        auth.parse_hello(bytes(hello))

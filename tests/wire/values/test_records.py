@@ -1,0 +1,161 @@
+"""Registration of record classes, see `gearpy.wire.values.records`."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.errors import ConfigError, ProtocolError
+from gearpy.wire.values.forms import RecordType
+from gearpy.wire.values.records import RecordRegistry, register_record
+
+
+class Point(NamedTuple):
+    """A NamedTuple."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A frozen dataclass whose construction counts."""
+
+    item: str
+    amount: int = 1
+    doubled: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Derive a field, as user classes do."""
+        object.__setattr__(self, "doubled", self.amount * 2)
+
+
+def record_of(cls: type) -> RecordType:
+    """Return how a class travels."""
+    registry = RecordRegistry()
+    registry.register(cls)
+    record = registry.of_class(cls)
+    assert record is not None
+    return record
+
+
+def test_a_class_is_found_by_class_and_by_its_qualified_name() -> None:
+    """Sender looks by class, receiver by name; both find the same."""
+    registry = RecordRegistry()
+
+    registry.register(Point)
+
+    record = registry.of_class(Point)
+    assert record is not None
+    assert registry.find("Point", record.fingerprint) is record
+
+
+def test_a_chosen_name_replaces_the_qualified_one() -> None:
+    """Two modules may use one class name if one of them travels under another."""
+    registry = RecordRegistry()
+
+    registry.register(Point, "geo.Point")
+
+    with pytest.raises(ProtocolError, match="'Point' is not registered here"):
+        registry.find("Point", 0)
+
+
+def test_register_record_works_as_a_decorator() -> None:
+    """Users write it above the class and get the class back."""
+    registry = RecordRegistry()
+
+    returned = register_record(Point, registry=registry)
+
+    assert returned is Point
+    assert registry.of_class(Point) is not None
+
+
+def test_a_name_cannot_mean_two_classes() -> None:
+    """Else a receiver would build the wrong class without a word."""
+    registry = RecordRegistry()
+    registry.register(Point, "shape")
+
+    with pytest.raises(ConfigError, match=r"'shape' is taken by .*Point.*another name"):
+        registry.register(Order, "shape")
+
+
+def test_a_class_defined_again_replaces_the_old_definition() -> None:
+    """A module that runs twice, as ``__main__`` or after a resubmission, must not be refused."""
+    registry = RecordRegistry()
+    registry.register(Point)
+    again = type("Point", (Point,), {})
+    again.__module__, again.__qualname__ = "__main__", "Point"
+
+    registry.register(again)
+
+    assert registry.find("Point", record_of(Point).fingerprint).cls is again
+    assert registry.of_class(Point) is not None
+
+
+@pytest.mark.parametrize("cls", [int, type("Pairs", (tuple,), {}), type("Bag", (dict,), {})])
+def test_what_is_more_than_its_values_cannot_be_registered(cls: type) -> None:
+    """There is no pickle to fall back to."""
+    with pytest.raises(ConfigError, match=r"cannot be registered .*gearpy.register_serializer"):
+        RecordRegistry().register(cls)
+
+
+def test_a_dataclass_that_is_also_a_dict_is_refused() -> None:
+    """Its content beside the fields would be lost."""
+
+    @dataclass
+    class Bag(dict):  # type: ignore[type-arg]
+        label: str
+
+    with pytest.raises(ConfigError, match="a kind of dict"):
+        RecordRegistry().register(Bag)
+
+
+def test_other_fields_under_the_same_name_are_refused() -> None:
+    """A worker with an older version of the program must not swap fields silently."""
+    registry = RecordRegistry()
+    registry.register(Point)
+
+    with pytest.raises(ProtocolError, match="other fields"):
+        registry.find("Point", 12345)
+
+
+def test_another_number_of_columns_is_refused() -> None:
+    """A malformed batch must not make a NamedTuple with too few values."""
+    with pytest.raises(ProtocolError, match="has 2 fields, got 1"):
+        record_of(Point).build([[1]], 1)
+
+
+def test_values_are_rebuilt_without_running_their_constructor() -> None:
+    """A derived or changed field arrives as it was sent, not derived again."""
+    order = Order("book", 3)
+    object.__setattr__(order, "doubled", 7)
+    record = record_of(Order)
+
+    rebuilt = record.build(record.columns([order]), 1)
+
+    assert rebuilt == [order]
+    assert rebuilt[0].doubled == 7
+
+
+@given(st.lists(st.builds(Order, st.text(), st.integers()), min_size=1))
+def test_taking_apart_and_rebuilding_changes_nothing(orders: list[Order]) -> None:
+    """The invariant: build is the inverse of columns."""
+    record = record_of(Order)
+
+    assert record.build(record.columns(orders), len(orders)) == orders
+
+
+def test_the_classes_of_a_program_that_has_ended_are_forgotten() -> None:
+    """Another program may then use the name, and memory is given back."""
+    registry = RecordRegistry()
+    mine = type("Point", (Point,), {"__module__": "gearpy_app_1.shop"})
+    registry.register(mine, "shape")
+    registry.register(Order, "other")
+
+    registry.forget("gearpy_app_1")
+
+    registry.register(Order, "shape")
+    assert registry.find("shape", record_of(Order).fingerprint).cls is Order
+    assert registry.find("other", record_of(Order).fingerprint).cls is Order
