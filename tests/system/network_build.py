@@ -77,6 +77,7 @@ class Flow:
     batches_max: int = 100_000
     received: list[int] = field(default_factory=list)
     sent: int = 0
+    on_the_way_max: int = 0  #: Records that had been sent and not received, at most.
     may_end: threading.Event = field(default_factory=threading.Event)
 
     def build(self) -> StreamApplication:
@@ -91,6 +92,7 @@ class Flow:
                     value = (flow.sent, b"x" * flow.pad)
                     self.context.output(gp.Message(value, flow.sent))
                     flow.sent += 1
+                flow.on_the_way_max = max(flow.on_the_way_max, flow.sent - len(flow.received))
                 return 1
 
         class Noting(gp.Task):
@@ -261,12 +263,6 @@ class Pair:
         while not holds():
             assert time.monotonic() < until_s, f"never: {what}"
             time.sleep(0.002)
-
-    @property
-    def on_the_way(self) -> int:
-        """How many records have left the first task and not reached the second."""
-        received = len(self.flow.received)  # First, since more may come meanwhile.
-        return self.flow.sent - received
 
     def outcome(self, timeout_s: float) -> list[str]:
         """Wait for the end, or for news; return the news."""
