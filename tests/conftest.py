@@ -25,10 +25,33 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 #: Tests that start processes and look at the clock: one after the other, beside all others.
 _PROCESSES = frozenset({"cli", "examples", "system"})
 _HERE = Path(__file__).parent
+#: Where tests need no process, socket or JVM: `--quick` runs all of them that are not slow.
+_PURE = frozenset({"config", "core", "dsl", "messages", "state", "task", "testing", "wire"})
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`."""
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="only what needs no process, and what is marked `smoke`; nothing marked `slow`",
+    )
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    folder = item.path.relative_to(_HERE).parts[0]
+    is_pure = folder in _PURE or folder.endswith(".py")
+    return item.get_closest_marker("smoke") is not None or (
+        is_pure and item.get_closest_marker("slow") is None
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Say which tests one process runs where several share the work: those of a file, at least."""
+    if config.getoption("--quick"):
+        left_out = [item for item in items if not _is_quick(item)]
+        items[:] = [item for item in items if _is_quick(item)]
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         file = item.path.relative_to(_HERE)
         folder = file.parts[0]

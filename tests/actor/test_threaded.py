@@ -32,6 +32,7 @@ def pykka_actors(ref: Ref[Order]) -> list[str]:
     ]
 
 
+@pytest.mark.smoke
 def test_every_incarnation_is_a_pykka_actor(system: ThreadedActorSystem, how: How) -> None:
     """One at a time; a restart makes a new one on the same cell."""
     ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
@@ -44,6 +45,7 @@ def test_every_incarnation_is_a_pykka_actor(system: ThreadedActorSystem, how: Ho
     assert first != second
 
 
+@pytest.mark.smoke
 def test_no_pykka_actor_is_left_behind(how: How) -> None:
     """The registry of pykka is global and would keep them for ever."""
     system = ThreadedActorSystem()

@@ -127,15 +127,15 @@ def test_all_mistakes_are_reported_together(write: Write) -> None:
         ),
         (
             "[gearpy.cluster]\nmasters = 'a:1'\n",
-            "gearpy.cluster.net.masters is 'a:1', must be a list of host:port",
+            "gearpy.cluster.masters is 'a:1', must be a list of host:port",
         ),
         (
             "[gearpy.cluster]\nmasters = ['a:1', 'b']\n",
-            "gearpy.cluster.net.masters is ('a:1', 'b'), must be a list of host:port",
+            "gearpy.cluster.masters is ('a:1', 'b'), must be a list of host:port",
         ),
         (
             "[gearpy.cluster]\nmasters = []\n",
-            "gearpy.cluster.net.masters is (), must be a list of host:port",
+            "gearpy.cluster.masters is (), must be a list of host:port",
         ),
         ("[gearpy]\nworker = 5\n", "gearpy.worker is 5, must be a table"),
         (

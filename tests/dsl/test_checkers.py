@@ -40,6 +40,7 @@ def pyright() -> Iterator[tuple[Path, int, str]]:
         yield Path(each["file"]), each["range"]["start"]["line"] + 1, each["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_a_checker_finds_the_mistakes_in_programs(
     checker: Callable[[], Iterator[tuple[Path, int, str]]],

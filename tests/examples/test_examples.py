@@ -47,6 +47,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [page.name for page in pages]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
 @pytest.mark.parametrize(("start", "dashes"), STARTS)
 def test_wordcount_counts_what_counter_counts(

@@ -66,6 +66,7 @@ def keys_of(taken: Taken) -> list[tuple[int, int, int]]:
 EXPECTED = [(start, key, 10) for start in range(0, 1000, 100) for key in range(10)]
 
 
+@pytest.mark.smoke
 def test_application_ends_when_all_windows_are_handed_over(tmp_path: Path) -> None:
     """Each once, the last ones too, which are shown only when the last epoch is complete."""
     go = Event()

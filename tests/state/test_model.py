@@ -334,6 +334,7 @@ def _spoil(value: Any) -> None:
         value.append("changed by the user")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [(150, 30), (20, 200)], ids=["many short", "few long"])
 def test_state_is_what_dicts_would_be(steps: tuple[int, int]) -> None:
     """Whatever is done, also across restarts in the other backend."""

@@ -37,6 +37,7 @@ def test_a_new_log_is_empty(reopened: Opener) -> None:
     assert reopened().replay() == Replay(None, ())
 
 
+@pytest.mark.smoke
 def test_what_was_appended_is_there(reopened: Opener) -> None:
     """In order, after it was closed and opened, also empty records."""
     log = reopened()

@@ -136,6 +136,7 @@ def cluster(start: Start) -> Cluster:
     return Cluster(start("local", "--json", "--set", "cluster.masters=127.0.0.1:0"))
 
 
+@pytest.mark.smoke
 def test_a_cluster_runs_what_is_submitted(cluster: Cluster) -> None:
     """Submit, look, stop: the daily round."""
     first = cluster.gear("app", "submit", "short.py")

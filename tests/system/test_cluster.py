@@ -72,6 +72,7 @@ def own(tmp_path: Path) -> Iterator[Scene]:
 # -- programs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_programs_of_every_form_run_and_leave_nothing(scene: Scene) -> None:
     """A file with the module beside it, a folder, a zip, a wheel; in two processes if wanted."""
     programs = {

@@ -158,6 +158,7 @@ def test_large_output_passes_the_window() -> None:
     assert task.clock.watermark_ms == 7
 
 
+@pytest.mark.slow
 def test_endless_output_is_an_error_not_a_hang() -> None:
     """There is a limit."""
 

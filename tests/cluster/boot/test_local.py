@@ -39,6 +39,7 @@ from tests.cluster.build import (
 Configured = Callable[..., Config]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("data", ["memory", "tcp"])
 @pytest.mark.parametrize(("workers", "executors"), [(1, 1), (2, 2), (3, 3), (1, 3)])
 def test_word_count_is_right_wherever_its_tasks_are(

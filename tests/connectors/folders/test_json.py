@@ -26,6 +26,7 @@ def write(sink: Sink, *epochs: list[Any]) -> None:
     writer.close(completed=True)
 
 
+@pytest.mark.smoke
 def test_records_become_lines_of_json(tmp_path: Path) -> None:
     """A file for each epoch; handles travel through a checkpoint."""
     write(jsonl_folder(tmp_path / "out"), [{"n": 1}, [2]], [], ["é"])

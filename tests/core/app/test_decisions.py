@@ -378,6 +378,7 @@ def test_whatever_is_damaged_it_goes_on_from_what_is_whole(seed: int) -> None:
     assert world.status == ("failed" if world.is_beyond_repair else "succeeded")
 
 
+@pytest.mark.slow
 def test_whatever_happens_a_drain_shows_all_that_was_read() -> None:
     """Or it comes too late, when the streams have ended; see `AppWorld` for what is shown."""
     ends = [lived(seed, drains=True).status for seed in FAULTY]

@@ -48,6 +48,7 @@ def decoded(data: bytes, name: str = NAME) -> list[CoordinatorMessage]:
     return list(decode_segment(data, name=name, log=LOG))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(

@@ -231,11 +231,13 @@ def a_world_of_two(*, segments_max: int = 2, keys: str = "bc") -> World:
     return World(store, launches, known="a")
 
 
+@pytest.mark.slow
 def test_two_launches_in_every_order() -> None:
     """The second opens while the first appends and compacts; each state may be the last one."""
     assert explore(a_world_of_two) > 1000
 
 
+@pytest.mark.slow
 def test_two_first_launches_in_every_order() -> None:
     """There is no log yet, and both make one."""
 
@@ -246,6 +248,7 @@ def test_two_first_launches_in_every_order() -> None:
     assert explore(world) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonces", [("00000000", "ffffffff"), ("ffffffff", "00000000")])
 def test_two_tools_in_every_order(nonces: Sequence[str]) -> None:
     """They may have chosen the same number; chance decides which of them counts."""

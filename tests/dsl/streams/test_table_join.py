@@ -190,6 +190,7 @@ def test_keys_may_be_several_fields_or_functions() -> None:
         ) == [5]
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8),
     records=st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 10)), min_size=1, max_size=8),

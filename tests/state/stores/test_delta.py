@@ -5,6 +5,7 @@ import time
 from itertools import count
 
 import msgpack
+import pytest
 
 from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.keys import encode_key
@@ -92,6 +93,7 @@ def test_a_task_that_waits_in_a_read_is_let_on() -> None:
     assert reads.times == 20
 
 
+@pytest.mark.slow
 def test_a_million_cells_are_handed_over_at_once_and_stored_beside_the_task() -> None:
     """Handing over takes no time, and while they are encoded another thread goes on."""
     store = HeapStore()

@@ -219,6 +219,7 @@ _KINDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     kinds=st.lists(_KINDS, min_size=1, max_size=6),

@@ -334,7 +334,7 @@ def test_error_that_remains_names_operator_and_record() -> None:
     error = caught.value
     assert (error.operator, error.record, error.event_time_ms) == ("fetch", "7", 3)
     assert error.cause == "ValueError: not 7"
-    assert "test_async_stage.py" in error.source
+    assert "test_asynchronous.py" in error.source
     assert "raise ValueError" in error.source_line
 
 

@@ -88,6 +88,7 @@ def test_what_waits_while_a_link_is_busy_goes_out_together(stack: ExitStack) -> 
     eventually(lambda: sender.stats.bytes_out == received, "all that arrived was counted")
 
 
+@pytest.mark.smoke
 def test_a_broken_connection_is_reported_and_made_again(stack: ExitStack) -> None:
     """The next message connects; the reconnection is counted."""
     losses = Losses()

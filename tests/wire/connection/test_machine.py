@@ -414,6 +414,7 @@ FUZZED_STREAMS = 10_000
 BODY_BYTES_MAX = 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role)
 def test_damaged_streams_end_a_connection_or_change_nothing(role: Role) -> None:
     """Thousands of good streams with some bytes changed, cut or repeated, before and after proof.
