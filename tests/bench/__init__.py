@@ -14,6 +14,7 @@
 - `oracle`: programs of the stream language, compared with what they mean in many examples.
 - `sessions`: sessions of a million keys that come and go: whether memory grows.
 - `stream_language`: numbered records through windows, joins and columns, and their answer.
+- `compare`: an earlier commit and this one, in turns; `probe` is one measurement of either.
 - `peers`: the same programs on gearpy and on other stream processors, in turns; `peer_jobs`,
   `peer_bytewax` and `peer_spark` are these programs.
 - `spark`: how fast windows get to Spark; `spark_start`: how soon a session is there.

@@ -20,9 +20,11 @@ from tests.bench.checkpoint import (
     measure_pauses,
     measure_state_recovery,
 )
+from tests.bench.compare import SHORT, compare_versions, earlier_revision
 from tests.bench.exactly_once import WORKLOADS, run_exactly_once
-from tests.bench.oracle import compare
+from tests.bench.oracle import compare as compare_examples
 from tests.bench.peers import COMPARISONS, PeersOptions, best_of, compare_peers, environment
+from tests.bench.probe import PROBES
 from tests.bench.recovery import measure_recovery
 from tests.bench.sessions import measure_sessions
 from tests.bench.simulate import run_seeds
@@ -41,7 +43,7 @@ from tests.bench.spark_plan import plan_of
 from tests.bench.start import measure_start
 from tests.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
 #: Where the environment with other stream processors is, unless it is said.
 _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
@@ -50,10 +52,10 @@ _SPARK_KINDS: Final = frozenset({"log", "handoff", "many", "start"})
 #: Runs with hundreds of windows that wait for Spark, at most.
 _RUNS_MANY: Final = 5
 
-_app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
 
-@_app.command()
+@app.command()
 def sol(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
@@ -80,14 +82,14 @@ def sol(
             _show(f"{kind}, batches", run({"seconds": seconds, "batch": True}))
 
 
-@_app.command()
+@app.command()
 def start() -> None:
     """Start-up of a local cluster and of a thousand tasks, with their memory."""
     for what, seconds, memory_mb in measure_start():
         typer.echo(f"{what:48} {seconds:6.2f} s {memory_mb:6.0f} MB")
 
 
-@_app.command()
+@app.command()
 def slow_sink(
     seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
 ) -> None:
@@ -97,7 +99,7 @@ def slow_sink(
         typer.echo(f"{second:6} {read:13,} {written:13,} {memory_mb:6.1f}")
 
 
-@_app.command()
+@app.command()
 def recovery(
     times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
 ) -> None:
@@ -111,7 +113,7 @@ def recovery(
             )
 
 
-@_app.command()
+@app.command()
 def chaos(
     faults: Annotated[int, typer.Option(help="how many")] = 30,
     seconds: Annotated[float, typer.Option(help="length of the stream")] = 60,
@@ -125,7 +127,7 @@ def chaos(
     raise typer.Exit(1 if report.lost or report.status != "succeeded" else 0)
 
 
-@_app.command()
+@app.command()
 def exactly_once(
     *,
     faults: Annotated[int, typer.Option(help="how many")] = 100,
@@ -159,7 +161,7 @@ def exactly_once(
     raise typer.Exit(0 if report.is_good else 1)
 
 
-@_app.command()
+@app.command()
 def checkpoint(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 10,
     runs: Annotated[int, typer.Option(help="pairs of runs of each pipeline")] = 3,
@@ -186,7 +188,7 @@ def checkpoint(
                 typer.echo(f"executor killed, {keys:,} keys   {took_s:6.2f} s")
 
 
-@_app.command()
+@app.command()
 def windows(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
@@ -206,7 +208,7 @@ def windows(
             typer.echo(f"{path:8} at {rate:,.0f}/s: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
 
 
-@_app.command()
+@app.command()
 def sessions(
     minutes: Annotated[float, typer.Option(help="length of the stream")] = 60,
     keys: Annotated[int, typer.Option(help="that come and go, three times each")] = 1_000_000,
@@ -231,7 +233,7 @@ def sessions(
     raise typer.Exit(1 if report.problems or not report.is_flat else 0)
 
 
-@_app.command()
+@app.command()
 def peers(
     *,
     runs: Annotated[int, typer.Option(help="turns of each comparison")] = 3,
@@ -273,7 +275,43 @@ def peers(
             )
 
 
-@_app.command()
+@app.command()
+def compare(
+    revision: Annotated[
+        str | None, typer.Argument(help="an earlier commit; else where `main` was left, or HEAD~")
+    ] = None,
+    benches: Annotated[
+        list[str] | None, typer.Argument(help=f"some of {', '.join(PROBES)}; else all")
+    ] = None,
+    *,
+    turns: Annotated[int, typer.Option(help="of each bench; two have misled", min=1)] = 4,
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 4,
+    short: Annotated[
+        bool, typer.Option("--short", help="sol, rows and columns for a second each; never fails")
+    ] = False,
+) -> None:
+    """Run benches on an earlier commit and on this one, in turns; print ratios and their spread."""
+    revision = revision or earlier_revision()
+    if revision is None:
+        typer.echo("compare: there is no earlier commit")
+        return
+    chosen = benches or (SHORT if short else PROBES)
+    with TemporaryDirectory(prefix="gearpy-compare-") as folder:
+        try:
+            for line in compare_versions(
+                revision,
+                Path(folder),
+                benches=chosen,
+                turns=turns,
+                seconds=min(seconds, 1.0) if short else seconds,
+            ):
+                typer.echo(line)
+        except ValueError as error:
+            typer.echo(f"compare: {error}", err=True)
+            raise typer.Exit(0 if short else 2) from None
+
+
+@app.command()
 def spark(
     runs: Annotated[int, typer.Option(help="of each kind")] = 5,
     only: Annotated[
@@ -312,7 +350,7 @@ def _handoffs(folder: Path, *, runs: int, kinds: Collection[str]) -> Iterator[Fi
         stop()
 
 
-@_app.command()
+@app.command()
 def spark_crash(
     *,
     faults: Annotated[int, typer.Option(help="executors to kill; a fifth of it others")] = 100,
@@ -358,7 +396,7 @@ _EPOCHS: Final = {
 }
 
 
-@_app.command()
+@app.command()
 def simulate(
     seeds: Annotated[int, typer.Option(help="how many")] = 10_000,
     first: Annotated[int, typer.Option(help="the first one")] = 0,
@@ -383,7 +421,7 @@ def simulate(
     raise typer.Exit(1 if bad else 0)
 
 
-@_app.command()
+@app.command()
 def oracle(
     examples: Annotated[int, typer.Option(help="how many")] = 10_000,
     first: Annotated[int, typer.Option(help="the first seed")] = 0,
@@ -395,7 +433,7 @@ def oracle(
     Says which examples went wrong, made as small as they become, and the last seed.
     """
     done, bad, last = Counter[str](), 0, first
-    for outcome in compare(first, examples, processes=processes, kinds=only):
+    for outcome in compare_examples(first, examples, processes=processes, kinds=only):
         before = done.total()
         done[outcome.kind] += outcome.done
         last = max(last, outcome.seed)
@@ -421,4 +459,4 @@ def _show(name: str, result: dict[str, float]) -> float:
 
 def main() -> None:
     """Run the command."""
-    _app()
+    app()

@@ -29,6 +29,7 @@ __all__ = [
     "best_of",
     "compare_peers",
     "environment",
+    "write_words",
 ]
 
 PACKAGES: Final = ("bytewax==0.21.1", "pyspark==4.3.0", "pyarrow>=26,<27", "pandas>=2.2,<3")
@@ -73,7 +74,7 @@ class PeersOptions:
         files = [self.folder / f"words{part}.txt" for part in range(2)]
         for part, file in enumerate(files):
             if not file.exists():
-                _write_words(file, self.words // 2, random.Random(part))
+                write_words(file, self.words // 2, random.Random(part))
         return files
 
     def parquet(self) -> list[Path]:
@@ -293,7 +294,7 @@ COMPARISONS: Final = {
 # -- what is read ----------------------------------------------------------------------------
 
 
-def _write_words(file: Path, count: int, rng: random.Random) -> None:
+def write_words(file: Path, count: int, rng: random.Random) -> None:
     """Write lines of words, of which few are frequent and many are not."""
     vocabulary = [f"word{number}" for number in range(_VOCABULARY)]
     weights = [1 / (1 + number) for number in range(_VOCABULARY)]
