@@ -1,6 +1,6 @@
 """The wire: messages <-> bytes, without a socket, clock or thread.
 
-- `codec`: control messages <-> bytes, validated strictly; `control_codec`: questions and answers.
+- `codec`: control messages, answers and letters <-> bytes, validated strictly.
 - `link_codec`: what tasks say to each other <-> frames.
 
 Rooms:

@@ -3,6 +3,9 @@
 Only the dataclasses of the modules of `messages`, `data` excepted, can travel, and a message is
 accepted only in exactly the form that `encode_control` gives it: every field present, none
 beside them, every value of the declared type.
+
+An answer, in the body of a letter, is ``u8 outcome | control message, nothing, or class name and
+text of an error``. A frame of kind `NODE` holds a message of `messages.node`.
 """
 
 import dataclasses
@@ -11,11 +14,27 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.errors import ProtocolError
+from gearpy import errors
+from gearpy.errors import GearpyError, ProtocolError
 from gearpy.messages import app, client, cluster, node
-from gearpy.wire.connection.frames import PROTOCOL_VERSION
+from gearpy.messages.node import NodeMessage
+from gearpy.wire.connection.frames import (
+    PROTOCOL_VERSION,
+    Frame,
+    FrameKind,
+    FrameLimits,
+    encode_frame,
+)
 
-__all__ = ["CONTROL_CLASSES", "decode_control", "encode_control"]
+__all__ = [
+    "CONTROL_CLASSES",
+    "decode_answer",
+    "decode_control",
+    "decode_node",
+    "encode_answer",
+    "encode_control",
+    "encode_node",
+]
 
 
 def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
@@ -121,3 +140,81 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_escaped(item) for item in value]
     return value
+
+
+# -- answers and letters -----------------------------------------------------------------------
+
+_MESSAGE: Final = 0
+_NOTHING: Final = 1
+_ERROR: Final = 2
+
+#: Texts of errors are cut, lest the answer be refused for its size.
+_ERROR_CHARS_MAX: Final = 100_000
+_ERROR_DECODER: Final = msgspec.msgpack.Decoder(tuple[str, str])
+
+#: Errors that arrive as what they were: those made of one text.
+_ERRORS: Final[dict[str, type[GearpyError]]] = {
+    name: getattr(errors, name)
+    for name in errors.__all__
+    if "__init__" not in vars(getattr(errors, name)) or name == "ConfigError"
+}
+
+
+def encode_answer(answer: object | None) -> bytes:
+    """Return the body of a letter that answers: a control message, None, or an exception."""
+    if answer is None:
+        return bytes([_NOTHING])
+    if isinstance(answer, Exception):
+        text = str(answer)[:_ERROR_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
+        return bytes([_ERROR]) + msgspec.msgpack.encode((type(answer).__name__, text))
+    return bytes([_MESSAGE]) + encode_control(answer)
+
+
+def decode_answer(body: bytes | memoryview) -> object | None:
+    """Return the answer in a letter; it may be a `GearpyError`.
+
+    Raises:
+        ProtocolError: the answer is malformed.
+    """
+    outcome, rest = bytes(body[:1]), memoryview(body)[1:]
+    if outcome == bytes([_MESSAGE]):
+        return decode_control(rest)
+    if outcome == bytes([_ERROR]):
+        return _decode_error(rest)
+    if outcome == bytes([_NOTHING]) and not rest:
+        return None
+    raise ProtocolError(
+        f"malformed answer: outcome {outcome.hex() or 'missing'}, {len(body)} bytes"
+    )
+
+
+def _decode_error(body: memoryview) -> GearpyError:
+    try:
+        name, text = _ERROR_DECODER.decode(body)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"malformed error in an answer: {error}") from error
+    known = _ERRORS.get(name)
+    return GearpyError(f"{name}: {text}") if known is None else known(text)
+
+
+def encode_node(message: NodeMessage, limits: FrameLimits) -> list[bytes | memoryview]:
+    """Return the frame of a message from one process to another.
+
+    Raises:
+        ConfigError: the message is larger than a frame may be.
+    """
+    return encode_frame(FrameKind.NODE, [encode_control(message)], limits)
+
+
+def decode_node(frame: Frame) -> NodeMessage:
+    """Return the message that another process has sent.
+
+    Raises:
+        ProtocolError: it is something else, or malformed.
+    """
+    if frame.kind is not FrameKind.NODE:
+        raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of nodes")
+    message = decode_control(frame.body)
+    if not isinstance(message, NodeMessage):
+        raise ProtocolError(f"{type(message).__name__} is nothing that one node says to another")
+    return message

@@ -18,7 +18,7 @@ from gearpy.config.load import from_overrides
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.cluster import ApplicationDetail
-from gearpy.transport.control.client import ControlClient
+from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 
 __all__ = ["Daemon", "ProcessCluster", "children_of"]

@@ -14,7 +14,7 @@ from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, address_of
 from gearpy.messages.cluster import GetApplication
 from gearpy.transport.api import NodeLimits, TransportLimits
-from gearpy.transport.control.client import ControlClient
+from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.certificates import make_authority_and_node
 from gearpy.transport.security.credentials import Credentials

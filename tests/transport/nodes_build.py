@@ -12,11 +12,11 @@ from gearpy.transport.api import NodeLimits, TransportLimits, split_address
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
+from gearpy.wire.codec import decode_node, encode_node
 from gearpy.wire.connection.auth import NONCE_BYTES, Purpose, Role
 from gearpy.wire.connection.frames import Frame, FrameLimits
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
-from gearpy.wire.control_codec import decode_node, encode_node
 from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.relay import Relay
 

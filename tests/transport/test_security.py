@@ -14,9 +14,9 @@ from gearpy.ids import AppId, TaskId
 from gearpy.messages.cluster import ListWorkers, WorkerList
 from gearpy.messages.node import Greeting, Letter, Ping
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.control.client import ControlClient
+from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
-from gearpy.wire.codec import encode_control
+from gearpy.wire.codec import encode_control, encode_node
 from gearpy.wire.connection.auth import (
     CHALLENGE_BYTES,
     HELLO_BYTES,
@@ -29,7 +29,6 @@ from gearpy.wire.connection.auth import (
 from gearpy.wire.connection.frames import HEADER_BYTES, FrameKind, FrameLimits, encode_frame
 from gearpy.wire.connection.keys import KeyRing, Principal, application_key
 from gearpy.wire.connection.machine import Connection
-from gearpy.wire.control_codec import encode_node, encode_request, encode_tell
 from gearpy.wire.link_codec import LinkCodec
 from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, eventually, request
 
@@ -39,7 +38,9 @@ LIMITS = TransportLimits(unauthenticated_max=3)
 IMPATIENT = TransportLimits(handshake_timeout_ms=1000)
 GOOD_FRAME = b"".join(LinkCodec().encode(request(666, TARGET)))
 GOOD_LETTER = b"".join(encode_node(Letter(number=1, to="actor", body=b"bad"), FrameLimits()))
-GOOD_TELL = b"".join(encode_tell(ListWorkers(), FrameLimits()))
+GOOD_QUESTION = b"".join(
+    encode_node(Letter(number=1, to="", body=encode_control(ListWorkers()), ask=1), FrameLimits())
+)
 OTHER_CLUSTER = KeyRing.of_cluster(b"t" * 32)
 
 
@@ -167,7 +168,7 @@ def proved(
         b"\x00" * 1000,
         b"\xff" * 100_000,
         GOOD_FRAME * 10,
-        GOOD_TELL * 10,
+        GOOD_QUESTION * 10,
         GOOD_LETTER * 10,
         *(
             hello(purpose, bytes(NONCE_BYTES)) + b"\x00" * PROOF_BYTES + GOOD_FRAME + GOOD_LETTER
@@ -211,7 +212,7 @@ def test_a_wrong_secret_is_refused_and_what_follows_is_not_read(
     """The frames behind the proof are perfectly good."""
     with port.connect() as sock:
         client = as_client(sock, OTHER_CLUSTER, purpose)
-        sock.sendall(GOOD_FRAME + GOOD_TELL + GOOD_LETTER)
+        sock.sendall(GOOD_FRAME + GOOD_QUESTION + GOOD_LETTER)
         client.receive_data(assert_closed_by_peer(sock), 1)
 
     assert not client.authenticated
@@ -225,7 +226,7 @@ def test_the_key_of_an_application_of_another_cluster_is_refused(
     """The cluster derives the key itself; it does not take the peer's."""
     with port.connect() as sock:
         client = as_client(sock, keys_of(1, b"t" * 32), purpose)
-        sock.sendall(GOOD_FRAME + GOOD_TELL + GOOD_LETTER)
+        sock.sendall(GOOD_FRAME + GOOD_QUESTION + GOOD_LETTER)
         client.receive_data(assert_closed_by_peer(sock), 1)
 
     assert not client.authenticated
@@ -241,7 +242,7 @@ def test_one_application_is_not_let_in_by_another(stack: ExitStack, purpose: Pur
         with port.connect() as sock:
             client = as_client(sock, keys, purpose)
             with suppress(ConnectionError):
-                sock.sendall(bytes(PROOF_BYTES) + GOOD_FRAME + GOOD_TELL + GOOD_LETTER)
+                sock.sendall(bytes(PROOF_BYTES) + GOOD_FRAME + GOOD_QUESTION + GOOD_LETTER)
             client.receive_data(assert_closed_by_peer(sock), 1)
         assert not client.authenticated
 
@@ -265,7 +266,7 @@ def test_a_recorded_handshake_is_refused(port: Port, purpose: Purpose) -> None:
 
     with port.connect() as sock:
         with suppress(ConnectionError):
-            sock.sendall(bytes(said) + GOOD_FRAME + GOOD_TELL + GOOD_LETTER)
+            sock.sendall(bytes(said) + GOOD_FRAME + GOOD_QUESTION + GOOD_LETTER)
         assert_closed_by_peer(sock)
 
     eventually(lambda: port.transport.stats.refused == 1, "the replay is counted")
@@ -361,12 +362,9 @@ def surplus() -> bytes:
     return b"".join(encode_frame(FrameKind(GOOD_FRAME[5]), [body], FrameLimits()))
 
 
-def control() -> bytes:
-    """Return a malformed control frame."""
-    return b"".join(encode_frame(FrameKind.CONTROL_TELL, [bytes(20)], FrameLimits()))
-
-
-@pytest.mark.parametrize("nonsense", [oversize, damaged, of_no_kind, surplus, control])
+@pytest.mark.parametrize(
+    "nonsense", [oversize, damaged, of_no_kind, surplus, lambda: GOOD_QUESTION]
+)
 def test_a_peer_that_speaks_nonsense_on_a_link_is_cut_off(
     port: Port, nonsense: Callable[[], bytes]
 ) -> None:
@@ -378,19 +376,6 @@ def test_a_peer_that_speaks_nonsense_on_a_link_is_cut_off(
 
     assert port.inbox.empty
     assert port.asked.empty()
-
-
-@pytest.mark.parametrize("nonsense", [oversize, damaged, of_no_kind, lambda: GOOD_FRAME])
-def test_a_peer_that_speaks_nonsense_to_a_control_port_is_cut_off(
-    port: Port, nonsense: Callable[[], bytes]
-) -> None:
-    """And nobody is asked anything."""
-    with port.connect() as sock:
-        proved(sock, purpose=Purpose.CONTROL)
-        sock.sendall(nonsense())
-        assert_closed_by_peer(sock)
-
-    port.assert_serves_good_peers()
 
 
 def stranger() -> bytes:
@@ -413,14 +398,17 @@ def not_for_nodes() -> bytes:
     return b"".join(encode_frame(FrameKind.NODE, [encode_control(ListWorkers())], FrameLimits()))
 
 
+@pytest.mark.parametrize("purpose", [Purpose.NODE, Purpose.CLIENT])
 @pytest.mark.parametrize(
     "nonsense",
     [oversize, damaged, of_no_kind, lambda: GOOD_FRAME, stranger, ping, greeting, not_for_nodes],
 )
-def test_a_node_that_speaks_nonsense_is_cut_off(port: Port, nonsense: Callable[[], bytes]) -> None:
-    """And no letter is handed on."""
+def test_a_process_that_speaks_nonsense_is_cut_off(
+    port: Port, nonsense: Callable[[], bytes], purpose: Purpose
+) -> None:
+    """No letter is handed on, and nobody is asked anything."""
     with port.connect() as sock:
-        proved(sock, purpose=Purpose.NODE)
+        proved(sock, purpose=purpose)
         sock.sendall(nonsense() + GOOD_LETTER)
         assert_closed_by_peer(sock)
 
@@ -429,11 +417,10 @@ def test_a_node_that_speaks_nonsense_is_cut_off(port: Port, nonsense: Callable[[
 
 def test_a_malformed_question_is_answered_with_an_error(port: Port) -> None:
     """The peer is known, and the frame is whole: the others' questions go on."""
-    ask = b"".join(encode_request(1, ListWorkers(), FrameLimits()))
-    body = ask[HEADER_BYTES:-1] + b"\xc1"
+    letter = Letter(number=1, to="", body=b"\xc1", ask=1)
     with port.connect() as sock:
-        client = proved(sock, purpose=Purpose.CONTROL)
-        sock.sendall(b"".join(encode_frame(FrameKind.CONTROL_REQUEST, [body], FrameLimits())))
+        client = proved(sock, purpose=Purpose.CLIENT)
+        sock.sendall(b"".join(encode_node(letter, FrameLimits())))
         while not (events := client.events()):
             client.receive_data(sock.recv(4096), 1)
 
@@ -459,9 +446,9 @@ def test_a_control_connection_needs_somebody_to_answer() -> None:
     """A data listener without control handler takes no questions."""
     transport = TcpTransport(SECRET, limits=LIMITS)
     with socket.create_connection(split_address(transport.start()), PATIENCE_S) as sock:
-        proved(sock, purpose=Purpose.CONTROL)
+        proved(sock, purpose=Purpose.CLIENT)
 
-        sock.sendall(GOOD_TELL)
+        sock.sendall(GOOD_QUESTION)
         assert_closed_by_peer(sock)
     transport.stop()
 

@@ -7,18 +7,42 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gearpy.errors import ProtocolError
+from gearpy.errors import (
+    ApplicationFailed,
+    ConfigError,
+    GearpyError,
+    ProtocolError,
+    SubmitRefused,
+)
 from gearpy.ids import ActorPath, AppId
 from gearpy.messages import app, cluster
 from gearpy.messages.cluster import (
     Artifact,
     ErrorCard,
     ListApplications,
+    ListWorkers,
     RegisterWorker,
     SubmitApplication,
+    Submitted,
 )
-from gearpy.wire.codec import CONTROL_CLASSES, decode_control, encode_control
-from gearpy.wire.connection.frames import PROTOCOL_VERSION
+from gearpy.messages.node import Letter
+from gearpy.wire.codec import (
+    CONTROL_CLASSES,
+    decode_answer,
+    decode_control,
+    decode_node,
+    encode_answer,
+    encode_control,
+    encode_node,
+)
+from gearpy.wire.connection.frames import (
+    PROTOCOL_VERSION,
+    Frame,
+    FrameDecoder,
+    FrameKind,
+    FrameLimits,
+    encode_frame,
+)
 
 # Ids and times are 64 bits; text may hold anything but lone surrogates, which are escaped.
 st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
@@ -152,3 +176,72 @@ def test_damaged_bytes_are_protocol_errors_or_messages(at: int, byte: int) -> No
 def test_a_message_without_fields_is_small() -> None:
     """Names cost a few bytes; nothing else does."""
     assert len(encode_control(ListApplications())) == 20
+
+
+# -- answers and letters -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [None, Submitted(app_id=AppId(7))])
+def test_an_answer_arrives(answer: object) -> None:
+    """None is an answer, too."""
+    assert decode_answer(encode_answer(answer)) == answer
+
+
+@pytest.mark.parametrize("error", [SubmitRefused("name taken"), ConfigError("one\ntwo")])
+def test_an_error_of_ours_arrives_as_its_class(error: GearpyError) -> None:
+    """The asker can catch it by class."""
+    arrived = decode_answer(encode_answer(error))
+
+    assert type(arrived) is type(error)
+    assert str(arrived) == str(error)
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), ApplicationFailed("app", "it broke")])
+def test_another_error_arrives_with_its_name_and_text(error: Exception) -> None:
+    """No class is looked up by a name from the network."""
+    arrived = decode_answer(encode_answer(error))
+
+    assert type(arrived) is GearpyError
+    assert str(arrived) == f"{type(error).__name__}: {error}"
+
+
+def test_a_huge_error_is_cut_to_fit() -> None:
+    """The answer must not be refused for its size."""
+    assert len(str(decode_answer(encode_answer(ConfigError("x" * 10_000_000))))) == 100_000
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\x00", b"\x01surplus", b"\x02", b"\x02\x91", b"\x07", bytes(9)]
+)
+def test_a_malformed_answer_is_refused(body: bytes) -> None:
+    """It fails the question, not the process."""
+    with pytest.raises(ProtocolError, match="malformed"):
+        decode_answer(body)
+
+
+def only_frame(buffers: list[bytes | memoryview]) -> Frame:
+    """Return the one frame in some buffers."""
+    (frame,) = FrameDecoder(FrameLimits()).feed(b"".join(buffers))
+    return frame
+
+
+def test_a_letter_arrives() -> None:
+    """It holds another message, encoded."""
+    letter = Letter(number=1, to="master", body=encode_control(ListWorkers()))
+
+    assert decode_node(only_frame(encode_node(letter, FrameLimits()))) == letter
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        encode_frame(FrameKind.ACK, [b""], FrameLimits()),
+        encode_frame(FrameKind.NODE, [encode_control(ListWorkers())], FrameLimits()),
+        encode_frame(FrameKind.NODE, [b"\xff"], FrameLimits()),
+    ],
+    ids=["another frame", "another message", "no message"],
+)
+def test_nodes_say_nothing_else(frame: list[bytes | memoryview]) -> None:
+    """A message for an actor comes in a letter."""
+    with pytest.raises(ProtocolError):
+        decode_node(only_frame(frame))

@@ -1,9 +1,8 @@
 """How roles reach each other: endpoints, letters between processes, masters, permissions.
 
 - `post`: how roles reach each other: by path, with messages that can cross a process boundary.
-- `remote_ref`: the address of an actor in another process.
-- `questions`: questions to actors of other processes, and answers to theirs.
-- `masters`: masters: whichever master answers, over a network that may fail.
+- `questions`: questions to actors of other processes.
+- `masters`: questions to the master, over a network that may fail.
 - `permissions`: what a process that runs code of users may say to processes of the cluster.
 - `limits`: from the configuration to the limits of tasks and transports, and the clocks they run
   on.

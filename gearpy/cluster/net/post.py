@@ -3,21 +3,20 @@
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from gearpy.actor.api import Ref
+from gearpy.actor.api import Exited, Killed, Ref
 from gearpy.actor.system import ActorSystem
-from gearpy.cluster.net.questions import Answers, Questions
-from gearpy.cluster.net.remote_ref import RemoteRef
+from gearpy.cluster.net.questions import Questions
 from gearpy.errors import ActorStopped, GearpyError, MailboxFull, ProtocolError
-from gearpy.ids import ActorPath, is_same_node
+from gearpy.ids import ActorPath, incarnation_of, is_same_node
 from gearpy.messages.node import Letter
 from gearpy.transport.api import Nodes
-from gearpy.wire.codec import decode_control, encode_control
-from gearpy.wire.control_codec import decode_answer, encode_answer
+from gearpy.transport.letters.answers import Answers, Find, send_answer
+from gearpy.wire.codec import decode_answer, decode_control, encode_answer, encode_control
 
-__all__ = ["Allow", "Post"]
+__all__ = ["Allow", "Post", "RemoteRef"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +25,8 @@ Allow: TypeAlias = Callable[[str, str, object], bool]
 
 #: How long an actor of this process may take to answer another process.
 _ANSWER_TIMEOUT_S: Final = 60.0
+
+M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class Post:
@@ -53,11 +54,12 @@ class Post:
         self._system = system
         self._nodes = nodes
         self._allow = allow
+        self._answer_timeout_s = answer_timeout_s
         self._lock = threading.Lock()  # Of the counters and `_refs`.
         self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
         if nodes is not None:
             self._questions = Questions(nodes)
-            self._answers = Answers(nodes, timeout_s=answer_timeout_s)
+            self._answers = Answers("gearpy-answers")
             nodes.serve(self._deliver)
 
     @property
@@ -152,7 +154,7 @@ class Post:
         try:
             message = self._opened(sender, letter)
             if letter.ask:
-                self._answer(sender, letter, message)
+                self._answers.take(self._find(letter, message), self._reply(sender, letter))
             else:
                 self._tell_here(ActorPath("", letter.to), message)
         except MailboxFull as error:
@@ -162,7 +164,7 @@ class Post:
         except GearpyError as error:
             _log.warning("a letter of %s to %s was not delivered: %s", sender, letter.to, error)
             if letter.ask:
-                self._answers.send(sender, letter.ask, error)
+                send_answer(error, self._reply(sender, letter))
 
     def _opened(self, sender: str, letter: Letter) -> object:
         """Return the message of a letter, if it may be delivered."""
@@ -178,8 +180,60 @@ class Post:
             raise GearpyError(f"{sender} may not send {type(message).__name__} to {letter.to}")
         return message
 
-    def _answer(self, sender: str, letter: Letter, message: object) -> None:
-        path = ActorPath("", letter.to)
-        self._answers.take(
-            sender, letter.ask, lambda timeout_s: self._ask_here(path, message, timeout_s)
-        )
+    def _find(self, letter: Letter, message: object) -> Find:
+        path, timeout_s = ActorPath("", letter.to), self._answer_timeout_s
+        return lambda: self._ask_here(path, message, timeout_s)
+
+    def _reply(self, sender: str, letter: Letter) -> Callable[[bytes], object]:
+        nodes = self._nodes
+        assert nodes is not None, "letters come from nodes"
+        return lambda body: nodes.send(sender, to="", body=body, answers=letter.ask)
+
+
+class RemoteRef(Ref[M_contra]):
+    """A `Ref` whose messages go through the post. A `Post` makes one for each path.
+
+    What it can tell of the actor is what it knows of the process: watchers hear `Killed` when
+    that is lost, but not when the actor alone stops.
+
+    Runs on: any thread.
+    """
+
+    # Without `__slots__`, so that the post can hold it weakly.
+
+    def __init__(self, path: ActorPath, post: "Post", nodes: Nodes) -> None:
+        self.path = path
+        self._post = post
+        self._nodes = nodes
+        self._is_alive = True
+
+    def tell(self, message: M_contra) -> None:
+        """See `Ref.tell`; what cannot be sent as the node is lost is counted by the post."""
+        if not self._post.tell(self.path, message):
+            self._note_loss()
+
+    def ask(self, message: M_contra, timeout_s: float) -> Any:
+        """See `Ref.ask`."""
+        return self._post.ask(self.path, message, timeout_s)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether nothing is known that speaks against it."""
+        return self._is_alive
+
+    def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
+        """See `Ref.add_watcher`. ``notify`` may be called on the transport's thread."""
+
+        def lost(_reason: str) -> None:
+            self._note_loss()
+            notify(Exited(self, Killed()))
+
+        self._nodes.watch(self.path.node, (self.path, key), lost)
+
+    def remove_watcher(self, key: object) -> None:
+        """See `Ref.remove_watcher`."""
+        self._nodes.unwatch(self.path.node, (self.path, key))
+
+    def _note_loss(self) -> None:
+        # Where there is no incarnation, another process may take the place of the lost one.
+        self._is_alive = not incarnation_of(self.path.node)

@@ -1,7 +1,9 @@
-"""Letters between the actors of different processes.
+"""Letters between the actors of different processes, and questions of clients.
 
 - `nodes`: letters between the actors of different processes, over TCP: `Nodes`.
 - `link`: what this node says to one other: the connection, and whether anybody is there.
 - `server`: what other nodes say to this one: letters are handed on, pings answered, zombies
   refused.
+- `answers`: questions of other processes, answered on threads of their own; those of clients.
+- `client`: a client of a cluster: a blocking socket, without an event loop.
 """

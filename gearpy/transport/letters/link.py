@@ -15,10 +15,10 @@ from gearpy.messages.node import Fenced, LettersTaken, NodeMessage, Pong, Welcom
 from gearpy.transport.api import NodeLimits, NodeLost, TransportLimits
 from gearpy.transport.connection.protocol import SocketOwner, WireProtocol, monotonic_ms
 from gearpy.transport.loop.loop import LoopThread
+from gearpy.wire.codec import decode_node, encode_node
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.mail import Heartbeat, Outbox, Patience
-from gearpy.wire.control_codec import decode_node, encode_node
 
 __all__ = ["Dial", "NodeLink"]
 

@@ -17,10 +17,10 @@ from gearpy.messages.node import (
 )
 from gearpy.transport.api import NodeLimits, TakeLetter, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
+from gearpy.wire.codec import decode_node, encode_node
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.mail import Intake, Verdict
-from gearpy.wire.control_codec import decode_node, encode_node
 
 __all__ = ["NodeServer"]
 

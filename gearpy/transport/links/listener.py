@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol, server_protocol
-from gearpy.transport.control.server import ControlServer
+from gearpy.transport.letters.answers import ClientServer
 from gearpy.transport.letters.server import NodeServer
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.wire.connection.auth import Purpose
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One listening socket for links and control connections.
+    """One listening socket for links, letters and the questions of clients.
 
     Invariant: at most ``unauthenticated_max`` connections have not proved themselves. When one
     more comes the oldest of them is closed: who knows the secret proves it within moments, so
@@ -37,7 +37,7 @@ class Listener:
         counters: Counters,
         on_frames: Callable[[list[Frame]], None],
     ) -> None:
-        self.control: ControlServer | None = None
+        self.clients: ClientServer | None = None
         self.nodes: NodeServer | None = None
         self._credentials = credentials_of(shown)
         self._limits = limits
@@ -65,8 +65,8 @@ class Listener:
             self._ticker.cancel()
         if self._server is not None:
             self._server.close()
-        if self.control is not None:
-            self.control.close()
+        if self.clients is not None:
+            self.clients.close()
         for protocol in self._protocols:
             protocol.close()
         await self._wait_closed()
@@ -145,10 +145,10 @@ class Listener:
             self._on_link_frames(frames)
         elif protocol.connection.purpose is Purpose.NODE:
             self._on_node_frames(protocol, frames)
-        elif self.control is not None:
-            self.control.on_frames(protocol, frames)
+        elif self.clients is not None:
+            self.clients.on_frames(protocol, frames)
         else:
-            raise ProtocolError("this process answers no control messages")
+            raise ProtocolError("this process answers no questions")
 
     def _on_node_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
         if self.nodes is None:

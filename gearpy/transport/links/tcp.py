@@ -18,7 +18,7 @@ from gearpy.transport.api import (
     split_address,
 )
 from gearpy.transport.connection.protocol import SocketOwner, client_protocol
-from gearpy.transport.control.server import ControlAllows, ControlHandler, ControlServer
+from gearpy.transport.letters.answers import ClientServer, ControlAllows, ControlHandler
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.listener import Listener
 from gearpy.transport.links.peer import Peer
@@ -158,10 +158,10 @@ class TcpTransport:
         It is called on worker threads, by several at once. ``allows`` says which principal may
         send which message; without it, only who knows the own key of this process may.
         """
-        assert self._listener.control is None, "one handler for control messages"
+        assert self._listener.clients is None, "one handler for clients"
         own = self._credentials.keys.own
         allows = allows or (lambda principal, _: principal == own)
-        self._listener.control = ControlServer(handler, self._loop, self._limits, allows)
+        self._listener.clients = ClientServer(handler, self._loop, self._limits, allows)
 
     def serve_nodes(
         self,

@@ -69,7 +69,7 @@ class Purpose(IntEnum):
     """What a connection is for; said in HELLO and covered by the proofs."""
 
     LINK = 1
-    CONTROL = 2
+    CLIENT = 2
     NODE = 3
 
 

@@ -44,10 +44,7 @@ class FrameKind(IntEnum):
     LATENCY_PROBE = 5
     UNMANAGED = 6
     RECEIPT = 7
-    CONTROL_REQUEST = 16
-    CONTROL_REPLY = 17
-    CONTROL_TELL = 18
-    NODE = 19
+    NODE = 16
 
 
 class Frame(NamedTuple):

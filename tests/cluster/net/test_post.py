@@ -14,8 +14,7 @@ import pytest
 from gearpy.actor.api import Actor, Exited, Killed, Ref
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.net.limits import node_limits
-from gearpy.cluster.net.post import Allow, Post
-from gearpy.cluster.net.remote_ref import RemoteRef
+from gearpy.cluster.net.post import Allow, Post, RemoteRef
 from gearpy.config.schema import Config
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, GearpyError, MailboxFull
 from gearpy.ids import ActorPath, AppId, address_of

@@ -14,7 +14,7 @@ from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.cluster import ListWorkers, WorkerList
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.control.client import ControlClient
+from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials, Shown
 from gearpy.transport.security.tls import (

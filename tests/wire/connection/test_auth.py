@@ -38,7 +38,7 @@ def test_a_proof_holds_for_one_key_role_and_connection(a: bytes, b: bytes) -> No
     others = [
         auth.proof(b"t" * 32, Role.CLIENT, proved),
         auth.proof(SECRET, Role.SERVER, proved),
-        auth.proof(SECRET, Role.CLIENT, proved._replace(purpose=Purpose.CONTROL)),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(purpose=Purpose.CLIENT)),
         auth.proof(SECRET, Role.CLIENT, proved._replace(asked=Principal(AppId(0)))),
         auth.proof(SECRET, Role.CLIENT, proved._replace(named=Principal(AppId(0)))),
         auth.proof(SECRET, Role.CLIENT, proved._replace(client_nonce=flipped)),

@@ -281,7 +281,7 @@ def test_a_proof_relayed_to_another_purpose_fails() -> None:
     """A link connection cannot be turned into a control connection on the way."""
     client, server = a_pair()
     hello = client.data_to_send()
-    server.receive_data(auth.hello(Purpose.CONTROL, hello[-auth.NONCE_BYTES :]), 1)
+    server.receive_data(auth.hello(Purpose.CLIENT, hello[-auth.NONCE_BYTES :]), 1)
     client.receive_data(server.data_to_send(), 1)
 
     server.receive_data(client.data_to_send(), 1)

@@ -1,4 +1,4 @@
-"""Asks questions on a control connection: a blocking socket around `wire.connection.machine`."""
+"""A client of a cluster: a blocking socket, without an event loop."""
 
 import select
 import socket
@@ -8,14 +8,15 @@ from itertools import count
 from typing import NoReturn, Self
 
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
+from gearpy.messages.node import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import NO_TLS_THERE, monotonic_ms, new_connection
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.transport.security.tls import TlsPipe
+from gearpy.wire.codec import decode_answer, decode_node, encode_control, encode_node
 from gearpy.wire.connection.auth import Purpose, Role
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.machine import Authenticated, Connection, ConnectionClosed
-from gearpy.wire.control_codec import decode_reply, encode_request, encode_tell
 
 __all__ = ["ControlClient"]
 
@@ -23,11 +24,12 @@ _READ_BYTES = 65_536
 
 
 class ControlClient:
-    """One connection to a control listener, made when first needed and again after a loss.
+    """One connection to a cluster, made when first needed and again after a loss.
 
+    A question is a letter; the letter with its answer comes back on the same connection.
     Questions of several threads are asked one after the other.
 
-    Runs on: any thread; `ask` and `tell` block.
+    Runs on: any thread; `ask` blocks.
     """
 
     def __init__(
@@ -57,13 +59,14 @@ class ControlClient:
             AskTimeout: no answer within ``timeout_s``; the question may still be handled.
             GearpyError: what the other side raised.
         """
-        deadline_ms = self._deadline_ms(timeout_s)
+        deadline_ms = monotonic_ms() + int(timeout_s * 1000)
         with self._lock:
-            request_id = next(self._ids)
-            request = encode_request(request_id, message, self._limits.frames)
+            ask = next(self._ids)
+            letter = Letter(number=ask, to="", body=encode_control(message), ask=ask)
+            data = b"".join(encode_node(letter, self._limits.frames))
             try:
-                self._send(b"".join(request), deadline_ms)
-                answer = self._answer(request_id, deadline_ms)
+                self._send(data, deadline_ms)
+                answer = self._answer(ask, deadline_ms)
             except TimeoutError:
                 self._disconnect()
                 name = type(message).__name__
@@ -71,16 +74,6 @@ class ControlClient:
         if isinstance(answer, GearpyError):
             raise answer
         return answer
-
-    def tell(self, message: object, timeout_s: float) -> None:
-        """Send a control message that wants no answer; raises as `ask` does."""
-        with self._lock:
-            try:
-                tell = b"".join(encode_tell(message, self._limits.frames))
-                self._send(tell, self._deadline_ms(timeout_s))
-            except TimeoutError:
-                self._disconnect()
-                raise AskTimeout(f"{self.address} took no message in {timeout_s} s") from None
 
     @property
     def is_connected(self) -> bool:
@@ -100,9 +93,6 @@ class ControlClient:
         self.close()
 
     # -- all below: with the lock held -----------------------------------------------------
-
-    def _deadline_ms(self, timeout_s: float) -> int:
-        return monotonic_ms() + int(timeout_s * 1000)
 
     def _send(self, data: bytes, deadline_ms: int) -> None:
         if self._socket is not None and _has_ended(self._socket):
@@ -145,23 +135,23 @@ class ControlClient:
         tls = self._credentials.tls
         self._tls = None if tls is None else tls.client_pipe(self._host_port[0])
         self._connection = new_connection(
-            Role.CLIENT, self._credentials, self._limits, purpose=Purpose.CONTROL
+            Role.CLIENT, self._credentials, self._limits, purpose=Purpose.CLIENT
         )
         self._flush()
         while not self._connection.authenticated:
             self._receive(deadline_ms)
 
-    def _answer(self, request_id: int, deadline_ms: int) -> object:
-        """Wait for the reply to a request; skip those nobody waited for (an interrupted `ask`)."""
+    def _answer(self, ask: int, deadline_ms: int) -> object:
+        """Wait for the answer to a question; skip those of an `ask` that was interrupted."""
         while True:
             while not self._frames:
                 self._receive(deadline_ms)
             try:
-                answered_id, answer = decode_reply(self._frames.pop(0))
+                letter = _decode_letter(self._frames.pop(0))
+                if letter.answers == ask:
+                    return decode_answer(letter.body)
             except ProtocolError as error:
                 self._lose(error)
-            if answered_id == request_id:
-                return answer
 
     def _receive(self, deadline_ms: int) -> None:
         """Wait for bytes and feed them to the connection."""
@@ -232,6 +222,13 @@ class ControlClient:
             self._socket.close()
         self._socket, self._connection, self._tls = None, None, None
         self._frames.clear()
+
+
+def _decode_letter(frame: Frame) -> Letter:
+    letter = decode_node(frame)
+    if not isinstance(letter, Letter) or not letter.answers:
+        raise ProtocolError(f"expected an answer, got {type(letter).__name__}")
+    return letter
 
 
 def _seconds_until(deadline_ms: int) -> float:

@@ -1,4 +1,4 @@
-"""Questions over a control connection: `ControlClient` against a real listener."""
+"""Questions of clients: `ControlClient` against a real listener."""
 
 import queue
 import socket
@@ -18,12 +18,13 @@ from gearpy.errors import (
 )
 from gearpy.ids import AppId
 from gearpy.messages.cluster import GetApplication, ListWorkers, Refused, Submitted, WorkerList
+from gearpy.messages.node import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import monotonic_ms, new_connection
-from gearpy.transport.control.client import ControlClient
+from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
+from gearpy.wire.codec import encode_control, encode_node
 from gearpy.wire.connection.auth import CHALLENGE_BYTES, Purpose, Role
-from gearpy.wire.control_codec import encode_request
 from tests.transport.build import PATIENCE_S, SECRET, eventually
 
 LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2, handshake_timeout_ms=300)
@@ -111,14 +112,6 @@ def test_a_question_is_answered(client: ControlClient, desk: Desk) -> None:
 
 def test_nothing_is_an_answer(client: ControlClient) -> None:
     """A handler need not have something to say."""
-    assert client.ask(question(0), PATIENCE_S) is None
-
-
-def test_a_told_message_arrives_without_answer(client: ControlClient, desk: Desk) -> None:
-    """And does not disturb the questions behind it."""
-    client.tell(Refused(reason="told"), PATIENCE_S)
-
-    assert desk.told.get(timeout=PATIENCE_S) == Refused(reason="told")
     assert client.ask(question(0), PATIENCE_S) is None
 
 
@@ -260,12 +253,13 @@ def test_a_server_that_goes_away_in_the_middle_is_a_lost_connection(
 def test_a_client_that_asks_and_does_not_read_is_cut_off(server: TcpTransport) -> None:
     """Its answers would fill the memory of the server."""
     host_port = split_address(server.address)
-    client = new_connection(Role.CLIENT, SECRET, LIMITS, Purpose.CONTROL)
+    client = new_connection(Role.CLIENT, SECRET, LIMITS, Purpose.CLIENT)
     with socket.create_connection(host_port, PATIENCE_S) as sock:
         sock.sendall(client.data_to_send())
         client.receive_data(sock.recv(CHALLENGE_BYTES, socket.MSG_WAITALL), monotonic_ms())
         sock.sendall(client.data_to_send())
-        ask = b"".join(encode_request(1, question(5), LIMITS.frames))
+        letter = Letter(number=1, to="", body=encode_control(question(5)), ask=1)
+        ask = b"".join(encode_node(letter, LIMITS.frames))
 
         def was_cut_off() -> bool:
             try:
@@ -275,11 +269,3 @@ def test_a_client_that_asks_and_does_not_read_is_cut_off(server: TcpTransport) -
             return False
 
         eventually(was_cut_off, "the server closes the connection")
-
-
-def test_strangers_are_counted(server: TcpTransport) -> None:
-    """Control and data share the listener and its limits."""
-    with socket.create_connection(split_address(server.address)) as sock:
-        sock.sendall(b"x" * 100)
-
-    eventually(lambda: server.stats.refused == 1, "the stranger is counted")
