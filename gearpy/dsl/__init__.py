@@ -5,7 +5,8 @@
 Rooms:
 
 - `streams`: what users write: streams, and the steps that they go through.
-- `plan`: the plan of a program as immutable nodes, and what is to tell about it.
+- `operators`: the operators of the language, one class for each.
+- `plan`: functions of the plan of a program.
 - `lower`: from the plan to the graph that runs.
 
 Start with `application.StreamApp`. May be imported by entry points only; uses the task layer below.

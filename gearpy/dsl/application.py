@@ -7,16 +7,10 @@ from weakref import WeakKeyDictionary
 
 from gearpy.core.base.times import Duration
 from gearpy.dsl.lower.lower import lower
-from gearpy.dsl.plan.names import check_parallelism, duration_of
-from gearpy.dsl.plan.nodes import (
-    AsyncNode,
-    BatchNode,
-    LogNode,
-    Node,
-    ProcessNode,
-    ReadNode,
-    WriteNode,
-)
+from gearpy.dsl.operators.names import check_parallelism, duration_of
+from gearpy.dsl.operators.operator import Operator, ReadOperator
+from gearpy.dsl.operators.records import AsyncOperator, BatchOperator, LogOperator
+from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamApp", "written_as"]
 
 #: Steps that write, or may do so in the user's code, though they give records, too.
-_EFFECTS: Final = (WriteNode, LogNode, ProcessNode, AsyncNode, BatchNode)
+_EFFECTS: Final = (WriteOperator, LogOperator, ProcessOperator, AsyncOperator, BatchOperator)
 #: What applications were built of, for who wants to see the steps as they were written.
 _written: Final[WeakKeyDictionary[StreamApplication, StreamApp]] = WeakKeyDictionary()
 
@@ -69,7 +63,7 @@ class StreamApp:
         self._program = Program(name, Stream)
 
     def __repr__(self) -> str:
-        count = len(self._program.nodes)
+        count = len(self._program.steps)
         return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
 
     def read(
@@ -117,7 +111,7 @@ class StreamApp:
                 'read: when_idle="advance" needs to know after how long a partition is idle: add, '
                 'for example, idle_after="5s"'
             )
-        node = ReadNode(
+        step = ReadOperator(
             name=name or source.description,
             given=name,
             source=source,
@@ -126,12 +120,12 @@ class StreamApp:
             idle_after_ms=duration_of("read: idle_after", idle_after),
             when_idle=when_idle,
         )
-        return self._program.add(node)
+        return self._program.add(step)
 
     @property
-    def plan(self) -> tuple[Node, ...]:
+    def plan(self) -> tuple[Operator, ...]:
         """The steps as they were written, inputs before what reads them."""
-        return tuple(self._program.nodes)
+        return tuple(self._program.steps)
 
     def build(self) -> StreamApplication:
         """Return the graph that will run.
@@ -141,7 +135,7 @@ class StreamApp:
         """
         application = lower(
             self.name,
-            self._program.nodes,
+            self._program.steps,
             parallelism=self.parallelism,
             mistakes=self._program.mistakes,
         )
@@ -184,6 +178,6 @@ class StreamApp:
         )
 
 
-def _has_effect(node: Node) -> bool:
+def _has_effect(step: Operator) -> bool:
     """Tell whether a step may do something that somebody outside can see."""
-    return isinstance(node, _EFFECTS) or node.kind == "inspect"
+    return isinstance(step, _EFFECTS) or step.kind == "inspect"

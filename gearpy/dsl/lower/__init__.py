@@ -1,6 +1,5 @@
 """From the plan to the graph that runs.
 
-- `stages`: the stages of which the steps of a plan consist when they run.
 - `lower`: from the plan to the graph that runs: chains of steps become one processor each.
 - `rewired`: a program with other sources and sinks: what its streams give is gathered in lists.
 """

@@ -7,66 +7,68 @@ chaining rules refuse some orders; here any order chains.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
 
+from gearpy.core.dag.graph import StepSpec
 from gearpy.core.flow.partition import (
     CoLocationPartitioner,
     GroupByPartitioner,
     Partitioner,
     ShufflePartitioner,
 )
-from gearpy.dsl.lower.stages import stage_maker
-from gearpy.dsl.plan.columns import unknown_fields
-from gearpy.dsl.plan.nodes import (
-    Key,
-    Node,
-    ProcessNode,
-    ReadNode,
-    RowsNode,
-    SideNode,
-    WriteNode,
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.operator import (
+    Kind,
+    Operator,
+    ReadOperator,
+    Sides,
     sources_of,
+    unknown_fields,
 )
+from gearpy.dsl.operators.records import ToRowsOperator
+from gearpy.dsl.operators.routes import ProcessOperator, SideOperator, WriteOperator, maker_of
 from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
-from gearpy.dsl.plan.order import waits_for_order
 from gearpy.dsl.plan.physical import physical
-from gearpy.dsl.plan.step_specs import step_specs
-from gearpy.dsl.plan.table_mistakes import table_mistakes
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.api.application import Graph, Processor, StreamApplication, TaskFactory
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import MAIN, SidePartitioner
-from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.chain import ChainTask, Stage, StagesOfSteps
+from gearpy.task.chain.fused import fused_stages
 from gearpy.task.sources.task import SourceTask
 from gearpy.task.time.late import LATE
 
 __all__ = ["lower"]
+
+_WORDS: Final[Mapping[Kind, str]] = {"rows": "rows", "table": "columns"}
 
 
 @dataclass(slots=True, eq=False)
 class _Chain:
     """Steps that will run in one task; the first one says where its records come from."""
 
-    steps: list[Node]
+    steps: list[Operator]
     parallelism: int
     #: Tags of the side outputs that somebody reads, by the step that makes them and its own tag.
-    sides: dict[tuple[Node, str], str] = field(default_factory=dict)
+    sides: dict[tuple[Operator, str], str] = field(default_factory=dict)
     processor: Processor | None = field(default=None)
 
-    def output(self, node: Node) -> str:
-        """Return the tag under which a node's records leave the task."""
-        if not isinstance(node, SideNode):
+    def output(self, step: Operator) -> str:
+        """Return the tag under which a step's records leave the task."""
+        if not isinstance(step, SideOperator):
             return MAIN
-        maker = node.inputs[0]
-        is_own = isinstance(maker, ProcessNode)  # Its task says the tag itself.
-        tag = node.tag if is_own else f"{node.tag}@{self.steps.index(maker)}"
-        return self.sides.setdefault((maker, node.tag), tag)
+        maker = step.inputs[0]
+        is_own = isinstance(maker, ProcessOperator)  # Its task says the tag itself.
+        tag = step.tag if is_own else f"{step.tag}@{self.steps.index(maker)}"
+        return self.sides.setdefault((maker, step.tag), tag)
 
     @property
     def may_set_aside(self) -> bool:
         """Whether what leaves the task may be of a side output."""
-        return bool(self.sides) or isinstance(self.steps[0], ProcessNode)
+        return bool(self.sides) or isinstance(self.steps[0], ProcessOperator)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,28 +89,28 @@ class _Edge:
 
 
 def lower(
-    name: str, nodes: Sequence[Node], *, parallelism: int, mistakes: Sequence[str] = ()
+    name: str, steps: Sequence[Operator], *, parallelism: int, mistakes: Sequence[str] = ()
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
     Args:
         name: of the application.
-        nodes: the plan as it was written.
+        steps: the plan as it was written.
         parallelism: of steps that do not say otherwise.
         mistakes: those that are known already.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
     """
-    if not nodes:
+    if not steps:
         raise GraphError(f"application {name!r} has no steps: start with app.read(source)")
     mistakes = [
         *mistakes,
-        *(mistake for node in nodes for mistake in unknown_fields(node)),
-        *(mistake for node in nodes for mistake in table_mistakes(node)),
+        *(mistake for step in steps for mistake in unknown_fields(step)),
+        *(mistake for step in steps for mistake in step.mistakes()),
     ]
     try:
-        application = StreamApplication(name, _graph(nodes, parallelism))
+        application = StreamApplication(name, _graph(steps, parallelism))
     except ConfigError as error:
         raise type(error)(*mistakes, *error.mistakes) from None
     if mistakes:
@@ -116,10 +118,10 @@ def lower(
     return application
 
 
-def _graph(nodes: Sequence[Node], parallelism: int) -> Graph:
-    placed = physical(nodes, parallelism)
-    ids = step_ids(placed, operator_ids(nodes))
-    specs = step_specs(placed, ids)
+def _graph(steps: Sequence[Operator], parallelism: int) -> Graph:
+    placed = physical(steps, parallelism)
+    ids = step_ids(placed, operator_ids(steps))
+    specs = _step_specs(placed, ids)
     chain_of = _chains(placed, parallelism)
     chains = list(dict.fromkeys(chain_of.values()))
     edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
@@ -135,29 +137,29 @@ def _graph(nodes: Sequence[Node], parallelism: int) -> Graph:
     return graph
 
 
-def _chains(nodes: Sequence[Node], default_parallelism: int) -> dict[Node, _Chain]:
-    readers = Counter(source for node in nodes for source in node.inputs)
-    chains: dict[Node, _Chain] = {}
-    for node in nodes:
-        source = chains[_maker(node.inputs[0])] if node.inputs else None
-        wanted = _parallelism(node, source, default_parallelism)
-        if source is not None and _joins(node, wanted, source, readers[node.inputs[0]]):
-            source.steps.append(node)
-            chains[node] = source
+def _chains(steps: Sequence[Operator], default_parallelism: int) -> dict[Operator, _Chain]:
+    readers = Counter(source for step in steps for source in step.inputs)
+    chains: dict[Operator, _Chain] = {}
+    for step in steps:
+        source = chains[maker_of(step.inputs[0])] if step.inputs else None
+        wanted = _parallelism(step, source, default_parallelism)
+        if source is not None and _joins(step, wanted, source, readers[step.inputs[0]]):
+            source.steps.append(step)
+            chains[step] = source
         else:
-            chains[node] = _Chain([node], wanted)
+            chains[step] = _Chain([step], wanted)
     return chains
 
 
-def _edges(chain: _Chain, chain_of: dict[Node, _Chain]) -> list[_Edge]:
+def _edges(chain: _Chain, chain_of: dict[Operator, _Chain]) -> list[_Edge]:
     """Return the edges to a chain, one for all that it reads of another.
 
     Where it reads the same twice there are two, which is a mistake that the graph will tell.
     """
     edges: list[_Edge] = []
-    for node in chain.steps[0].inputs:
-        source = chain_of[_maker(node)]
-        tag = source.output(node)
+    for step in chain.steps[0].inputs:
+        source = chain_of[maker_of(step)]
+        tag = source.output(step)
         for edge in edges:
             if edge.source is source and tag not in edge.tags:
                 edge.tags.add(tag)
@@ -167,47 +169,42 @@ def _edges(chain: _Chain, chain_of: dict[Node, _Chain]) -> list[_Edge]:
     return edges
 
 
-def _maker(node: Node) -> Node:
-    """Return the step that makes the records of a node."""
-    return node.inputs[0] if isinstance(node, SideNode) else node
-
-
-def _parallelism(node: Node, source: _Chain | None, default: int) -> int:
-    if node.parallelism is not None:
-        return node.parallelism
-    if isinstance(node, ReadNode):
-        return _useful_parallelism(node, default)
-    if source is None or (node.key is not None and not isinstance(node, ProcessNode)):
+def _parallelism(step: Operator, source: _Chain | None, default: int) -> int:
+    if step.parallelism is not None:
+        return step.parallelism
+    if isinstance(step, ReadOperator):
+        return _useful_parallelism(step, default)
+    if source is None or (step.key is not None and not isinstance(step, ProcessOperator)):
         return default
     return source.parallelism
 
 
-def _useful_parallelism(node: ReadNode, default: int) -> int:
+def _useful_parallelism(step: ReadOperator, default: int) -> int:
     """Return no more tasks than the source has partitions."""
     try:
-        return min(default, max(1, len(node.source.partitions())))
+        return min(default, max(1, len(step.source.partitions())))
     except ConfigError:
         return default  # Told with all other mistakes, when the application is made.
 
 
-def _joins(node: Node, wanted: int, source: _Chain, readers: int) -> bool:
-    if len(node.inputs) != 1 or readers > 1 or wanted != source.parallelism:
+def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
+    if len(step.inputs) != 1 or readers > 1 or wanted != source.parallelism:
         return False
-    if isinstance(node.inputs[0], SideNode):
+    if isinstance(step.inputs[0], SideOperator):
         return False
-    if isinstance(source.steps[0], ProcessNode) or isinstance(node, ProcessNode):
+    if isinstance(source.steps[0], ProcessOperator) or isinstance(step, ProcessOperator):
         return False
-    if isinstance(node, WriteNode) and node.dispatcher != "default":
+    if isinstance(step, WriteOperator) and step.dispatcher != "default":
         return False
-    return _key_to_come(node) is None
+    return _key_to_come(step) is None
 
 
-def _key_to_come(node: Node) -> Key | None:
+def _key_to_come(step: Operator) -> Key | None:
     """Return the key by which the records of a step must still be spread."""
-    before = node.inputs[0] if node.inputs else None
-    if isinstance(before, RowsNode) and before.key is node.key:
+    before = step.inputs[0] if step.inputs else None
+    if isinstance(before, ToRowsOperator) and before.key is step.key:
         return None  # They were, as columns.
-    return node.key
+    return step.key
 
 
 def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
@@ -219,33 +216,33 @@ def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
     return ShufflePartitioner()
 
 
-def _processor(chain: _Chain, ids: Mapping[Node, str]) -> Processor:
+def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:
     head = chain.steps[0]
-    if isinstance(head, ProcessNode):
+    if isinstance(head, ProcessOperator):
         return Processor(
             head.task,
             chain.parallelism,
             head.name,
             dispatcher=head.dispatcher,
             key=None if head.key is None else head.key.function,
-            ordered=waits_for_order(head),
+            ordered=head.waits,
             sources=len(sources_of(head)),
         )
     name = " > ".join(step.name for step in chain.steps)
     last = chain.steps[-1]
-    sink = last.sink if isinstance(last, WriteNode) else None
-    if isinstance(head, ReadNode):
+    sink = last.sink if isinstance(last, WriteOperator) else None
+    if isinstance(head, ReadOperator):
         return Processor(
             _source_task(head, chain, ids), chain.parallelism, name, source=head.source, sink=sink
         )
-    dispatcher = head.dispatcher if isinstance(head, WriteNode) else "default"
+    dispatcher = head.dispatcher if isinstance(head, WriteOperator) else "default"
     return Processor(
         _chain_task(chain, ids), chain.parallelism, name, dispatcher=dispatcher, sink=sink
     )
 
 
-def _source_task(head: ReadNode, of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
-    make_stages = stage_maker(of.steps[1:], of.sides, ids)
+def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) -> TaskFactory:
+    make_stages = _stage_maker(of.steps[1:], of.sides, ids)
     sources = len(sources_of(of.steps[-1]))
     tag = of.sides.get((head, LATE))
     late = "drop" if head.late == "side" and tag is None else head.late
@@ -265,8 +262,8 @@ def _source_task(head: ReadNode, of: _Chain, ids: Mapping[Node, str]) -> TaskFac
     return source
 
 
-def _chain_task(of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
-    make_stages = stage_maker(of.steps, of.sides, ids)
+def _chain_task(of: _Chain, ids: Mapping[Operator, str]) -> TaskFactory:
+    make_stages = _stage_maker(of.steps, of.sides, ids)
     sources = len(sources_of(of.steps[-1]))
 
     def chain(context: TaskContext) -> ChainTask:
@@ -274,3 +271,55 @@ def _chain_task(of: _Chain, ids: Mapping[Node, str]) -> TaskFactory:
         return ChainTask(context, make_stages)
 
     return chain
+
+
+def _stage_maker(
+    steps: Sequence[Operator], sides: Sides, ids: Mapping[Operator, str]
+) -> Callable[[TaskContext], Sequence[Stage]]:
+    """Return a function that makes the stages of a chain for one task; ``ids`` name the steps."""
+
+    def make(context: TaskContext) -> StagesOfSteps:
+        stages: list[Stage] = []
+        of: list[str] = []
+        for is_fused, run in groupby(steps, key=lambda step: step.fused is not None):
+            if is_fused:
+                first, *more = run
+                functions = [each for step in (first, *more) if (each := step.fused) is not None]
+                limit = context.limits.batch_records
+                fused = fused_stages(functions, limit=limit, rejects=context.rejects)
+                stages += fused
+                of += [ids[first]] * len(fused)  # They keep nothing.
+                continue
+            for step in run:
+                made = step.make_stages(context, sides)
+                stages += made
+                of += [ids[step]] * len(made)
+        return StagesOfSteps(stages, of)
+
+    return make
+
+
+def _step_specs(
+    placed: Sequence[Operator], ids: Mapping[Operator, str]
+) -> dict[Operator, StepSpec]:
+    """Return the description of each step of the plan that runs."""
+    gives: dict[Operator, Kind] = {}
+    specs: dict[Operator, StepSpec] = {}
+    for step in placed:
+        kinds = {
+            "rows" if isinstance(source, SideOperator) else gives[source] for source in step.inputs
+        }
+        taken: Kind = "table" if kinds == {"table"} else "rows"
+        gives[step] = step.kind_given(taken)
+        specs[step] = StepSpec(
+            id=ids[step],
+            name=step.name,
+            kind=step.kind,
+            keeps=step.keeps,
+            key=step.shown_key,
+            takes=_WORDS[taken if step.inputs else gives[step]],
+            gives=_WORDS[gives[step]],
+            is_whole=isinstance(step, ProcessOperator),
+            order=step.order,
+        )
+    return specs

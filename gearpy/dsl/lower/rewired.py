@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from gearpy.connectors.memory import to_list
 from gearpy.dsl.lower.lower import lower
-from gearpy.dsl.plan.nodes import AggregateNode, FoldNode, Node, ReadNode, SideNode, WriteNode
+from gearpy.dsl.operators.groups import AggregateOperator, FoldOperator
+from gearpy.dsl.operators.operator import Operator, ReadOperator
+from gearpy.dsl.operators.routes import SideOperator, WriteOperator
 from gearpy.messages.data import Message
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
@@ -32,7 +34,7 @@ class Gathering:
 
 def gathering(
     name: str,
-    nodes: Sequence[Node],
+    steps: Sequence[Operator],
     *,
     parallelism: int,
     sources: Mapping[Source, Source],
@@ -42,16 +44,16 @@ def gathering(
 
     Args:
         name: of the application.
-        nodes: the steps as they were written.
+        steps: the steps as they were written.
         parallelism: of steps that do not say otherwise.
         sources: what is read instead of a source.
         late: what becomes of late records: as the program says; sources leave them to the windows
             ("keep"); or they are gathered, too.
     """
     maker = _Maker(sources, late)
-    for node in _read_by_sinks(nodes):
-        maker.place(node)
-    application = lower(name, maker.nodes, parallelism=parallelism)
+    for step in _read_by_sinks(steps):
+        maker.place(step)
+    application = lower(name, maker.steps, parallelism=parallelism)
     return Gathering(application=application, written=tuple(maker.written), late=maker.late)
 
 
@@ -59,60 +61,60 @@ class _Maker:
     """Copies the steps of a program."""
 
     def __init__(self, sources: Mapping[Source, Source], late: str) -> None:
-        self.nodes: list[Node] = []
+        self.steps: list[Operator] = []
         self.written: list[list[Message]] = []
         self.late: dict[str, list[Message]] = {}
         self._sources = sources
         self._policy = late
-        self._now: dict[Node, Node] = {}
+        self._now: dict[Operator, Operator] = {}
 
-    def place(self, node: Node) -> None:
+    def place(self, step: Operator) -> None:
         """Copy a step whose inputs were copied."""
-        changes: dict[str, Any] = {"inputs": tuple(self._of(each) for each in node.inputs)}
-        if isinstance(node, ReadNode):
-            changes["source"] = self._sources.get(node.source, node.source)
-        elif isinstance(node, WriteNode):
+        changes: dict[str, Any] = {"inputs": tuple(self._of(each) for each in step.inputs)}
+        if isinstance(step, ReadOperator):
+            changes["source"] = self._sources.get(step.source, step.source)
+        elif isinstance(step, WriteOperator):
             self.written.append([])
             changes |= {"sink": to_list(self.written[-1], messages=True), "dispatcher": "default"}
-        gathers = self._policy == "gather" and _may_find_late(node)
+        gathers = self._policy == "gather" and _may_find_late(step)
         if gathers:
             changes["late"] = "side"
-        elif self._policy == "keep" and isinstance(node, ReadNode):
+        elif self._policy == "keep" and isinstance(step, ReadOperator):
             changes["late"] = "keep"
-        made = replace(node, **changes)
-        self._now[node] = made
-        self.nodes.append(made)
+        made = replace(step, **changes)
+        self._now[step] = made
+        self.steps.append(made)
         if gathers:
             self._gather_late(made)
 
-    def _of(self, node: Node) -> Node:
-        if not isinstance(node, SideNode):
-            return self._now[node]
-        return replace(node, inputs=(self._now[node.inputs[0]],))
+    def _of(self, step: Operator) -> Operator:
+        if not isinstance(step, SideOperator):
+            return self._now[step]
+        return replace(step, inputs=(self._now[step.inputs[0]],))
 
-    def _gather_late(self, made: Node) -> None:
+    def _gather_late(self, made: Operator) -> None:
         found = self.late.setdefault(made.name, [])
-        side = SideNode(name=f"late of {made.name}", inputs=(made,), tag=LATE)
+        side = SideOperator(name=f"late of {made.name}", inputs=(made,), tag=LATE)
         sink = to_list(found, messages=True)
-        self.nodes.append(WriteNode(name=f"late of {made.name}", inputs=(side,), sink=sink))
+        self.steps.append(WriteOperator(name=f"late of {made.name}", inputs=(side,), sink=sink))
 
 
-def _may_find_late(node: Node) -> bool:
-    if isinstance(node, FoldNode | AggregateNode):
-        return node.windows is not None
-    return isinstance(node, ReadNode)
+def _may_find_late(step: Operator) -> bool:
+    if isinstance(step, FoldOperator | AggregateOperator):
+        return step.windows is not None
+    return isinstance(step, ReadOperator)
 
 
-def _read_by_sinks(nodes: Sequence[Node]) -> Iterator[Node]:
+def _read_by_sinks(steps: Sequence[Operator]) -> Iterator[Operator]:
     """Yield the steps from which something comes to a sink."""
-    needed: set[Node] = set()
-    for node in reversed(nodes):
-        if isinstance(node, WriteNode) or node in needed:
-            needed.add(node)
-            needed |= {_maker(each) for each in node.inputs}
-    return (node for node in nodes if node in needed)
+    needed: set[Operator] = set()
+    for step in reversed(steps):
+        if isinstance(step, WriteOperator) or step in needed:
+            needed.add(step)
+            needed |= {_maker(each) for each in step.inputs}
+    return (step for step in steps if step in needed)
 
 
-def _maker(node: Node) -> Node:
-    """Return the step that makes the records of a node."""
-    return node.inputs[0] if isinstance(node, SideNode) else node
+def _maker(step: Operator) -> Operator:
+    """Return the step that makes the records of a step."""
+    return step.inputs[0] if isinstance(step, SideOperator) else step

@@ -12,23 +12,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
-from gearpy.dsl.plan.kept import structure_of
-from gearpy.dsl.plan.nodes import (
-    BatchNode,
-    BranchNode,
-    JoinNode,
-    LogNode,
-    MergeAggregateNode,
-    MergeCountNode,
-    MergeNode,
-    Node,
-    PartialAggregateNode,
-    PartialCountNode,
-    RowNode,
-    RowsNode,
-    SideNode,
-    TableNode,
-)
+from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.routes import SideOperator, maker_of
 from gearpy.errors import ConfigError
 
 __all__ = ["operator_ids", "step_ids"]
@@ -37,68 +22,59 @@ _DIGEST_CHARS: Final = 8
 _CHARS_MAX: Final = 60
 #: What can be part of the name of a state as it is.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. ()<>=,:+*/-]*")
-_PASSING: Final = (RowNode, BatchNode, LogNode, BranchNode)
 
 
-def operator_ids(nodes: Sequence[Node]) -> dict[Node, str]:
+def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
     """Return the id of each step of a plan as it was written.
 
     Raises:
         ConfigError: a name was given to two steps.
     """
-    _check_given(nodes)
-    taken = {_of_name(node.given) for node in nodes if node.given}
-    ids: dict[Node, str] = {}
-    from_: dict[Node, str] = {}  # What tells where the records of a step come from.
+    _check_given(steps)
+    taken = {_of_name(step.given) for step in steps if step.given}
+    ids: dict[Operator, str] = {}
+    from_: dict[Operator, str] = {}  # What tells where the records of a step come from.
     times: Counter[str] = Counter()
-    for node in nodes:
-        if node.given:
-            ids[node] = _of_name(node.given)
+    for step in steps:
+        if step.given:
+            ids[step] = _of_name(step.given)
         else:
-            derived = _derived(node, from_)
+            derived = _derived(step, from_)
             times[derived] += 1
-            ids[node] = _numbered(derived, times, taken)
-        from_[node] = _origin(node, from_) if isinstance(node, _PASSING) else ids[node]
-        if isinstance(node, MergeNode):
-            from_[node] = _origin(node, from_)
+            ids[step] = _numbered(derived, times, taken)
+        from_[step] = ids[step] if step.keeps else _origin(step, from_)
     return ids
 
 
-def step_ids(placed: Sequence[Node], ids: Mapping[Node, str]) -> dict[Node, str]:
+def step_ids(placed: Sequence[Operator], ids: Mapping[Operator, str]) -> dict[Operator, str]:
     """Return the id of each step of the plan that runs; the parts of one begin with its id.
 
     Args:
         placed: the plan that runs.
         ids: of the steps as they were written.
     """
-    found: dict[Node, str] = {}
+    found: dict[Operator, str] = {}
     times: Counter[str] = Counter()
-    for node in placed:
-        name = _of_part(node, ids, found)
+    for step in placed:
+        name = _of_part(step, ids, found)
         times[name] += 1
-        found[node] = name if times[name] == 1 else f"{name}-{times[name]}"
+        found[step] = name if times[name] == 1 else f"{name}-{times[name]}"
     return found
 
 
-def _of_part(node: Node, ids: Mapping[Node, str], found: Mapping[Node, str]) -> str:
-    if node in ids:
-        return ids[node]
-    if isinstance(node, RowsNode | TableNode):
-        (source,) = node.inputs
-        return f"{found[_maker(source)]}.{node.kind}"
-    assert node.origin is not None, "whatever else runs stands for what was written"
-    name = ids[node.origin]
-    if isinstance(node, MergeAggregateNode | MergeCountNode):
-        return name
-    is_part = isinstance(node, PartialAggregateNode | PartialCountNode) or (
-        isinstance(node.origin, JoinNode) and isinstance(node, RowNode)
-    )
-    return f"{name}.{node.kind}" if is_part else name
+def _of_part(step: Operator, ids: Mapping[Operator, str], found: Mapping[Operator, str]) -> str:
+    if step in ids:
+        return ids[step]
+    if step.origin is None:  # A conversion.
+        (source,) = step.inputs
+        return f"{found[maker_of(source)]}.{step.kind}"
+    name = ids[step.origin]
+    return f"{name}.{step.part}" if step.part else name
 
 
-def _derived(node: Node, from_: Mapping[Node, str]) -> str:
-    text = "\n".join((node.kind, structure_of(node), *_origins(node, from_)))
-    return f"{node.kind}-{sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]}"
+def _derived(step: Operator, from_: Mapping[Operator, str]) -> str:
+    text = "\n".join((step.kind, step.structure, *_origins(step, from_)))
+    return f"{step.kind}-{sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]}"
 
 
 def _numbered(derived: str, times: Counter[str], taken: set[str]) -> str:
@@ -110,24 +86,20 @@ def _numbered(derived: str, times: Counter[str], taken: set[str]) -> str:
         times[derived] += 1
 
 
-def _origins(node: Node, from_: Mapping[Node, str]) -> list[str]:
-    found = [_origin_of(source, from_) for source in node.inputs]
-    return sorted(found) if isinstance(node, MergeNode) else found
+def _origins(step: Operator, from_: Mapping[Operator, str]) -> list[str]:
+    found = [_origin_of(source, from_) for source in step.inputs]
+    return found if step.keeps else sorted(found)
 
 
-def _origin(node: Node, from_: Mapping[Node, str]) -> str:
-    """Return from where the records come that a step passes on."""
-    return " ".join(sorted(set(_origins(node, from_))))
+def _origin(step: Operator, from_: Mapping[Operator, str]) -> str:
+    """Return the origin of the records that a step passes on."""
+    return " ".join(sorted(set(_origins(step, from_))))
 
 
-def _origin_of(node: Node, from_: Mapping[Node, str]) -> str:
-    if isinstance(node, SideNode):
-        return f"{from_[_maker(node)]}@{node.tag}"
-    return from_[node]
-
-
-def _maker(node: Node) -> Node:
-    return node.inputs[0] if isinstance(node, SideNode) else node
+def _origin_of(step: Operator, from_: Mapping[Operator, str]) -> str:
+    if isinstance(step, SideOperator):
+        return f"{from_[maker_of(step)]}@{step.tag}"
+    return from_[step]
 
 
 def _of_name(given: str) -> str:
@@ -137,8 +109,8 @@ def _of_name(given: str) -> str:
     return f"name-{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def _check_given(nodes: Sequence[Node]) -> None:
-    times = Counter(node.given for node in nodes if node.given)
+def _check_given(steps: Sequence[Operator]) -> None:
+    times = Counter(step.given for step in steps if step.given)
     twice = [
         f"{count} steps have the name {name!r}: what they keep is found by it, "
         "so give each a name of its own"

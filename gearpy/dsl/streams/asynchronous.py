@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from gearpy.core.base.times import Duration
-from gearpy.dsl.plan.keys import key_of
-from gearpy.dsl.plan.names import check_function, checked, duration_of, step_name
-from gearpy.dsl.plan.nodes import AsyncNode, Node, stream_text
+from gearpy.dsl.operators.keys import key_of
+from gearpy.dsl.operators.names import check_function, checked, duration_of, step_name
+from gearpy.dsl.operators.operator import Operator, stream_text
+from gearpy.dsl.operators.records import AsyncOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.messages.type_variables import K, T, U
 from gearpy.task.stages.asynchronous import AsyncFunction
@@ -30,12 +31,12 @@ class Asynchronous(Generic[T]):
     mended counts like any other of the user's code.
     """
 
-    def __init__(self, program: Program, node: Node) -> None:
+    def __init__(self, program: Program, step: Operator) -> None:
         self._program = program
-        self._node = node
+        self._step = step
 
     def __repr__(self) -> str:
-        return stream_text(self, self._node)
+        return stream_text(self, self._step)
 
     def map_async(
         self,
@@ -180,11 +181,11 @@ class Asynchronous(Generic[T]):
         return self._asynchronous("lookup", asynchronous, name)
 
     def _asynchronous(self, kind: str, asynchronous: AsyncFunction, name: str) -> Stream[Any]:
-        node = AsyncNode(
+        step = AsyncOperator(
             name=name or step_name(kind, asynchronous.function),
             given=name,
             kind=kind,
-            inputs=(self._node,),
+            inputs=(self._step,),
             function=asynchronous,
         )
-        return self._program.add(node)
+        return self._program.add(step)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic
 
-from gearpy.dsl.plan.names import check_function, check_name
-from gearpy.dsl.plan.nodes import BranchNode, Node, SideNode
+from gearpy.dsl.operators.names import check_function, check_name
+from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.routes import BranchOperator, SideOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T
@@ -43,7 +44,7 @@ class Branches(Generic[T]):
 
 def branches(
     program: Program,
-    node: Node,
+    step: Operator,
     predicates: Mapping[str, Callable[[Any], object]],
     *,
     default: str | None,
@@ -62,16 +63,16 @@ def branches(
         check_function(f"{kind}: {tag}", predicate)
     if default is not None:
         check_name(kind, "default", default, but=predicates.keys())
-    step = BranchNode(
+    step = BranchOperator(
         name=name or shown,
         given=name,
         kind=kind,
-        inputs=(node,),
+        inputs=(step,),
         predicates=dict(predicates),
         default=default,
     )
     program.add(step)
     tags = [*predicates, *([default] if default is not None else [])]
     return Branches(
-        {tag: program.stream(SideNode(name=tag, inputs=(step,), tag=tag)) for tag in tags}
+        {tag: program.stream(SideOperator(name=tag, inputs=(step,), tag=tag)) for tag in tags}
     )

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
 from gearpy.core.window.windows import SessionWindows, Windows
-from gearpy.dsl.plan.names import check_function, step_name
-from gearpy.dsl.plan.nodes import AggregateNode, FoldNode, Key, Node
+from gearpy.dsl.operators.groups import AggregateOperator, FoldOperator
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.names import check_function, step_name
+from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.streams.program import Program
 from gearpy.errors import ConfigError
 from gearpy.task.aggregates.fold import Fold
@@ -29,7 +31,7 @@ class Grouped:
 
     Attributes:
         program: gets them.
-        node: what they read.
+        step: what they read.
         key: None for all records together.
         parallelism: of the step; None: as the application's.
         windows: None for a result after every record.
@@ -38,7 +40,7 @@ class Grouped:
     """
 
     program: Program
-    node: Node
+    step: Operator
     key: Key | None
     parallelism: int | None
     windows: Windows | None = None
@@ -49,10 +51,10 @@ class Grouped:
         """Return the word for a step."""
         return word if self.windows is None else f"window_{word}"
 
-    def add(self, node: Node) -> Stream[Any]:
+    def add(self, step: Operator) -> Stream[Any]:
         """Add a step that reads these records."""
         self.program.end(self.begun)
-        return self.program.add(node)
+        return self.program.add(step)
 
     def reduce(self, function: Callable[[Any, Any], Any], name: str) -> Stream[Any]:
         """Combine the records one by one."""
@@ -118,11 +120,11 @@ class Grouped:
     def _fold(self, word: str, fold: Fold, function: object, name: str) -> Stream[Any]:
         kind = self.kind(word)
         return self.add(
-            FoldNode(
+            FoldOperator(
                 name=name or step_name(kind, function),
                 given=name,
                 kind=kind,
-                inputs=(self.node,),
+                inputs=(self.step,),
                 parallelism=self.parallelism,
                 key=self.key,
                 windows=self.windows,
@@ -136,11 +138,11 @@ class Grouped:
     ) -> Stream[Any]:
         kind = self.kind(word)
         return self.add(
-            AggregateNode(
+            AggregateOperator(
                 name=name or kind,
                 given=name,
                 kind=kind,
-                inputs=(self.node,),
+                inputs=(self.step,),
                 parallelism=self.parallelism,
                 key=self.key,
                 windows=self.windows,

@@ -9,8 +9,9 @@ from gearpy.core.base.times import Duration
 from gearpy.core.join.asof import Direction
 from gearpy.core.join.sides import How
 from gearpy.core.window.windows import Windows
-from gearpy.dsl.plan.names import checked
-from gearpy.dsl.plan.nodes import JoinNode, stream_text
+from gearpy.dsl.operators.joins import JoinOperator
+from gearpy.dsl.operators.names import checked
+from gearpy.dsl.operators.operator import stream_text
 from gearpy.dsl.streams.grouped import Grouped
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import K, T, U
@@ -42,7 +43,7 @@ class Joins(Generic[K, T]):
         self._grouped = grouped
 
     def __repr__(self) -> str:
-        return stream_text(self, self._grouped.node)
+        return stream_text(self, self._grouped.step)
 
     @overload
     def join(
@@ -563,15 +564,15 @@ class Joins(Generic[K, T]):
         left.program.check_own(kind, other.program)
         assert left.key is not None
         assert other.key is not None
-        node = JoinNode(
+        step = JoinOperator(
             name=name or kind,
             given=name,
             kind=kind,
-            inputs=(left.node, other.node),
+            inputs=(left.step, other.step),
             parallelism=parallelism if parallelism is not None else left.parallelism,
             left_key=left.key,
             right_key=other.key,
             spec=spec,
         )
         other.program.end(other.begun)
-        return left.add(node)
+        return left.add(step)

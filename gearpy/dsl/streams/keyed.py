@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
-from gearpy.dsl.plan.names import check_function, duration_of, name_of, no_such_step, step_name
-from gearpy.dsl.plan.nodes import Dispatcher, DistinctNode, Key, Node, ProcessNode, StateNode
+from gearpy.dsl.operators.keyed import DistinctOperator, StateOperator
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.names import check_function, duration_of, name_of, no_such_step, step_name
+from gearpy.dsl.operators.operator import Dispatcher, Operator
+from gearpy.dsl.operators.routes import ProcessOperator
 from gearpy.dsl.streams.grouped import Grouped
 from gearpy.dsl.streams.joined import Joins
 from gearpy.dsl.streams.program import Program
@@ -52,7 +55,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         """
         of = self._grouped
         of.program.end(of.begun)
-        return windowed(of.program, of.node, of.key, of.parallelism, windows=windows, late=late)
+        return windowed(of.program, of.step, of.key, of.parallelism, windows=windows, late=late)
 
     def reduce(self, function: Callable[[T, T], T], *, name: str = "") -> Stream[tuple[K, T]]:
         """Combine each key's records one by one; gives ``(key, value)`` after every record.
@@ -254,15 +257,15 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> results
             ['to', 'be', 'or']
         """
-        node = DistinctNode(
+        step = DistinctOperator(
             name=name or "distinct",
             given=name,
-            inputs=(self._grouped.node,),
+            inputs=(self._grouped.step,),
             parallelism=self._grouped.parallelism,
             key=self._grouped.key,
             within_ms=duration_of("distinct: within", within),
         )
-        return self._grouped.add(node)
+        return self._grouped.add(step)
 
     unique = distinct
 
@@ -395,16 +398,16 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         """
         check_function("process", task, of="a TaskContext, such as a Task class")
         of = self._grouped
-        node = ProcessNode(
+        step = ProcessOperator(
             name=name or name_of(task),
             given=name,
-            inputs=(of.node,),
+            inputs=(of.step,),
             parallelism=parallelism if parallelism is not None else of.parallelism,
             key=of.key,
             task=task,
             dispatcher=dispatcher,
         )
-        return of.add(node)
+        return of.add(step)
 
     def _with_state(
         self,
@@ -416,11 +419,11 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
     ) -> Stream[Any]:
         check_function(kind, function, of="what is kept and a record", takes=2)
         of = self._grouped
-        node = StateNode(
+        step = StateOperator(
             name=name or step_name(kind, function),
             given=name,
             kind=kind,
-            inputs=(of.node,),
+            inputs=(of.step,),
             parallelism=of.parallelism,
             key=of.key,
             function=StateFunction(
@@ -430,16 +433,16 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
                 ttl_ms=duration_of(f"{kind}: ttl", ttl),
             ),
         )
-        return of.add(node)
+        return of.add(step)
 
     @property
     def _table_key(self) -> Key | None:
         return self._grouped.key
 
     def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
     ) -> Stream[Any]:
-        return self._grouped.add(make(self._grouped.node, keys))
+        return self._grouped.add(make(self._grouped.step, keys))
 
     if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
 
@@ -452,11 +455,13 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             )
 
 
-def keyed(program: Program, node: Node, key: Key, parallelism: int | None) -> KeyedStream[Any, Any]:
+def keyed(
+    program: Program, step: Operator, key: Key, parallelism: int | None
+) -> KeyedStream[Any, Any]:
     """Return a stream grouped by key."""
     begun = program.begin(
-        f"key_by behind {node.name!r} ends in nothing: add a step, such as .count()"
+        f"key_by behind {step.name!r} ends in nothing: add a step, such as .count()"
     )
     return KeyedStream(
-        Grouped(program=program, node=node, key=key, parallelism=parallelism, begun=begun)
+        Grouped(program=program, step=step, key=key, parallelism=parallelism, begun=begun)
     )

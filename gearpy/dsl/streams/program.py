@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gearpy.dsl.plan.names import check_parallelism
+from gearpy.dsl.operators.names import check_parallelism
 from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gearpy.dsl.plan.nodes import Node
+    from gearpy.dsl.operators.operator import Operator
     from gearpy.dsl.streams.stream import Stream
 
 __all__ = ["Program"]
@@ -25,25 +25,25 @@ class Program:
         make_stream: the class of streams; given, as streams of all kinds make others.
     """
 
-    def __init__(self, name: str, make_stream: Callable[[Program, Node], Stream[Any]]) -> None:
+    def __init__(self, name: str, make_stream: Callable[[Program, Operator], Stream[Any]]) -> None:
         self.name = name
-        self.nodes: list[Node] = []
+        self.steps: list[Operator] = []
         self._make_stream = make_stream
         self._begun: dict[int, str] = {}
 
-    def add(self, node: Node) -> Stream[Any]:
+    def add(self, step: Operator) -> Stream[Any]:
         """Add a step, return the stream behind it.
 
         Raises:
             ConfigError: its parallelism is no number.
         """
-        check_parallelism(node.name, node.parallelism)
-        self.nodes.append(node)
-        return self.stream(node)
+        check_parallelism(step.name, step.parallelism)
+        self.steps.append(step)
+        return self.stream(step)
 
-    def stream(self, node: Node) -> Stream[Any]:
+    def stream(self, step: Operator) -> Stream[Any]:
         """Return the stream behind a step."""
-        return self._make_stream(self, node)
+        return self._make_stream(self, step)
 
     def begin(self, mistake: str) -> int:
         """Note that something is not a step yet; return a number for `end`.

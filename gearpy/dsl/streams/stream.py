@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeGuard, overlo
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window.windows import Windows
-from gearpy.dsl.plan.keys import ITSELF, KeyLike, key_of
-from gearpy.dsl.plan.names import (
+from gearpy.dsl.operators.keys import ITSELF, Key, KeyLike, key_of
+from gearpy.dsl.operators.names import (
     check_count,
     check_function,
     check_name,
@@ -18,18 +18,9 @@ from gearpy.dsl.plan.names import (
     no_such_step,
     step_name,
 )
-from gearpy.dsl.plan.nodes import (
-    BatchNode,
-    Dispatcher,
-    Key,
-    LogNode,
-    MergeNode,
-    Node,
-    ProcessNode,
-    RowNode,
-    SideNode,
-    WriteNode,
-)
+from gearpy.dsl.operators.operator import Dispatcher, Operator
+from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
+from gearpy.dsl.operators.routes import MergeOperator, ProcessOperator, SideOperator, WriteOperator
 from gearpy.dsl.streams.asynchronous import Asynchronous
 from gearpy.dsl.streams.branches import Branches, branches
 from gearpy.dsl.streams.keyed import KeyedStream, keyed
@@ -174,17 +165,17 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         with checked("map_batches"):
             given = None if takes is None else row_schema_of(takes)
             returned = None if schema is None else row_schema_of(schema)
-        node = BatchNode(
+        step = BatchOperator(
             name=name or step_name("map_batches", function),
             given=name,
-            inputs=(self._node,),
+            inputs=(self._step,),
             function=function,
             form=form,
             times=times,
             takes=given,
             gives=returned,
         )
-        return self._program.add(node)
+        return self._program.add(step)
 
     def inspect(self, function: Callable[[T], object], *, name: str = "") -> Stream[T]:
         """Call a function with each record, and pass the record on.
@@ -230,10 +221,10 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         if type(number) is not int:
             raise ConfigError(f"log: level is {level!r}, must be one of {', '.join(_LEVELS)}")
         check_count("log", "every", every, example="every=1000")
-        node = LogNode(
-            name=name or "log", given=name, inputs=(self._node,), level=number, every=every
+        step = LogOperator(
+            name=name or "log", given=name, inputs=(self._step,), level=number, every=every
         )
-        return self._program.add(node)
+        return self._program.add(step)
 
     @overload
     def key_by(
@@ -283,7 +274,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             [(1, 1), (1, 2)]
         """
         by = replace(key_of("key_by", key), is_ordered=ordered)
-        return keyed(self._program, self._node, by, parallelism)
+        return keyed(self._program, self._step, by, parallelism)
 
     group_by = key_by
 
@@ -310,7 +301,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             >>> [(result.start, result.value) for result in results]
             [(0, 2), (10, 1)]
         """
-        return windowed(self._program, self._node, None, 1, windows=windows, late=late)
+        return windowed(self._program, self._step, None, 1, windows=windows, late=late)
 
     def distinct(
         self,
@@ -341,7 +332,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             ['a', 'b']
         """
         by = ITSELF if key is None else key_of("distinct", (key,))
-        grouped = keyed(self._program, self._node, by, parallelism)
+        grouped = keyed(self._program, self._step, by, parallelism)
         return grouped.distinct(within=within, name=name)
 
     unique = distinct
@@ -365,8 +356,8 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             if not isinstance(other, Stream):
                 raise ConfigError(f"merge takes streams, not {type(other).__name__}")
             self._program.check_own("merge", other._program)
-        nodes = (self._node, *(other._node for other in others))
-        return self._program.add(MergeNode(name=name or "merge", given=name, inputs=nodes))
+        steps = (self._step, *(other._step for other in others))
+        return self._program.add(MergeOperator(name=name or "merge", given=name, inputs=steps))
 
     union = merge
 
@@ -408,7 +399,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         check_function("split", predicate)
         both = branches(
             self._program,
-            self._node,
+            self._step,
             {"yes": predicate},
             default="no",
             kind="split",
@@ -449,7 +440,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         """
         return branches(
             self._program,
-            self._node,
+            self._step,
             predicates,
             default=default,
             kind="branch",
@@ -464,9 +455,9 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         Raises:
             ConfigError: this stream's step sets none aside.
         """
-        if getattr(self._node, "late", "") != "side":
+        if getattr(self._step, "late", "") != "side":
             raise ConfigError(
-                f"{self._node.name!r} sets no late records aside: "
+                f"{self._step.name!r} sets no late records aside: "
                 'ask for it by late="side" in read() or window()'
             )
         return self._side(LATE)
@@ -496,9 +487,9 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             >>> good, bad
             ([1, 2], ['x'])
         """
-        if not isinstance(self._node, ProcessNode):
+        if not isinstance(self._step, ProcessOperator):
             raise ConfigError(
-                f"{self._node.name!r} has no side outputs: ask for them behind process(...)"
+                f"{self._step.name!r} has no side outputs: ask for them behind process(...)"
             )
         check_name("side", "the tag", tag)
         return self._side(tag)
@@ -531,15 +522,15 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
             [1, 1, 2, 2]
         """
         check_function("process", task, of="a TaskContext, such as a Task class")
-        node = ProcessNode(
+        step = ProcessOperator(
             name=name or name_of(task),
             given=name,
-            inputs=(self._node,),
+            inputs=(self._step,),
             parallelism=parallelism,
             task=task,
             dispatcher=dispatcher,
         )
-        return self._program.add(node)
+        return self._program.add(step)
 
     def write(self, sink: Sink[T], *, name: str = "", dispatcher: Dispatcher = "default") -> None:
         """Hand the records to a sink.
@@ -555,14 +546,14 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         """
         if not isinstance(sink, Sink):
             raise ConfigError(f"write takes a sink such as gp.console(), not {sink!r}")
-        node = WriteNode(
+        step = WriteOperator(
             name=name or sink.description,
             given=name,
-            inputs=(self._node,),
+            inputs=(self._step,),
             sink=sink,
             dispatcher=dispatcher,
         )
-        self._program.add(node)
+        self._program.add(step)
 
     def to_spark(
         self,
@@ -597,7 +588,7 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
 
         check_function("to_spark", function, of="a frame and a batch", takes=2)
         sink = SparkSink(function, path, spark=spark, name=name, **options)
-        write = WriteNode(name=sink.description, inputs=(self._node,), sink=sink, parallelism=1)
+        write = WriteOperator(name=sink.description, inputs=(self._step,), sink=sink, parallelism=1)
         self._program.add(write)
 
     if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
@@ -620,19 +611,19 @@ class Stream(Asynchronous[T], TableJoins[Any, T]):
         return self._add_row(operator, kind, name)
 
     def _add_row(self, operator: RowOperator, kind: str, given: str) -> Stream[Any]:
-        node = RowNode(
-            name=operator.name, given=given, kind=kind, inputs=(self._node,), operator=operator
+        step = FunctionOperator(
+            name=operator.name, given=given, kind=kind, inputs=(self._step,), operator=operator
         )
-        return self._program.add(node)
+        return self._program.add(step)
 
     @property
     def _table_key(self) -> None:
         return None
 
     def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
     ) -> Stream[Any]:
-        return self._program.add(make(self._node, keys))
+        return self._program.add(make(self._step, keys))
 
     def _side(self, tag: str) -> Stream[Any]:
-        return self._program.stream(SideNode(name=tag, inputs=(self._node,), tag=tag))
+        return self._program.stream(SideOperator(name=tag, inputs=(self._step,), tag=tag))

@@ -19,9 +19,10 @@ from typing import (
 
 from gearpy.core.base.times import Duration
 from gearpy.core.join.table import Many
-from gearpy.dsl.plan.keys import key_of
-from gearpy.dsl.plan.names import check_function, duration_of
-from gearpy.dsl.plan.nodes import Key, Node, TableJoinNode
+from gearpy.dsl.operators.joins import TableJoinOperator
+from gearpy.dsl.operators.keys import Key, key_of
+from gearpy.dsl.operators.names import check_function, duration_of
+from gearpy.dsl.operators.operator import Operator
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import K, T, U
 from gearpy.task.api.interfaces import Source
@@ -174,7 +175,7 @@ class TableJoins(ABC, Generic[K, T]):
         return self._beside_table(
             keys_of(on, self._table_key),
             partial(
-                _node,
+                _step,
                 table=table,
                 how=how,
                 combine=combine,
@@ -192,13 +193,13 @@ class TableJoins(ABC, Generic[K, T]):
 
     @abstractmethod
     def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Node, tuple[Key, Key]], Node]
+        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
     ) -> Stream[Any]:
         """Add a step that reads these records."""
 
 
-def _node(
-    node: Node,
+def _step(
+    step: Operator,
     keys: tuple[Key, Key],
     *,
     table: Source[Any],
@@ -208,7 +209,7 @@ def _node(
     versioned: bool,
     refresh: Duration | None,
     name: str,
-) -> Node:
+) -> Operator:
     left, right = keys
     refresh_ms = duration_of(f"{_KIND}: refresh", refresh)
     shown = f"{_KIND}({table.description}"
@@ -223,10 +224,10 @@ def _node(
         merges=merges,
         refresh_ms=refresh_ms,
     )
-    return TableJoinNode(
+    return TableJoinOperator(
         name=name or shown,
         given=name,
-        inputs=(node,),
+        inputs=(step,),
         left_key=left,
         right_key=right,
         spec=spec,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import Windows
-from gearpy.dsl.plan.names import no_such_step
-from gearpy.dsl.plan.nodes import stream_text
+from gearpy.dsl.operators.names import no_such_step
+from gearpy.dsl.operators.operator import stream_text
 from gearpy.dsl.streams.grouped import Grouped
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import K, T, U
@@ -16,7 +16,8 @@ from gearpy.task.time.late import WINDOW_LATE, WindowLate, check_late
 
 if TYPE_CHECKING:
     from gearpy.core.window.aggregates import Aggregate
-    from gearpy.dsl.plan.nodes import Key, Node
+    from gearpy.dsl.operators.keys import Key
+    from gearpy.dsl.operators.operator import Operator
     from gearpy.dsl.streams.program import Program
     from gearpy.dsl.streams.stream import Stream
     from gearpy.task.api.window_result import WindowResult
@@ -41,7 +42,7 @@ class WindowedStream(Generic[K, T]):
         self._grouped = grouped
 
     def __repr__(self) -> str:
-        return stream_text(self, self._grouped.node)
+        return stream_text(self, self._grouped.step)
 
     def reduce(
         self, function: Callable[[T, T], T], *, name: str = ""
@@ -252,7 +253,7 @@ class WindowedStream(Generic[K, T]):
 
 def windowed(
     program: Program,
-    node: Node,
+    step: Operator,
     key: Key | None,
     parallelism: int | None,
     *,
@@ -268,12 +269,12 @@ def windowed(
         raise ConfigError(f'window takes windows such as gp.tumbling("10s"), not {windows!r}')
     check_late(late, WINDOW_LATE)
     begun = program.begin(
-        f"window behind {node.name!r} ends in nothing: add an aggregate, such as .count()"
+        f"window behind {step.name!r} ends in nothing: add an aggregate, such as .count()"
     )
     return WindowedStream(
         Grouped(
             program=program,
-            node=node,
+            step=step,
             key=key,
             parallelism=parallelism,
             windows=windows,

@@ -23,7 +23,15 @@ from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.wire.values.payload import encode_value
 
-__all__ = ["Due", "EventGate", "OrderedOutput", "OrderedStage", "Waits", "marked_late"]
+__all__ = [
+    "Due",
+    "EventGate",
+    "OrderedOutput",
+    "OrderedStage",
+    "Waits",
+    "marked_late",
+    "ordered_stage",
+]
 
 #: Which records wait: late ones only, or all.
 Waits: TypeAlias = Literal["late", "all"]
@@ -290,3 +298,10 @@ def _content_of(value: Any) -> bytes:
         return encode_value(value)
     except ConfigError:
         return repr(value).encode("utf-8", "surrogatepass")
+
+
+def ordered_stage(
+    context: TaskContext, stage: Stage, key: Callable[[Any], Any], *, waits: bool
+) -> Stage:
+    """Return a stage that gets its records in the order of event time, if it ``waits`` for that."""
+    return OrderedStage(context, stage, key) if waits else stage

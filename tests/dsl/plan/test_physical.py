@@ -7,22 +7,20 @@ import pytest
 
 import gearpy as gp
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.plan.kept import kept_by
-from gearpy.dsl.plan.nodes import (
-    JoinNode,
-    MergeAggregateNode,
-    MergeCountNode,
-    Node,
-    PartialAggregateNode,
-    PartialCountNode,
-    RowsNode,
-    SideNode,
-    TableNode,
+from gearpy.dsl.operators.groups import (
+    MergeAggregateOperator,
+    MergeCountOperator,
+    PartialAggregateOperator,
+    PartialCountOperator,
 )
+from gearpy.dsl.operators.joins import JoinOperator
+from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
+from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.dsl.streams.stream import Stream
 from gearpy.task.columns.row_schema import row_schema_of
-from tests.dsl.plan.test_columns import Trade, to_trade
+from tests.dsl.operators.test_columns import Trade, to_trade
 from tests.dsl.tables import EVENTS, Sale, TableSource
 
 TUMBLING = gp.tumbling(10)
@@ -39,8 +37,8 @@ def shown(app: StreamApp) -> list[str]:
     return [f"{node.name} <- {', '.join(map(_name, node.inputs))}" for node in physical(app.plan)]
 
 
-def _name(node: Node) -> str:
-    return f"{node.inputs[0].name}.{node.tag}" if isinstance(node, SideNode) else node.name
+def _name(node: Operator) -> str:
+    return f"{node.inputs[0].name}.{node.tag}" if isinstance(node, SideOperator) else node.name
 
 
 def chains(app: StreamApp) -> list[str]:
@@ -144,8 +142,8 @@ def test_aggregate_of_columns_has_two_parts() -> None:
 
     _, partial, merge, _ = physical(app.plan)
 
-    assert isinstance(partial, PartialAggregateNode)
-    assert isinstance(merge, MergeAggregateNode)
+    assert isinstance(partial, PartialAggregateOperator)
+    assert isinstance(merge, MergeAggregateOperator)
     assert partial.origin is merge.origin is partial.of is merge.of is app.plan[1]
     assert merge.given == "total"
     assert chains(app) == [
@@ -171,10 +169,10 @@ def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
 
     _, partial, merge, _ = physical(app.plan, 2)
 
-    assert isinstance(partial, PartialCountNode)
-    assert isinstance(merge, MergeCountNode)
+    assert isinstance(partial, PartialCountOperator)
+    assert isinstance(merge, MergeCountOperator)
     assert partial.origin is merge.origin is partial.of is merge.of is app.plan[1]
-    assert kept_by(merge) == kept_by(app.plan[1])
+    assert merge.keeps == app.plan[1].keeps
     assert chains(app) == [
         "read > partial count x1",
         "count > write x2",
@@ -230,7 +228,7 @@ def test_tables_are_made_for_functions_of_batches() -> None:
         "count <- partial count",
         "write <- count",
     ]
-    assert isinstance(steps[2], TableNode)
+    assert isinstance(steps[2], ToColumnsOperator)
     assert steps[2].schema == row_schema_of(Trade)
 
 
@@ -243,7 +241,7 @@ def test_schema_that_is_given_counts(takes: Any, expected: type) -> None:
     trades = app.read(gp.collection([1])).map(to_trade)
     trades.map_batches(lambda batch: batch, takes=takes)
 
-    (table,) = [node for node in physical(app.plan) if isinstance(node, TableNode)]
+    (table,) = [node for node in physical(app.plan) if isinstance(node, ToColumnsOperator)]
 
     assert table.schema == row_schema_of(expected)
 
@@ -253,7 +251,7 @@ def test_rows_are_what_the_schema_says() -> None:
     app, sales = an_app()
     sales.map_batches(lambda batch: batch, schema=Trade).map(str)
 
-    (rows,) = [node for node in physical(app.plan) if isinstance(node, RowsNode)]
+    (rows,) = [node for node in physical(app.plan) if isinstance(node, ToRowsOperator)]
 
     assert rows.schema == row_schema_of(Trade)
 
@@ -297,7 +295,7 @@ def test_records_of_a_join_are_wrapped() -> None:
     right = app.read(gp.collection(["a"]), name="two").key_by(str)
     left.join(right, TUMBLING, name="join").write(gp.to_list([]), name="write")
 
-    (join,) = [node for node in physical(app.plan) if isinstance(node, JoinNode)]
+    (join,) = [node for node in physical(app.plan) if isinstance(node, JoinOperator)]
 
     assert chains(app) == [
         "one > left of join x1",

@@ -496,4 +496,4 @@ def test_a_batch_twin_is_refused() -> None:
     )
 
     with pytest.raises(ConfigError, match=r"'customers'.*it reads a table beside the stream"):
-        linear_plans("twin", app._program.nodes)  # noqa: SLF001 - what `to_spark_frame` asks
+        linear_plans("twin", app._program.steps)  # noqa: SLF001 - what `to_spark_frame` asks

@@ -1,16 +1,31 @@
-"""What a stream is grouped by: a function of the record, or the names of its fields."""
+"""The key of a stream: a function of the record, or the names of its fields."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.fields import key_getter
-from gearpy.dsl.plan.names import check_function
-from gearpy.dsl.plan.nodes import Key
+from gearpy.dsl.operators.names import check_function
 from gearpy.errors import ConfigError
 
-__all__ = ["ITSELF", "KeyLike", "key_of"]
+__all__ = ["ITSELF", "Key", "KeyLike", "key_of"]
 
 KeyLike: TypeAlias = Callable[[Any], Any] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key by which a stream is grouped.
+
+    Attributes:
+        function: gives the key of a record.
+        columns: the names, if it was given by names; then it can be found in a table, too.
+        is_ordered: steps that see the order of a key's records get them by event time.
+    """
+
+    function: Callable[[Any], Any]
+    columns: tuple[str, ...] = ()
+    is_ordered: bool = True
 
 
 def _itself(record: Any) -> Any:

@@ -1,4 +1,4 @@
-"""In which order a key's records come, see `gearpy.dsl.plan.order`."""
+"""In which order a key's records come, see `Operator.order`."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

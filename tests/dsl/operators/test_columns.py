@@ -9,15 +9,10 @@ import pytest
 import gearpy as gp
 from gearpy import agg
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.plan.columns import (
-    aggregates_columns,
-    declared_schema,
-    kind_given,
-    kind_taken,
-    schema_of,
-    unknown_fields,
-)
-from gearpy.dsl.plan.nodes import AggregateNode, BatchNode, MergeNode, Node, ReadNode, WriteNode
+from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.operator import Operator, ReadOperator, unknown_fields
+from gearpy.dsl.operators.records import BatchOperator
+from gearpy.dsl.operators.routes import MergeOperator, WriteOperator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.task.columns.row_schema import row_schema_of
 from tests.dsl.tables import EVENTS, Sale, TableSource
@@ -42,7 +37,7 @@ class Tick(NamedTuple):
     price: float
 
 
-def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = None) -> Node:
+def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = None) -> Operator:
     """Return the last step of a plan that begins with tables."""
     app = StreamApp("plan")
     build(app.read(source or TableSource(EVENTS)))
@@ -70,10 +65,9 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
     """Where each has a way to do so; of rows they never do."""
     step = last_step(build)
 
-    assert aggregates_columns(step, ["table"])
-    assert kind_taken(step, ["table"]) == "table"
-    assert kind_given(step, "table") == "rows"
-    assert kind_taken(step, ["rows"]) == "rows"
+    assert step.kind_taken(["table"]) == "table"
+    assert step.kind_given("table") == "rows"
+    assert step.kind_taken(["rows"]) == "rows"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +111,8 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
     """What needs the records themselves, or one after the other."""
     step = last_step(build)
 
-    assert kind_taken(step, ["table"]) == "rows"
-    assert kind_given(step, "rows") == "rows"
+    assert step.kind_taken(["table"]) == "rows"
+    assert step.kind_given("rows") == "rows"
 
 
 @pytest.mark.parametrize(
@@ -140,27 +134,27 @@ def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> 
     """And user's tasks, and sinks that do not say that they take tables."""
     step = last_step(build)
 
-    assert kind_taken(step, ["table"] * len(step.inputs)) == "rows"
+    assert step.kind_taken(["table"] * len(step.inputs)) == "rows"
 
 
 def test_functions_of_batches_take_tables() -> None:
     """Whatever comes."""
     step = last_step(lambda s: s.map_batches(lambda batch: batch))
 
-    assert isinstance(step, BatchNode)
-    assert kind_taken(step, ["rows"]) == "table"
-    assert kind_given(step, "table") == "table"
+    assert isinstance(step, BatchOperator)
+    assert step.kind_taken(["rows"]) == "table"
+    assert step.kind_given("table") == "table"
 
 
 def test_merge_takes_what_all_give() -> None:
     """Else rows."""
     step = last_step(lambda s: s.merge(s))
 
-    assert isinstance(step, MergeNode)
-    assert kind_taken(step, ["table", "table"]) == "table"
-    assert kind_taken(step, ["table", "rows"]) == "rows"
-    assert kind_given(step, "table") == "table"
-    assert kind_given(step, "rows") == "rows"
+    assert isinstance(step, MergeOperator)
+    assert step.kind_taken(["table", "table"]) == "table"
+    assert step.kind_taken(["table", "rows"]) == "rows"
+    assert step.kind_given("table") == "table"
+    assert step.kind_given("rows") == "rows"
 
 
 class TableSink(gp.Sink):
@@ -177,18 +171,18 @@ def test_sink_takes_tables_if_it_says_so() -> None:
     """Then it takes both."""
     step = last_step(lambda s: s.write(TableSink()))
 
-    assert isinstance(step, WriteNode)
-    assert kind_taken(step, ["table"]) == "table"
-    assert kind_taken(step, ["rows"]) == "rows"
+    assert isinstance(step, WriteOperator)
+    assert step.kind_taken(["table"]) == "table"
+    assert step.kind_taken(["rows"]) == "rows"
 
 
 def test_source_gives_tables_if_it_has_a_schema() -> None:
     """Nothing else says so."""
     columns, rows = last_step(lambda _: None), last_step(lambda _: None, gp.collection([1]))
 
-    assert isinstance(columns, ReadNode)
-    assert kind_given(columns, "rows") == "table"
-    assert kind_given(rows, "rows") == "rows"
+    assert isinstance(columns, ReadOperator)
+    assert columns.kind_given("rows") == "table"
+    assert rows.kind_given("rows") == "rows"
 
 
 # -- schemas -----------------------------------------------------------------------------------
@@ -255,15 +249,15 @@ SCHEMAS: Final[dict[str, tuple[Callable[[Stream[Any]], Any], Any]]] = {
 @pytest.mark.parametrize(("build", "expected"), SCHEMAS.values(), ids=SCHEMAS)
 def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expected: Any) -> None:
     """By the source, by an annotation, or for a function over batches."""
-    found = schema_of(last_step(build))
+    found = last_step(build).schema_given(declared=False)
 
     assert found == (None if expected is None else row_schema_of(expected))
 
 
 def test_annotations_are_not_binding() -> None:
     """Records may have more fields than they say."""
-    assert declared_schema(last_step(lambda s: s.map(to_trade))) is None
-    assert declared_schema(last_step(lambda s: s.filter(bool))) == row_schema_of(Sale)
+    assert last_step(lambda s: s.map(to_trade)).schema_given(declared=True) is None
+    assert last_step(lambda s: s.filter(bool)).schema_given(declared=True) == row_schema_of(Sale)
 
 
 @pytest.mark.parametrize(
@@ -303,5 +297,5 @@ def test_decision_is_the_same_again() -> None:
     """It depends on nothing but the plan."""
     step = last_step(lambda s: s.key_by("user").window(TUMBLING).count())
 
-    assert isinstance(step, AggregateNode)
-    assert [aggregates_columns(step, ["table"]) for _ in range(3)] == [True] * 3
+    assert isinstance(step, AggregateOperator)
+    assert [step.aggregates_columns(["table"]) for _ in range(3)] == [True] * 3

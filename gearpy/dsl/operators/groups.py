@@ -1,0 +1,413 @@
+"""Operators that fold the records of a key, or all, into values: running, or in windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.trigger import phases_of
+from gearpy.core.window.windows import (
+    CountWindows,
+    GlobalWindows,
+    SlidingWindows,
+    TumblingWindows,
+    Windows,
+)
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.operator import (
+    ActsInside,
+    GivesNewRecords,
+    IgnoresOrder,
+    KeepsNothing,
+    Kind,
+    NeverWritten,
+    Operator,
+    Order,
+    Placing,
+    Refusal,
+    SeesOrder,
+    Sides,
+    TakesRows,
+    TwinPlace,
+    operator,
+)
+from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
+from gearpy.dsl.operators.signature import aggregates_text, by_text, key_text, windows_text
+from gearpy.spark.query.plan import GroupStep
+from gearpy.task.aggregates.fold import Fold, RunningFold
+from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.windows import window_stage
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.event_gate import ordered_stage
+from gearpy.task.time.late import LATE, WindowLate
+
+__all__ = [
+    "AggregateOperator",
+    "FoldOperator",
+    "Grouping",
+    "MergeAggregateOperator",
+    "MergeCountOperator",
+    "PartialAggregateOperator",
+    "PartialCountOperator",
+]
+
+#: Windows over which columns can be aggregated.
+_ColumnarWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
+#: Aggregates of one window whose value tells in which order records came.
+_OF_ORDER: Final = ("collect", "custom")
+#: Aggregates that depend on the order of records with the same time.
+_TIED: Final = frozenset({"first", "last", "collect"})
+
+
+class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
+    """The common answers of folds and aggregates."""
+
+    windows: Windows | None
+    late: WindowLate
+
+    @property
+    def order(self) -> Order:
+        """Wall time of such windows; else of the records, if the values or early results see it."""
+        if self.windows is not None and self.windows.clock == "processing":
+            return "wall time"
+        if self._sees_order:
+            return self._order_by(self.key)
+        is_early = self.windows is not None and phases_of(self.windows.trigger)[0] is not None
+        return "arrival" if is_early else ""
+
+    @property
+    def _sees_order(self) -> bool:
+        return True
+
+    @property
+    def _in_windows(self) -> str:
+        windows = f" in {windows_text(self.windows)}" if self.windows is not None else ""
+        return f"{by_text(self.key)}{windows}"
+
+    def _stages(
+        self,
+        context: TaskContext,
+        sides: Sides,
+        fold: Fold,
+        running: Callable[..., Stage] = RunningFold,
+    ) -> list[Stage]:
+        """Make the stage of a fold; ``running`` makes the one without windows."""
+        if self.windows is None:
+            assert self.key is not None, "without windows there is a key"
+            key = self.key.function
+            stage = running(context, self.name, key, fold)
+            return [ordered_stage(context, stage, key, waits=self.waits)]
+        tag = sides.get((self, LATE))
+        stage = window_stage(
+            context,
+            self.name,
+            self.windows,
+            None if self.key is None else self.key.function,
+            fold,
+            limit=context.limits.batch_records,
+            late="drop" if self.late == "side" and tag is None else self.late,
+            late_tag=tag or LATE,
+            waits="all" if self.waits else "late",
+        )
+        return [stage]
+
+    def _twin(
+        self,
+        *,
+        aggregates: Mapping[str, Aggregate],
+        is_single: bool = False,
+        fold: Fold | None = None,
+    ) -> GroupStep | Refusal:
+        if self.windows is None:
+            return Refusal(
+                "it gives a result after every record: add .window(...), such as gp.global_window()"
+            )
+        reason = _reason_of(self.windows)
+        if reason:
+            return Refusal(reason)
+        return GroupStep(
+            name=self.name,
+            windows=self.windows,
+            key=None if self.key is None else self.key.function,
+            columns=() if self.key is None else self.key.columns,
+            aggregates=aggregates,
+            is_single=is_single,
+            fold=fold,
+            takes=self.inputs[0].schema_given(declared=False),
+        )
+
+
+@operator
+class FoldOperator(Grouping):
+    """A user's function over the records of a key (None: over all), running or per window.
+
+    Attributes:
+        windows: None for running.
+        fold: the function, and how it begins.
+        late: the policy for late records.
+    """
+
+    windows: Windows | None
+    fold: Fold
+    late: WindowLate = "drop"
+
+    @property
+    def keeps(self) -> str:
+        """The value of the fold."""
+        return f"one value{self._in_windows}"
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that folds."""
+        return self._stages(context, sides, self.fold)
+
+    def twin(self, place: TwinPlace) -> GroupStep | Refusal:
+        """Fold in Spark, too."""
+        return self._twin(aggregates={}, fold=self.fold)
+
+
+@operator
+class AggregateOperator(Grouping):
+    """Named aggregates over the records of a key (None: over all), running or per window.
+
+    Attributes:
+        windows: None for running.
+        aggregates: by the name in the result.
+        is_single: there is one, and its value is the result, without a name.
+        late: the policy for late records.
+    """
+
+    kind: str = "aggregate"
+    windows: Windows | None
+    aggregates: Mapping[str, Aggregate]
+    is_single: bool = False
+    late: WindowLate = "drop"
+
+    @property
+    def keeps(self) -> str:
+        """The values of the aggregates."""
+        return f"{aggregates_text(self.aggregates)}{self._in_windows}"
+
+    @property
+    def fold(self) -> Fold:
+        """The aggregates over rows, as one fold."""
+        if self.is_single:
+            return fold_of_one(*self.aggregates.values())
+        return fold_of(self.aggregates)
+
+    @property
+    def _sees_order(self) -> bool:
+        if self.windows is None or isinstance(self.windows, CountWindows):
+            return True
+        return any(each.kind in _OF_ORDER for each in self.aggregates.values())
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        """Yield the fields of the key, and those that are aggregated."""
+        yield from super().named_fields()
+        of = dict.fromkeys(each.of for each in self.aggregates.values())
+        yield self.inputs[0], [name for name in of if isinstance(name, str)]
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns, if all aggregates can be computed of these columns."""
+        return "table" if self.aggregates_columns(given) else "rows"
+
+    def aggregates_columns(self, given: Sequence[Kind]) -> bool:
+        """Tell whether columns are aggregated, if the inputs give these forms.
+
+        They are in windows of event time that fire once and take nothing late, by names of columns
+        or over all records, if every aggregate has a way of its own for columns of that type.
+        """
+        if [*given] != ["table"] or self.windows is None:
+            return False
+        if not self.windows.is_plain or self.late != "drop":
+            return False
+        if self.key is not None and not self.key.columns:
+            return False
+        # A program without columns needs no Arrow.
+        from gearpy.task.aggregates.columns import columnar_mistakes  # noqa: PLC0415
+
+        schema = self.inputs[0].schema_given(declared=False)
+        columns = () if self.key is None else self.key.columns
+        arrow = None if schema is None else schema.arrow
+        return not columnar_mistakes(self.windows, columns, self.aggregates, arrow)
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        """Aggregate before records are sent to the tasks of their keys, where that helps."""
+        if self.aggregates_columns(placing.given):
+            return self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
+        if self._counts_in_parts(placing):
+            return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
+        return super().parts(placing)
+
+    def _counts_in_parts(self, placing: Placing) -> bool:
+        """Tell whether rows are counted before they are sent to several tasks.
+
+        One task gets all records in any case, and counts as fast as they come.
+        """
+        return (
+            [*placing.given] == ["rows"]
+            and self.key is not None
+            and (self.parallelism or placing.parallelism) > 1
+            and [each.kind for each in self.aggregates.values()] == ["count"]
+            and isinstance(self.windows, TumblingWindows | GlobalWindows)
+            and self.windows.is_plain
+            and self.late == "drop"
+            and not isinstance(self.inputs[0], ProcessOperator | SideOperator)
+            and placing.is_only_reader
+        )
+
+    def _two_parts(
+        self, placing: Placing, first: Callable[..., Operator], last: Callable[..., Operator]
+    ) -> list[Operator]:
+        partial = first(
+            name=f"partial {self.name}",
+            kind="partial",
+            inputs=placing.inputs,
+            of=self,
+            origin=self,
+            part="partial",
+        )
+        merging = last(
+            name=self.name,
+            given=self.given,
+            kind="merge_partial",
+            inputs=(partial,),
+            parallelism=self.parallelism,
+            key=Key(key_of_part) if last is MergeCountOperator else self.key,
+            of=self,
+            origin=self,
+        )
+        return [partial, merging]
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that aggregates rows."""
+        fold = self.fold
+        is_plain = fold.result is None and not fold.timed
+        return self._stages(context, sides, fold, RunningFold if is_plain else RunningAggregate)
+
+    def twin(self, place: TwinPlace) -> GroupStep | Refusal:
+        """Aggregate in Spark, too, where the order of equal times does not matter."""
+        tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]
+        if self.windows is not None and place.is_grouped and tied:
+            return Refusal(
+                f"{tied[0]} depends on the order in which the results of the windows before come, "
+                "which have the same time"
+            )
+        return self._twin(aggregates=self.aggregates, is_single=self.is_single)
+
+
+class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+    """The common answers of the parts of an aggregate."""
+
+    of: AggregateOperator
+
+    def _columnar(
+        self,
+    ) -> tuple[_ColumnarWindows, tuple[str, ...], Aggregate | Mapping[str, Aggregate]]:
+        """Return windows, columns of the key, and aggregates; one alone gives its value alone."""
+        assert isinstance(self.of.windows, _ColumnarWindows)
+        columns = () if self.of.key is None else self.of.key.columns
+        (first, *_) = self.of.aggregates.values()
+        return self.of.windows, columns, first if self.of.is_single else self.of.aggregates
+
+
+@operator
+class PartialAggregateOperator(_Part):
+    """Aggregates columns by window and key, before they are sent to the task of the key."""
+
+    of: AggregateOperator
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns."""
+        return "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Columns."""
+        return "table"
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that aggregates each batch."""
+        from gearpy.task.aggregates.columns import PartialAggregateStage  # noqa: PLC0415 - Arrow
+
+        return [PartialAggregateStage(context, self.name, *self._columnar())]
+
+
+@operator
+class MergeAggregateOperator(_Part):
+    """Merges partial aggregates of columns."""
+
+    of: AggregateOperator
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns."""
+        return "table"
+
+    @property
+    def keeps(self) -> str:
+        """The same as without parts, in another form."""
+        return f"{self.of.keeps}, from columns"
+
+    @property
+    def order(self) -> Order:
+        """Batches are merged as they arrive, which lists show."""
+        lists = any(each.kind == "collect" for each in self.of.aggregates.values())
+        return "arrival" if lists else ""
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that merges batches."""
+        from gearpy.task.aggregates.columns import MergeAggregateStage  # noqa: PLC0415 - Arrow
+
+        return [MergeAggregateStage(context, self.name, *self._columnar())]
+
+
+@operator
+class PartialCountOperator(_Part):
+    """Counts rows by window and key, before the numbers are sent to the task of the key."""
+
+    of: AggregateOperator
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that counts each batch."""
+        windows, key = self.of.windows, self.of.key
+        assert isinstance(windows, TumblingWindows | GlobalWindows)
+        assert key is not None
+        limit = context.limits.batch_records
+        return [PartialCount(context, self.name, windows, key.function, limit=limit)]
+
+
+@operator
+class MergeCountOperator(_Part):
+    """Adds up partial counts."""
+
+    of: AggregateOperator
+
+    @property
+    def keeps(self) -> str:
+        """The same as without parts."""
+        return self.of.keeps
+
+    @property
+    def shown_key(self) -> str:
+        """The key as the user gave it."""
+        return key_text(self.of.key)
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that adds up."""
+        assert self.of.windows is not None
+        fold = merging_counts(self.of.fold)
+        limit = context.limits.batch_records
+        return [window_stage(context, self.name, self.of.windows, key_of_part, fold, limit=limit)]
+
+
+def _reason_of(windows: Windows) -> str:
+    """Return why no query over all records has such windows; empty if one can."""
+    if isinstance(windows, CountWindows):
+        return "what is in a count window depends on the order in which records come"
+    if windows.clock != "event":
+        return "its windows are of wall time, and a query over all records has none"
+    early, _ = phases_of(windows.trigger)
+    if early is not None:
+        return "its trigger puts out results before windows close, and the query has the last only"
+    return ""

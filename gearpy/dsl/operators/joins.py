@@ -1,0 +1,210 @@
+"""Operators that join records of two streams, or of a stream and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from typing import Final
+
+from gearpy.core.base.column_values import same_kind
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.operator import (
+    ActsInside,
+    GivesNewRecords,
+    IgnoresOrder,
+    Kind,
+    Operator,
+    Order,
+    Placing,
+    Refusal,
+    SeesOrder,
+    Sides,
+    TakesRows,
+    TwinPlace,
+    operator,
+)
+from gearpy.dsl.operators.records import FunctionOperator
+from gearpy.dsl.operators.signature import key_text
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.fused import RowOperator
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
+from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
+
+__all__ = ["JoinOperator", "TableJoinOperator"]
+
+#: Joins whose results tell in which order records of a key came.
+_OF_ORDER: Final = ("window", "cogroup", "asof", "latest")
+
+
+class _OfTwo(ActsInside):
+    """The common answers of joins."""
+
+    left_key: Key
+    right_key: Key
+
+    @property
+    def shown_key(self) -> str:
+        """The keys of both sides."""
+        return " = ".join(dict.fromkeys((key_text(self.left_key), key_text(self.right_key))))
+
+
+@operator
+class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
+    """Records of two streams that belong together; its inputs are left and right.
+
+    They come as ``(side, key, value)``, wrapped by steps that are put before it.
+
+    Attributes:
+        left_key: of the records of the left stream.
+        right_key: of the records of the right stream.
+        spec: the condition by which records belong together, and the result of it.
+    """
+
+    kind: str = "join"
+    key: Key | None = field(default=Key(join_key))
+    left_key: Key
+    right_key: Key
+    spec: JoinSpec
+
+    @property
+    def keeps(self) -> str:
+        """The records that wait for partners."""
+        left, right = key_text(self.left_key), key_text(self.right_key)
+        by = f"by {left}" if left == right else f"by {left} and {right}"
+        return f"{self.spec.description}, {by}"
+
+    @property
+    def order(self) -> Order:
+        """Event time, if results tell of the order."""
+        if self.spec.kind not in _OF_ORDER:
+            return ""
+        return self._order_by(self.left_key, self.right_key)
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        """Yield the fields of both keys."""
+        keys = (self.left_key, self.right_key)
+        yield from zip(self.inputs, (key.columns for key in keys), strict=True)
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        """Let records say their side and key before they are sent to the join."""
+        wraps = (as_left(self.left_key.function), as_right(self.right_key.function))
+        wrapped = [
+            FunctionOperator(
+                name=f"{side} of {self.name}",
+                kind=side,
+                inputs=(source,),
+                operator=RowOperator("map", f"{side} of {self.name}", wrap),
+                origin=self,
+                part=side,
+            )
+            for side, source, wrap in zip(("left", "right"), placing.inputs, wraps, strict=True)
+        ]
+        return [*wrapped, self.changed(inputs=tuple(wrapped), origin=self.origin or self)]
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that joins."""
+        return [JoinStage(context, self.name, self.spec, waits="all" if self.waits else "late")]
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as a query is one line."""
+        return Refusal("it reads two streams, and the query goes from one source to one sink")
+
+
+@operator
+class TableJoinOperator(IgnoresOrder, _OfTwo):
+    """Records, each with the row that a table has for its key.
+
+    Attributes:
+        left_key: of the records.
+        right_key: of the rows.
+        spec: how they are joined, with the table.
+    """
+
+    kind: str = "join_table"
+    left_key: Key
+    right_key: Key
+    spec: TableJoinSpec
+
+    @property
+    def keeps(self) -> str:
+        """The identity of the table."""
+        return "which table it was"
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns, if both sides and the result are columns."""
+        can = self.spec.merges and bool(self.left_key.columns) and self._table_schema is not None
+        return "table" if can and "rows" not in given else "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """The form that comes in."""
+        return taken
+
+    @property
+    def _table_schema(self) -> RowSchema | None:
+        """The columns of the table; None where it has rows, or cannot be read yet."""
+        try:
+            return self.spec.table.source.schema
+        except ConfigError:  # Told with all other mistakes, when the application is made.
+            return None
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of the result, if that has the fields of both sides."""
+        left, right = self.inputs[0].schema_given(declared=declared), self._table_schema
+        if not self.spec.merges or left is None or right is None:
+            return None
+        try:
+            return RowSchema(merged_schema(left.arrow, right.arrow, self.spec))
+        except ConfigError:  # A field is in both; told with all other mistakes.
+            return None
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        """Yield the fields of the key of the records."""
+        yield self.inputs[0], self.left_key.columns
+
+    def mistakes(self) -> Iterator[str]:
+        """Yield the mistakes that the schemas of both sides tell."""
+        source = self.spec.table.source
+        try:
+            source.partitions()
+            right = source.schema
+        except ConfigError as error:
+            yield from (f"{self.name}: {mistake}" for mistake in error.mistakes)
+            return
+        if right is None:
+            return
+        unknown = [name for name in self.right_key.columns if name not in right.arrow.names]
+        for name in unknown:
+            yield (
+                f"{self.name}: there is no field {name!r} in the table {source.description}: there "
+                f"are {', '.join(right.arrow.names)}"
+            )
+        left = self.inputs[0].schema_given(declared=True)
+        if left is not None and not unknown:
+            yield from self._mistakes_of_both(left, right)
+
+    def _mistakes_of_both(self, left: RowSchema, right: RowSchema) -> Iterator[str]:
+        for name, other in zip(self.left_key.columns, self.right_key.columns, strict=False):
+            if name in left.arrow.names:
+                one, two = left.arrow.field(name).type, right.arrow.field(other).type
+                if not same_kind(one, two):
+                    yield (
+                        f"{self.name}: {name!r} is {one} in the records, and {other!r} is {two} in "
+                        "the table, so no row can ever be found: give one of them another type in "
+                        "its schema="
+                    )
+        if self.spec.merges:
+            try:
+                merged_schema(left.arrow, right.arrow, self.spec)
+            except ConfigError as error:
+                yield f"{self.name}: {error}"
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that looks rows up."""
+        return [table_join_stage(context, self.name, self.spec)]
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as a query is one line."""
+        return Refusal("it reads a table beside the stream: join the frames in Spark")

@@ -1,0 +1,84 @@
+"""Operators that keep something for each key and see the order of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gearpy.dsl.operators.operator import (
+    ActsInside,
+    GivesNewRecords,
+    PassesRecords,
+    Refusal,
+    SeesOrder,
+    Sides,
+    TakesRows,
+    TwinPlace,
+    operator,
+)
+from gearpy.dsl.operators.signature import by_text
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.event_gate import ordered_stage
+from gearpy.task.stages.distinct import DistinctStage
+from gearpy.task.stages.stateful import KeyedStage, StateFunction
+
+__all__ = ["DistinctOperator", "StateOperator"]
+
+
+class _Keyed(TakesRows, SeesOrder, ActsInside):
+    """The common answers of the operators here."""
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage, which gets records in the order of event time, if it is to."""
+        assert self.key is not None, f"{self.kind} is by key"
+        key = self.key.function
+        return [ordered_stage(context, self._stage(context), key, waits=self.waits)]
+
+    def _stage(self, context: TaskContext) -> Stage:
+        raise NotImplementedError
+
+
+@operator
+class StateOperator(_Keyed, GivesNewRecords):
+    """A function over single records and the value that is kept for their key."""
+
+    kind: str = "map_with_state"
+    function: StateFunction
+
+    @property
+    def keeps(self) -> str:
+        """The value."""
+        return f"a value{by_text(self.key)}"
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as SQL has no such order."""
+        return Refusal("what it gives depends on the order in which the records of a key come")
+
+    def _stage(self, context: TaskContext) -> Stage:
+        assert self.key is not None
+        return KeyedStage(context, self.name, self.key.function, self.function)
+
+
+@operator
+class DistinctOperator(_Keyed, PassesRecords):
+    """Lets the first record of each key pass.
+
+    Attributes:
+        within_ms: a key may pass again when so much event time is between; None: never.
+    """
+
+    kind: str = "distinct"
+    within_ms: int | None = None
+
+    @property
+    def keeps(self) -> str:
+        """The times at which keys have passed."""
+        return f"what has passed{by_text(self.key)}"
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as SQL has no such order."""
+        return Refusal("which record of a key comes first depends on the order in which they come")
+
+    def _stage(self, context: TaskContext) -> Stage:
+        assert self.key is not None
+        return DistinctStage(context, self.name, self.key.function, self.within_ms)

@@ -1,0 +1,403 @@
+"""The base of all operators: every question that planning, lowering and drawing ask a step.
+
+A class of operator answers all of them, by itself or by one of the answer classes here; `operator`
+refuses a class that forgets one when it is imported. Only `lower` knows more, of the four kinds of
+step that decide where tasks begin and end: sources, sinks, side outputs and tasks of users.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, TypeAlias, TypeVar, dataclass_transform
+
+from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.signature import key_text
+from gearpy.spark.query.plan import Step
+from gearpy.task.api.interfaces import Source, TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.fused import RowOperator
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.sources.task import WhenIdle
+from gearpy.task.time.late import SourceLate
+
+__all__ = [
+    "ActsInside",
+    "Dispatcher",
+    "GivesNewRecords",
+    "IgnoresOrder",
+    "KeepsNothing",
+    "Kind",
+    "NeverWritten",
+    "Operator",
+    "Order",
+    "PassesRecords",
+    "Placing",
+    "ReadOperator",
+    "Refusal",
+    "SeesOrder",
+    "Sides",
+    "TakesRows",
+    "TwinPlace",
+    "operator",
+    "sources_of",
+    "stream_text",
+    "unknown_fields",
+]
+
+Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
+#: The form of the records of a batch.
+Kind: TypeAlias = Literal["rows", "table"]
+#: The order that a step goes by, if it sees more than which records there are.
+Order: TypeAlias = Literal["", "event time", "arrival", "wall time"]
+#: Tags of the side outputs that somebody reads, by the step that makes them and its own tag.
+Sides: TypeAlias = "Mapping[tuple[Operator, str], str]"
+_Made = TypeVar("_Made", bound="Operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The reason why a step has no counterpart in a query over all records at once."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinPlace:
+    """The place of a step in a Spark query.
+
+    Attributes:
+        is_grouped: a step before it groups records.
+        takes_endless: a source without an end is taken, since somebody will cut it.
+    """
+
+    is_grouped: bool = False
+    takes_endless: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placing:
+    """The surroundings of a step in the plan that will run.
+
+    Attributes:
+        inputs: the steps that it reads there.
+        given: the forms in which the steps that it reads as written give their records.
+        parallelism: of steps that do not say otherwise.
+        is_only_reader: nobody else reads what it reads.
+    """
+
+    inputs: tuple[Operator, ...]
+    given: Sequence[Kind]
+    parallelism: int
+    is_only_reader: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operator(ABC):
+    """One step of a program; its inputs were made before it.
+
+    Attributes:
+        name: for people; derived, unless it was given.
+        given: the name that the user gave; empty if none.
+        kind: the word for it in the stream language.
+        inputs: the steps that it reads.
+        parallelism: None means: as its input, or the application's.
+        key: by which the records of its inputs must come; None: it does not matter.
+        origin: the written step in whose place this one runs; None: this one was written.
+        part: the word for its part of ``origin``; empty for the part that gives the results.
+    """
+
+    name: str
+    given: str = ""
+    kind: str = ""
+    inputs: tuple[Operator, ...] = ()
+    parallelism: int | None = None
+    key: Key | None = None
+    origin: Operator | None = None
+    part: str = ""
+
+    # -- every class answers these -----------------------------------------------------------------
+
+    @abstractmethod
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Return the form in which the step takes records, if its inputs give these forms."""
+
+    @abstractmethod
+    def kind_given(self, taken: Kind) -> Kind:
+        """Return the form in which the step gives records, if it takes this form."""
+
+    @abstractmethod
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of the records that the step gives; None if nothing tells it.
+
+        Args:
+            declared: annotations of functions do not count, since records may differ from them.
+        """
+
+    @property
+    @abstractmethod
+    def keeps(self) -> str:
+        """The state that is kept over restarts, and its form; empty for none.
+
+        This text is alike in every process and says nothing of functions, which may change. Two
+        steps whose texts differ cannot go on from each other's state.
+        """
+
+    @property
+    @abstractmethod
+    def order(self) -> Order:
+        """The order in which the step gets records; empty if results do not depend on it."""
+
+    @property
+    @abstractmethod
+    def acts(self) -> bool:
+        """Whether the step may do something that is seen outside of the program."""
+
+    @abstractmethod
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stages that run the step in one task."""
+
+    @abstractmethod
+    def twin(self, place: TwinPlace) -> Step | Refusal | None:
+        """Return the counterpart in a Spark query; None if that leaves the step out."""
+
+    # -- most classes need not answer these --------------------------------------------------------
+
+    @property
+    def structure(self) -> str:
+        """The text that tells the step from others of its kind."""
+        return self.keeps
+
+    @property
+    def shown_key(self) -> str:
+        """The key as people see it; empty for none."""
+        return key_text(self.key)
+
+    @property
+    def fused(self) -> RowOperator | None:
+        """The function over single records that the step is, if it is nothing else."""
+        return None
+
+    @property
+    def schema_taken(self) -> RowSchema | None:
+        """The schema by which rows become the columns that the step takes, if it was given."""
+        return None
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        """Yield the names of fields that the step was given, with the input that has them."""
+        if self.key is not None:
+            yield self.inputs[0], self.key.columns
+
+    def mistakes(self) -> Iterator[str]:
+        """Yield the mistakes that are known before the step runs, other than unknown fields."""
+        yield from ()
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        """Return the steps that run in place of this one; the last gives its records."""
+        if placing.inputs == self.inputs:
+            return [self]
+        return [self.changed(inputs=placing.inputs, origin=self.origin or self)]
+
+    # -- the same for all classes ------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:
+        """Whether records wait for event time, to come in its order."""
+        return self.order == "event time"
+
+    def changed(self, **changes: Any) -> Self:
+        """Return a copy with other values of some attributes."""
+        return replace(self, **changes)
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, eq_default=False, field_specifiers=(field,)
+)
+def operator(made: type[_Made]) -> type[_Made]:
+    """Make a class of operator a frozen dataclass.
+
+    Raises:
+        TypeError: the class leaves a question open.
+    """
+    made = dataclass(frozen=True, kw_only=True, eq=False)(made)
+    if made.__abstractmethods__:
+        questions = ", ".join(sorted(made.__abstractmethods__))
+        raise TypeError(f"operator {made.__name__} has no answer for: {questions}")
+    return made
+
+
+# -- answers that several operators share ----------------------------------------------------------
+
+
+class TakesRows(Operator):
+    """Answers: rows come in, rows go out."""
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Rows."""
+        return "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Rows."""
+        return "rows"
+
+
+class PassesRecords(Operator):
+    """Answers: the records that go out are among those that came in."""
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of all inputs, if they have the same."""
+        schemas = [source.schema_given(declared=declared) for source in self.inputs]
+        return schemas[0] if all(schema == schemas[0] for schema in schemas) else None
+
+
+class GivesNewRecords(Operator):
+    """Answers: the records that go out are made here, and nothing tells their schema."""
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Nothing tells it."""
+        return None
+
+
+class IgnoresOrder(Operator):
+    """Answers: results do not depend on the order of records."""
+
+    @property
+    def order(self) -> Order:
+        """None."""
+        return ""
+
+
+class SeesOrder(Operator):
+    """Answers: results depend on the order of a key's records, which is that of event time."""
+
+    @property
+    def order(self) -> Order:
+        """Event time, unless the key or all sources say otherwise."""
+        return self._order_by(self.key)
+
+    def _order_by(self, *keys: Key | None) -> Order:
+        if any(key is not None and not key.is_ordered for key in keys):
+            return "arrival"
+        is_by_arrival = all(read.source.is_by_arrival for read in sources_of(self))
+        return "arrival" if is_by_arrival else "event time"
+
+
+class KeepsNothing(Operator):
+    """Answers: there is no state."""
+
+    @property
+    def keeps(self) -> str:
+        """Nothing."""
+        return ""
+
+
+class ActsInside(Operator):
+    """Answers: nothing is seen outside of the program."""
+
+    @property
+    def acts(self) -> bool:
+        """It does not."""
+        return False
+
+
+class NeverWritten(ActsInside):
+    """Answers: the planner puts the step in; users cannot write it."""
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as this is a step of gearpy's own plan."""
+        return Refusal("it is a step of gearpy's own plan")
+
+
+# -- where all begins ------------------------------------------------------------------------------
+
+
+@operator
+class ReadOperator(ActsInside):
+    """Records of a source."""
+
+    kind: str = "read"
+    source: Source
+    late: SourceLate = "keep"
+    idle_after_ms: int | None = None
+    when_idle: WhenIdle = "hold"
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Nothing comes in; rows stand for that."""
+        return "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Columns, if the source has a schema."""
+        return "rows" if self.source.schema is None else "table"
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of the source."""
+        return self.source.schema
+
+    @property
+    def keeps(self) -> str:
+        """How far the source was read."""
+        return f"places in {type(self.source).__qualname__}"
+
+    @property
+    def structure(self) -> str:
+        """The source."""
+        return f"{type(self.source).__qualname__} {self.source.description}"
+
+    @property
+    def order(self) -> Order:
+        """None: the order begins here."""
+        return ""
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make none: a task reads the source and feeds the chain behind it."""
+        return ()
+
+    def twin(self, place: TwinPlace) -> Refusal | None:
+        """Take a source that ends."""
+        if self.source.bounded or place.takes_endless:
+            return None
+        return Refusal(
+            "its source has no end, or does not say that it has one: give it a limit, or take some "
+            "of its records with gear verify --records N"
+        )
+
+
+# -- functions of a step and what is before it -----------------------------------------------------
+
+
+def stream_text(stream: object, step: Operator) -> str:
+    """Return a stream for people: its kind, and the steps that lead to it."""
+    names = [step.name]
+    while len(step.inputs) == 1:
+        step = step.inputs[0]
+        names.insert(0, step.name)
+    return f"<{type(stream).__name__}: {' > '.join(names)}>"
+
+
+def sources_of(step: Operator) -> set[ReadOperator]:
+    """Return the sources from which records of a step may come."""
+    found: set[ReadOperator] = set()
+    pending: list[Operator] = [step]
+    seen: set[Operator] = set()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each, ReadOperator):
+            found.add(each)
+        pending += each.inputs
+    return found
+
+
+def unknown_fields(step: Operator) -> list[str]:
+    """Return a mistake for each field that a step names and its records do not have."""
+    return [
+        f"{step.name}: there is no field {name!r} in what {source.name!r} gives: "
+        f"there are {', '.join(schema.arrow.names)}"
+        for source, names in step.named_fields()
+        if names and (schema := source.schema_given(declared=True)) is not None
+        for name in names
+        if name not in schema.arrow.names and not hasattr(schema.row_type, name)
+    ]

@@ -1,0 +1,233 @@
+"""Operators over single records or batches that keep nothing over restarts but calls under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, get_args, get_origin, get_type_hints
+
+from gearpy.dsl.operators.operator import (
+    GivesNewRecords,
+    IgnoresOrder,
+    KeepsNothing,
+    Kind,
+    NeverWritten,
+    PassesRecords,
+    Refusal,
+    Sides,
+    TakesRows,
+    TwinPlace,
+    operator,
+)
+from gearpy.errors import ConfigError
+from gearpy.spark.query.plan import BatchStep, RowsStep
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.fused import RowOperator, fused_stages
+from gearpy.task.columns.row_schema import RowSchema, row_schema_of
+from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
+from gearpy.task.stages.stateless import LogStage
+from gearpy.task.stages.tables import Form, MapBatchesStage, RowsStage, TableStage
+
+__all__ = [
+    "AsyncOperator",
+    "BatchOperator",
+    "FunctionOperator",
+    "LogOperator",
+    "ToColumnsOperator",
+    "ToRowsOperator",
+]
+
+
+@operator
+class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
+    """A function over single records; several in a row are fused into one loop."""
+
+    operator: RowOperator
+
+    @property
+    def fused(self) -> RowOperator:
+        """The function."""
+        return self.operator
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of its input, or the annotation of a function that makes records."""
+        if self.operator.kind == "filter" or self.kind == "inspect":
+            return super().schema_given(declared=declared)
+        if declared:
+            return None
+        return _annotated(self.operator.function, is_flat=self.operator.kind == "flat_map")
+
+    @property
+    def acts(self) -> bool:
+        """`inspect` calls a function for its effect."""
+        return self.kind == "inspect"
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the loop of this function alone."""
+        limit = context.limits.batch_records
+        return fused_stages([self.operator], limit=limit, rejects=context.rejects)
+
+    def twin(self, place: TwinPlace) -> RowsStep | None:
+        """Call the function in Spark, too; effects belong to the stream."""
+        if self.acts:
+            return None
+        takes = self.inputs[0].schema_given(declared=False)
+        return RowsStep(operators=(self.operator,), takes=takes)
+
+
+@operator
+class BatchOperator(KeepsNothing, IgnoresOrder):
+    """A function over batches of records in columns.
+
+    Attributes:
+        function: gets a batch, returns a batch.
+        form: of the batches.
+        times: name of a column of event times for it; None: it gets none.
+        takes: schema of the records that it gets, where they come as rows; None: found out.
+        gives: schema of the records that it gives; None: dicts, by the batch that it returns.
+    """
+
+    kind: str = "map_batches"
+    function: Callable[[Any], Any]
+    form: Form = "arrow"
+    times: str | None = None
+    takes: RowSchema | None = None
+    gives: RowSchema | None = None
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns."""
+        return "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Columns."""
+        return "table"
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema that was given."""
+        return self.gives
+
+    @property
+    def schema_taken(self) -> RowSchema | None:
+        """The schema that was given."""
+        return self.takes
+
+    @property
+    def acts(self) -> bool:
+        """The user's function may."""
+        return True
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that calls the function."""
+        stage = MapBatchesStage(
+            context, self.name, self.function, self.form, times=self.times, gives=self.gives
+        )
+        return [stage]
+
+    def twin(self, place: TwinPlace) -> BatchStep:
+        """Call the function in Spark, too."""
+        return BatchStep(
+            name=self.name,
+            function=self.function,
+            form=self.form,
+            times=self.times,
+            takes=self.takes or self.inputs[0].schema_given(declared=False),
+            gives=self.gives,
+        )
+
+
+@operator
+class LogOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
+    """Writes a line to the log for one record of ``every``."""
+
+    kind: str = "log"
+    level: int
+    every: int
+
+    @property
+    def acts(self) -> bool:
+        """The log is seen."""
+        return True
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that writes lines."""
+        return [LogStage(context, self.name, level=self.level, every=self.every)]
+
+    def twin(self, place: TwinPlace) -> None:
+        """Leave it out: effects belong to the stream."""
+
+
+@operator
+class AsyncOperator(TakesRows, GivesNewRecords, IgnoresOrder):
+    """A coroutine over single records, many at a time."""
+
+    kind: str = "map_async"
+    function: AsyncFunction
+
+    @property
+    def keeps(self) -> str:
+        """Records whose coroutine has not ended."""
+        return "records in flight"
+
+    @property
+    def acts(self) -> bool:
+        """The user's coroutine may."""
+        return True
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that runs coroutines."""
+        return [AsyncStage(context, self.name, self.function)]
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as Spark has no such event loop."""
+        return Refusal("coroutines run in gearpy's event loop only: use map(...)")
+
+
+@operator
+class ToRowsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+    """Makes rows of columns."""
+
+    kind: str = "rows"
+    schema: RowSchema | None = None
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that converts."""
+        return [RowsStage(context, self.name, self.schema)]
+
+
+@operator
+class ToColumnsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+    """Makes columns of rows."""
+
+    kind: str = "table"
+    schema: RowSchema | None = None
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Columns."""
+        return "table"
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that converts."""
+        return [TableStage(context, self.name, self.schema)]
+
+
+def _annotated(function: Callable[[Any], Any], *, is_flat: bool) -> RowSchema | None:
+    """Return the schema of the records that a function returns, if its annotation has fields."""
+    try:
+        found = get_type_hints(function).get("return")
+    except (NameError, TypeError, AttributeError):  # Names known to checkers only; no function.
+        return None
+    if is_flat:
+        items = get_args(found)
+        found = items[0] if len(items) >= 1 and get_origin(found) is not None else None
+    if not isinstance(found, type) or not _has_fields(found):
+        return None
+    try:
+        return row_schema_of(found)
+    except ConfigError:  # Rows stay rows; nobody has asked for columns.
+        return None
+
+
+def _has_fields(kind: type) -> bool:
+    return hasattr(kind, "__dataclass_fields__") or (
+        issubclass(kind, tuple | dict) and bool(getattr(kind, "__annotations__", None))
+    )

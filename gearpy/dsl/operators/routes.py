@@ -1,0 +1,199 @@
+"""Operators that lead records somewhere: together, apart, to a task of the user, to a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gearpy.dsl.operators.operator import (
+    ActsInside,
+    Dispatcher,
+    GivesNewRecords,
+    IgnoresOrder,
+    KeepsNothing,
+    Kind,
+    Operator,
+    Order,
+    PassesRecords,
+    Refusal,
+    SeesOrder,
+    Sides,
+    TakesRows,
+    TwinPlace,
+    operator,
+)
+from gearpy.dsl.operators.signature import by_text
+from gearpy.task.api.application import TaskFactory
+from gearpy.task.api.interfaces import Sink, TaskContext
+from gearpy.task.chain.chain import Stage
+from gearpy.task.columns.row_schema import RowSchema
+from gearpy.task.stages.sink import sink_stage
+from gearpy.task.stages.stateless import BranchStage
+
+__all__ = [
+    "BranchOperator",
+    "MergeOperator",
+    "ProcessOperator",
+    "SideOperator",
+    "WriteOperator",
+    "maker_of",
+]
+
+
+@operator
+class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+    """The records of several streams, in the order they come."""
+
+    kind: str = "merge"
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns, if all inputs give columns."""
+        return "rows" if "rows" in given else "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """The form that comes in."""
+        return taken
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make none: records pass."""
+        return ()
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as a query is one line."""
+        return Refusal("it joins several streams, and the query goes from one source to one sink")
+
+
+@operator
+class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+    """Puts each record into the side output of the first predicate that is true of it.
+
+    Attributes:
+        predicates: by the tag of the side output.
+        default: tag for the rest; None drops them.
+    """
+
+    kind: str = "branch"
+    predicates: Mapping[str, Callable[[object], object]]
+    default: str | None
+
+    @property
+    def structure(self) -> str:
+        """The tags."""
+        return ", ".join([*self.predicates, self.default or ""])
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that wraps each record for its side output."""
+        tags = {tag: sides.get((self, tag), "") for tag in self.predicates}
+        routes = [(predicate, tags[tag]) for tag, predicate in self.predicates.items()]
+        default = "" if self.default is None else sides.get((self, self.default), "")
+        return [BranchStage(context, self.name, routes, default)]
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as a query is one line."""
+        return Refusal("it gives several streams: use filter(...) for each of them")
+
+
+@operator
+class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+    """The records that its input sets aside under a tag: no step, but another output of one."""
+
+    kind: str = "side"
+    tag: str
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the schema of the step, unless that is code of the user."""
+        if isinstance(self.inputs[0], ProcessOperator):
+            return None
+        return super().schema_given(declared=declared)
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make none: this is an output of another step."""
+        return ()
+
+    def twin(self, place: TwinPlace) -> Refusal | None:
+        """Refuse, unless the branch behind it is refused by itself."""
+        if isinstance(self.inputs[0], BranchOperator):
+            return None
+        return Refusal(f"it is a side output ({self.tag}), and a query over all records has none")
+
+
+@operator
+class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
+    """A user's task; with a key, all records of one key go to the same of its tasks."""
+
+    kind: str = "process"
+    task: TaskFactory
+    dispatcher: Dispatcher = "default"
+
+    @property
+    def keeps(self) -> str:
+        """The state that the user's code keeps."""
+        return f"what its task keeps{by_text(self.key)}"
+
+    @property
+    def structure(self) -> str:
+        """The class or function that makes the task."""
+        name: str = getattr(self.task, "__qualname__", type(self.task).__qualname__)
+        return name
+
+    @property
+    def order(self) -> Order:
+        """Without a key, records come as they arrive."""
+        return "arrival" if self.key is None else self._order_by(self.key)
+
+    @property
+    def acts(self) -> bool:
+        """The user's code may."""
+        return True
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make none: the task is the user's."""
+        return ()
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as Spark has no such tasks."""
+        return Refusal("a task of one's own runs in gearpy only: it has state, timers and a clock")
+
+
+@operator
+class WriteOperator(GivesNewRecords, IgnoresOrder):
+    """Records go to a sink."""
+
+    kind: str = "write"
+    sink: Sink
+    dispatcher: Dispatcher = "default"
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """Columns, if the sink takes them and all inputs give them."""
+        takes_columns = getattr(self.sink, "columnar", False) and "rows" not in given
+        return "table" if takes_columns else "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """Nothing goes out; rows stand for that."""
+        return "rows"
+
+    @property
+    def keeps(self) -> str:
+        """How far the sink was written."""
+        return f"what {type(self.sink).__qualname__} has written"
+
+    @property
+    def structure(self) -> str:
+        """The sink."""
+        return f"{type(self.sink).__qualname__} {self.sink.description}"
+
+    @property
+    def acts(self) -> bool:
+        """It writes."""
+        return True
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make the stage that drives the sink."""
+        return [sink_stage(context, self.sink, self.name)]
+
+    def twin(self, place: TwinPlace) -> None:
+        """Leave it out: the query ends here."""
+
+
+def maker_of(step: Operator) -> Operator:
+    """Return the step that makes the records of a step or of a side output."""
+    return step.inputs[0] if isinstance(step, SideOperator) else step
