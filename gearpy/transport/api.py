@@ -16,7 +16,6 @@ __all__ = [
     "Counters",
     "LinkHandler",
     "LinkLost",
-    "NodeLimits",
     "NodeLost",
     "Nodes",
     "TakeLetter",
@@ -51,7 +50,8 @@ class TransportLimits:
     handshake_bytes_max: int = 512
     unauthenticated_max: int = 64
     write_buffer_bytes: int = 1 << 20
-    queue_bytes_max: int = 256 << 20  # Of one peer; above it messages are dropped and counted.
+    queue_bytes_max: int = 256 << 20  # Of one peer; above it messages are dropped and counted ...
+    # ... and letters are not: the node counts as lost.
     reconnect_base_ms: int = 100
     reconnect_max_ms: int = 1000
     reconnect_retries: int = 30
@@ -60,6 +60,9 @@ class TransportLimits:
     close_timeout_ms: int = 1000  # Then what a peer has not read by then is given up.
     heartbeat_interval_ms: int = 1000  # Between two looks at what is on its way ...
     heartbeat_timeout_ms: int = 6000  # ... and a connection on which nothing arrives is lost.
+    letters_max: int = 100_000  # Not taken by one node; above it that node counts as lost.
+    senders_max: int = 10_000  # Conversations that can be resumed.
+    fenced_max: int = 100_000  # Nodes that are refused; the oldest are forgotten.
 
     @property
     def frames(self) -> FrameLimits:
@@ -76,20 +79,6 @@ class TransportLimits:
         return HandshakeLimits(
             timeout_ms=self.handshake_timeout_ms, bytes_max=self.handshake_bytes_max
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLimits:
-    """How long a node may be silent, and how much is kept and remembered of others."""
-
-    heartbeat_interval_ms: int = 1000
-    heartbeat_timeout_ms: int = 6000
-    letters_max: int = 100_000  # Not taken by one node; above it that node counts as lost ...
-    letters_bytes_max: int = 256 << 20  # ... and the same in bytes.
-    reconnect_base_ms: int = 100
-    reconnect_max_ms: int = 1000
-    senders_max: int = 10_000  # Conversations that can be resumed.
-    fenced_max: int = 100_000  # Nodes that are refused; the oldest are forgotten.
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import pytest
 from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, address_of
 from gearpy.messages.cluster import GetApplication
-from gearpy.transport.api import NodeLimits, TransportLimits
+from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.certificates import make_authority_and_node
@@ -146,14 +146,13 @@ def test_a_client_gets_the_answer_or_an_error_in_time(
 
 # -- letters ---------------------------------------------------------------------------------
 
-NODES: Final = NodeLimits(
-    heartbeat_interval_ms=100, heartbeat_timeout_ms=1000, reconnect_base_ms=5, reconnect_max_ms=20
-)
 LETTER_WIRE: Final = TransportLimits(
     handshake_timeout_ms=200,
     close_timeout_ms=50,
     heartbeat_interval_ms=100,
     heartbeat_timeout_ms=1000,
+    reconnect_base_ms=5,
+    reconnect_max_ms=20,
 )
 
 
@@ -167,10 +166,9 @@ class Correspondents:
         self,
         stack: ExitStack,
         network: Network,
-        limits: NodeLimits = NODES,
-        wire: TransportLimits = LETTER_WIRE,
+        limits: TransportLimits = LETTER_WIRE,
     ) -> None:
-        self.one, self.other = (Process(limits, wire=wire, hostname=ELSEWHERE) for _ in range(2))
+        self.one, self.other = (Process(limits, hostname=ELSEWHERE) for _ in range(2))
         for process in (self.one, self.other):
             stack.callback(process.transport.stop)
         self.there = network.proxy(self.other.address, address=address_of(self.other.node))
@@ -280,7 +278,7 @@ def test_a_cable_that_is_cut_in_one_direction_is_noticed_by_who_is_not_answered(
 def test_a_cable_that_is_plugged_in_again_in_time_costs_nothing(stack: ExitStack) -> None:
     """Letters that were written meanwhile arrive."""
     network = stack.enter_context(Network(seed=1))
-    pair = Correspondents(stack, network, replace(NODES, heartbeat_timeout_ms=3000))
+    pair = Correspondents(stack, network, replace(LETTER_WIRE, heartbeat_timeout_ms=3000))
     pair.write()
 
     for _ in range(2):
@@ -299,8 +297,7 @@ def test_a_slow_network_is_no_fault(stack: ExitStack) -> None:
     wire = replace(WIRE, heartbeat_interval_ms=100, heartbeat_timeout_ms=1500)
     records = Pair(stack, network, Flow(pad=1000), limits=wire)
     wire = replace(wire, handshake_timeout_ms=1500, heartbeat_timeout_ms=1800)
-    limits = replace(NODES, heartbeat_timeout_ms=1800)
-    letters = Correspondents(stack, network, limits, wire)
+    letters = Correspondents(stack, network, wire)
     for proxy in network.proxies:
         proxy.shape = slow
 

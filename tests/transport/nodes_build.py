@@ -5,10 +5,11 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from gearpy.messages.node import Letter, NodeMessage
-from gearpy.transport.api import NodeLimits, TransportLimits, split_address
+from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
@@ -20,14 +21,10 @@ from gearpy.wire.connection.machine import Connection
 from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.relay import Relay
 
-QUICK = NodeLimits(
-    heartbeat_interval_ms=50,
-    heartbeat_timeout_ms=400,
-    reconnect_base_ms=5,
-    reconnect_max_ms=20,
+PATIENT = TransportLimits(
+    handshake_timeout_ms=300, close_timeout_ms=300, reconnect_base_ms=5, reconnect_max_ms=20
 )
-PATIENT = NodeLimits(reconnect_base_ms=5, reconnect_max_ms=20)
-WIRE = TransportLimits(handshake_timeout_ms=300, close_timeout_ms=300)
+QUICK = replace(PATIENT, heartbeat_interval_ms=50, heartbeat_timeout_ms=400)
 
 
 class Process:
@@ -35,19 +32,18 @@ class Process:
 
     def __init__(
         self,
-        limits: NodeLimits = PATIENT,
+        limits: TransportLimits = PATIENT,
         *,
         port: int = 0,
         shown: Credentials | bytes = SECRET,
-        wire: TransportLimits = WIRE,
         serve: bool = True,
         hostname: str = "",
     ) -> None:
         self.letters: queue.SimpleQueue[tuple[str, Letter]] = queue.SimpleQueue()
         self.losses: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.transport = TcpTransport(shown, port=port, limits=wire)
+        self.transport = TcpTransport(shown, port=port, limits=limits)
         self.address = self.transport.start()
-        self.nodes: NodeLinks = self.transport.serve_nodes(limits, hostname=hostname)
+        self.nodes: NodeLinks = self.transport.serve_nodes(hostname=hostname)
         self.node = self.nodes.node
         if serve:
             self.serve()

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.cluster.net.limits import node_limits, transport_limits
+from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.permissions import may_send
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
@@ -46,7 +46,7 @@ class Endpoint:
             self._loop.stop()
             raise
         hostname = config.hostname if host in _EVERYWHERE else host
-        self.nodes = self.transport.serve_nodes(node_limits(config), hostname=hostname)
+        self.nodes = self.transport.serve_nodes(hostname=hostname)
         self.system = ThreadedActorSystem(node=self.nodes.node)
         self.post = Post(self.system, self.nodes, allow=self._allow)
 

@@ -7,11 +7,10 @@ from gearpy.core.flow.link import FlowLimits
 from gearpy.state.open import StateSettings
 from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.runtime.outlet import OutputLimits
-from gearpy.transport.api import NodeLimits, TransportLimits
+from gearpy.transport.api import TransportLimits
 
 __all__ = [
     "monotonic_ms",
-    "node_limits",
     "output_limits",
     "state_settings",
     "task_limits",
@@ -86,17 +85,5 @@ def transport_limits(config: Config) -> TransportLimits:
         reconnect_retries=transport.reconnect_retries,
         heartbeat_interval_ms=cluster.heartbeat_interval_ms,
         heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
-    )
-
-
-def node_limits(config: Config) -> NodeLimits:
-    """Return the limits of what processes say to each other that a configuration sets."""
-    cluster, transport = config.cluster, config.transport
-    return NodeLimits(
-        heartbeat_interval_ms=cluster.heartbeat_interval_ms,
-        heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
         letters_max=config.actor.mailbox_max,
-        letters_bytes_max=transport.queue_max_bytes,
-        reconnect_base_ms=transport.reconnect_base_ms,
-        reconnect_max_ms=transport.reconnect_max_ms,
     )

@@ -1,7 +1,7 @@
 """Letters between the actors of different processes, and questions of clients.
 
 - `nodes`: letters between the actors of different processes, over TCP: `Nodes`.
-- `link`: what this node says to one other: the connection, and whether anybody is there.
+- `link`: letters to one other node: the connection, and whether anybody is there.
 - `server`: what other nodes say to this one: letters are handed on, pings answered, zombies
   refused.
 - `answers`: questions of other processes, answered on threads of their own; those of clients.

@@ -10,16 +10,11 @@ from typing import Final
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
-from gearpy.transport.api import (
-    NodeLimits,
-    NodeLost,
-    TakeLetter,
-    TransportLimits,
-    split_address,
-)
-from gearpy.transport.letters.link import Dial, NodeLink
+from gearpy.transport.api import NodeLost, TakeLetter, TransportLimits, split_address
+from gearpy.transport.letters.link import NodeLink
 from gearpy.transport.letters.server import NodeServer
 from gearpy.transport.loop.loop import LoopThread
+from gearpy.transport.security.credentials import Shown
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.mail import Intake, Outbox
 
@@ -61,15 +56,13 @@ class NodeLinks:
     def __init__(
         self,
         address: str,
+        shown: Shown,
         *,
-        dial: Dial,
         loop: LoopThread,
-        limits: NodeLimits = NodeLimits(),  # noqa: B008 - frozen
-        wire: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
+        limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._node = node_text(address, secrets.token_hex(_INCARNATION_BYTES))
-        self._dial, self._loop = dial, loop
-        self._limits, self._wire = limits, wire
+        self._shown, self._loop, self._limits = shown, loop, limits
         self._lock = threading.Lock()  # Of all below, and of links' outboxes and watchers.
         self._intake = Intake(
             self._node, senders_max=limits.senders_max, fenced_max=limits.fenced_max
@@ -82,7 +75,7 @@ class NodeLinks:
         #: frozen or cut off for too long, and whatever it does is in vain. It should end.
         self.on_given_up: Callable[[str], None] = lambda _: None
         #: What the listener hands connections of nodes to.
-        self.server = NodeServer(self._intake, lock=self._lock, limits=limits, wire=wire)
+        self.server = NodeServer(self._intake, lock=self._lock, limits=limits)
 
     @property
     def node(self) -> str:
@@ -176,7 +169,7 @@ class NodeLinks:
     async def _close(self, links: list[NodeLink]) -> None:
         drains = [asyncio.ensure_future(link.drain()) for link in links]
         if drains:
-            _, late = await asyncio.wait(drains, timeout=self._wire.close_timeout_ms / 1000)
+            _, late = await asyncio.wait(drains, timeout=self._limits.close_timeout_ms / 1000)
             for drain in late:
                 drain.cancel()
         self.server.close(_STOPPING)
@@ -202,18 +195,17 @@ class NodeLinks:
         outbox = Outbox(
             self._sessions,
             letters_max=self._limits.letters_max,
-            bytes_max=self._limits.letters_bytes_max,
-            letter_bytes_max=self._wire.control_frame_bytes_max,
+            bytes_max=self._limits.queue_bytes_max,
+            letter_bytes_max=self._limits.control_frame_bytes_max,
         )
         return NodeLink(
             node,
             outbox,
             own=self._node,
-            dial=self._dial,
+            shown=self._shown,
             loop=self._loop,
             lock=self._lock,
             limits=self._limits,
-            wire=self._wire,
             principal_of=self.principal_of,
             on_gone=self._lose,
             on_idle=self._forget,

@@ -15,7 +15,7 @@ from gearpy.messages.node import (
     Pong,
     Welcome,
 )
-from gearpy.transport.api import NodeLimits, TakeLetter, TransportLimits
+from gearpy.transport.api import TakeLetter, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.wire.codec import decode_node, encode_node
 from gearpy.wire.connection.frames import Frame
@@ -38,14 +38,13 @@ class NodeServer:
         intake: Intake,
         *,
         lock: threading.Lock,
-        limits: NodeLimits,
-        wire: TransportLimits,
+        limits: TransportLimits,
     ) -> None:
         self.deliver: TakeLetter | None = None
         self.letters_in = 0
         self._intake = intake
         self._lock = lock
-        self._limits, self._wire = limits, wire
+        self._limits = limits
         self._principals: OrderedDict[str, Principal] = OrderedDict()  # Oldest first.
         self._greetings: dict[WireProtocol, Greeting] = {}
         self._closing = ""  # The reason why nobody is welcome any more.
@@ -181,4 +180,4 @@ class NodeServer:
     def _write(
         self, protocol: WireProtocol, message: Welcome | Fenced | LettersTaken | Pong
     ) -> None:
-        protocol.write(encode_node(message, self._wire.frames))
+        protocol.write(encode_node(message, self._limits.frames))

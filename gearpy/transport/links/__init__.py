@@ -1,8 +1,7 @@
 """Batches between tasks: over TCP, or by reference within a process.
 
 - `tcp`: the transport between processes: TCP with proof of a shared key, and TLS where configured.
-- `peer`: the connection to one peer: queues what senders hand over, connects, writes, connects
-  again.
+- `peer`: the connection to one peer: queues what senders hand over and writes it.
 - `routes`: where tasks are: handlers of those that run here, addresses of the others.
 - `memory`: transports of one process: messages are handed over by reference.
 - `listener`: accepts connections and passes on what authenticated peers send.

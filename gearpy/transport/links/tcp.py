@@ -12,12 +12,9 @@ from gearpy.transport.api import (
     Counters,
     LinkHandler,
     LinkLost,
-    NodeLimits,
     TransportLimits,
     TransportStats,
-    split_address,
 )
-from gearpy.transport.connection.protocol import SocketOwner, client_protocol
 from gearpy.transport.letters.answers import ClientServer, ControlAllows, ControlHandler
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.listener import Listener
@@ -25,7 +22,6 @@ from gearpy.transport.links.peer import Peer
 from gearpy.transport.links.routes import Routes
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown, credentials_of
-from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.link_codec import LinkCodec
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
@@ -163,12 +159,7 @@ class TcpTransport:
         allows = allows or (lambda principal, _: principal == own)
         self._listener.clients = ClientServer(handler, self._loop, self._limits, allows)
 
-    def serve_nodes(
-        self,
-        limits: NodeLimits = NodeLimits(),  # noqa: B008 - frozen
-        *,
-        hostname: str = "",
-    ) -> NodeLinks:
+    def serve_nodes(self, *, hostname: str = "") -> NodeLinks:
         """Return what carries letters to and from this process; after `start`, once.
 
         ``hostname`` is this host as others see it; the one that is listened on if not given.
@@ -177,10 +168,9 @@ class TcpTransport:
         assert self._nodes is None, "a process is one node"
         self._nodes = NodeLinks(
             _address(hostname or self._host, self._port),
-            dial=self._dial_node,
+            self._credentials,
             loop=self._loop,
-            limits=limits,
-            wire=self._limits,
+            limits=self._limits,
         )
         self._listener.nodes = self._nodes.server
         return self._nodes
@@ -225,21 +215,6 @@ class TcpTransport:
     def _on_lost(self, address: str, reason: str) -> None:
         if self._on_link_lost is not None:
             self._on_link_lost(address, reason)
-
-    async def _dial_node(self, address: str, owner: SocketOwner, *, follow: bool) -> None:
-        host, port = split_address(address)
-
-        def new_protocol() -> asyncio.Protocol:
-            return client_protocol(
-                self._credentials,
-                owner,
-                self._limits,
-                host=host,
-                purpose=Purpose.NODE,
-                follow=follow,
-            )
-
-        await asyncio.get_running_loop().create_connection(new_protocol, host, port)
 
     async def _close(self, peers: list[Peer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())

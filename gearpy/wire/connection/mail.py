@@ -298,20 +298,24 @@ class Heartbeat:
 
 
 class Patience:
-    """How long to wait before a node is called again, and when that is hopeless.
+    """How long to wait before an address is called again, and when that is hopeless.
 
     Where nobody listens any more, the process that was meant is gone: so for a node with
     incarnation, and for one that was reached before. An address that was never reached may still
-    get its process; that it does not is found by `Heartbeat`.
+    get its process; that it does not is found by `Heartbeat`, or after ``retries``.
 
-    Invariant: a pause is at most ``max_ms``; hopeless only after `refused_max` refusals in a row.
+    Invariant: a pause is at most ``max_ms``; hopeless only after `refused_max` refusals in a row,
+    or after more than ``retries`` failures.
     """
 
     refused_max: Final = 3
 
-    def __init__(self, *, is_incarnated: bool, base_ms: int, max_ms: int) -> None:
+    def __init__(
+        self, *, base_ms: int, max_ms: int, is_incarnated: bool = False, retries: int | None = None
+    ) -> None:
         self._is_known = is_incarnated
         self._base_ms, self._max_ms = base_ms, max_ms
+        self._retries = retries
         self._failures = 0
         self._refusals = 0
 
@@ -333,6 +337,8 @@ class Patience:
         if self._is_known and self._refusals >= self.refused_max:
             return None
         self._failures += 1
+        if self._retries is not None and self._failures > self._retries:
+            return None
         if self._failures == 1 and not refused:
             return 0
         doublings = (self._refusals if refused and self._is_known else self._failures) - 1

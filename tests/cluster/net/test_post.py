@@ -13,13 +13,13 @@ import pytest
 
 from gearpy.actor.api import Actor, Exited, Killed, Ref
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.cluster.net.limits import node_limits
+from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Allow, Post, RemoteRef
 from gearpy.config.schema import Config
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, GearpyError, MailboxFull
 from gearpy.ids import ActorPath, AppId, address_of
 from gearpy.messages.cluster import ListWorkers, PutValue, ShutdownApplication, ValueStored
-from gearpy.transport.api import NodeLimits
+from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.tcp import TcpTransport
 
@@ -66,13 +66,11 @@ def put(key: str = "", value: bytes = b"") -> PutValue:
 class Side:
     """A process: transport, nodes, actors, post; and one actor called echo."""
 
-    def __init__(
-        self, *, port: int = 0, allow: Allow | None = None, limits: NodeLimits | None = None
-    ) -> None:
+    def __init__(self, *, port: int = 0, allow: Allow | None = None) -> None:
         self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.transport = TcpTransport(SECRET, port=port)
         self.transport.start()
-        self.nodes: NodeLinks = self.transport.serve_nodes(limits or NodeLimits())
+        self.nodes: NodeLinks = self.transport.serve_nodes()
         self.system = ThreadedActorSystem(node=self.nodes.node)
         self.post = Post(self.system, self.nodes, allow=allow, answer_timeout_s=5)
         self.echo: Ref[Any] = self.system.spawn(lambda: Echo(self.seen), "echo")
@@ -393,7 +391,7 @@ def test_a_message_too_large_to_travel_is_a_mistake_of_its_sender(make: Make) ->
 
 def test_the_configuration_sets_when_a_process_counts_as_lost() -> None:
     """By default in 6 to 7 s: a SIGSTOP is noticed within 10 s."""
-    limits = node_limits(Config())
+    limits = transport_limits(Config())
 
     assert limits.heartbeat_timeout_ms + limits.heartbeat_interval_ms < 10_000
-    assert limits == NodeLimits()
+    assert limits == TransportLimits()

@@ -6,17 +6,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
 from gearpy.ids import node_text
-from gearpy.transport.api import NodeLimits
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
 from tests.transport.build import SECRET, eventually
-from tests.transport.nodes_build import QUICK, Make, maker, relayed
+from tests.transport.nodes_build import PATIENT, QUICK, Make, maker, relayed
 from tests.transport.relay import Relay
 
 
@@ -212,7 +212,7 @@ def test_a_node_that_takes_nothing_is_lost_when_there_is_no_room(
     make: Make, stack: ExitStack
 ) -> None:
     """Memory is limited; to drop a letter would be silent."""
-    one = make(NodeLimits(letters_max=10))
+    one = make(replace(PATIENT, letters_max=10))
     hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     node = node_text(f"127.0.0.1:{hole.getsockname()[1]}", "1" * 16)
     one.watch(node)
