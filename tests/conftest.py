@@ -26,15 +26,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 _PROCESSES = frozenset({"cli", "examples", "system"})
 _HERE = Path(__file__).parent
 #: Where tests need no process, socket or JVM: `--quick` runs all of them that are not slow.
-_PURE = frozenset({"config", "core", "dsl", "messages", "state", "task", "testing", "wire"})
+_PURE = frozenset(
+    {"config", "core", "dsl", "messages", "state", "task", "testing", "transcripts", "wire"}
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--quick`."""
+    """Add `--quick` and `--rewrite`."""
     parser.addoption(
         "--quick",
         action="store_true",
         help="only what needs no process, and what is marked `smoke`; nothing marked `slow`",
+    )
+    parser.addoption(
+        "--rewrite", action="store_true", help="write transcripts with what comes out now"
     )
 
 

@@ -25,7 +25,7 @@ ROOM_MODULES_MAX: Final = 15
 #: Packages without input and output: each of their rooms has tests of its own.
 PURE: Final = ("core", "wire")
 #: Folders of tests that are not about one package.
-UNMIRRORED: Final = ("bench", "docs", "examples", "parity", "sim", "system")
+UNMIRRORED: Final = ("bench", "docs", "examples", "parity", "sim", "system", "transcripts")
 
 #: Names that say nothing about what is inside.
 BANNED_MODULES: Final = frozenset({"common", "helper", "helpers", "misc", "util", "utils"})
