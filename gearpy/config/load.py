@@ -1,7 +1,7 @@
 """Files, environment and flags into a `Config`; all mistakes are reported together.
 
-What comes later wins: defaults, the file named by ``GEARPY_CONFIG``, the given files in order,
-the environment, overrides (flags, or what a control message carries).
+The later one wins: defaults, the file named by ``GEARPY_CONFIG``, the given files in order,
+the environment, overrides (from flags, or from a control message).
 
 - A file is TOML: ``[gearpy.streaming]`` and below it ``batch-max-records = 512``.
 - In the environment the same is ``GEARPY_STREAMING_BATCH_MAX_RECORDS=512``.
@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from gearpy.config.schema import (
     DEFAULTS,
+    RETIRED,
     ROOT,
     SECTIONS,
     SETTINGS,
@@ -36,7 +37,7 @@ __all__ = ["ENV_OTHER", "as_overrides", "env_name", "from_overrides", "load"]
 
 _ENV_PREFIX: Final = ROOT.upper() + "_"
 
-#: Variables with our prefix that are no keys, and what they are for.
+#: Variables with our prefix that are no keys, each with its use.
 ENV_OTHER: Final[Mapping[str, str]] = {
     "GEARPY_CONFIG": "path of a configuration file that is read before all others",
     "GEARPY_MASTER": "where commands find the cluster, as --master does: HOST:PORT",
@@ -52,14 +53,14 @@ def load(
     overrides: Mapping[str, str] = _NOTHING,
     defaults: Mapping[str, str] = _NOTHING,
 ) -> Config:
-    """Return the configuration that defaults, files, environment and overrides make together.
+    """Return the configuration that follows from defaults, files, environment and overrides.
 
     Args:
         files: TOML files; each must exist. Of two that set a key the later one wins.
         env: the environment; that of this process if not given. Names that begin with
             ``GEARPY_`` must be known.
         overrides: dotted keys with their values as text, as in ``gear --set key=value``.
-        defaults: the same, for what nobody has set, in place of the defaults that all share.
+        defaults: the same, in place of the ordinary defaults of these keys.
 
     Raises:
         ConfigError: with one text for each mistake in any of them.
@@ -109,7 +110,7 @@ _TABLES: Final[Sequence[str]] = [ROOT, *(f"{ROOT}.{name}" for name in SECTIONS)]
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far; later finds replace earlier ones.
+    """The values found so far; later finds replace earlier ones.
 
     ``origins`` has for each key the text that names it and its place, to begin a mistake with.
     """
@@ -146,9 +147,9 @@ class _Found:
         elif name in _TABLES:
             self.mistakes.append(f"{origin} is {raw!r}, must be a table")
         elif isinstance(raw, dict):
-            self.mistakes.append(f"{origin} is not a known table{_hint(name, _TABLES)}")
+            self._refuse(origin, name, "table", _TABLES)
         else:
-            self.mistakes.append(f"{origin} is not a known key{_hint(name, _KEY_OF_PATH)}")
+            self._refuse(origin, name, "key", _KEY_OF_PATH)
 
     def read_env(self, env: Mapping[str, str]) -> None:
         """Take the keys of the environment."""
@@ -157,8 +158,7 @@ class _Found:
             if name in _KEY_OF_ENV:
                 self._take(_KEY_OF_ENV[name], origin, env[name], _from_text)
             elif name.startswith(_ENV_PREFIX) and name not in ENV_OTHER:
-                hint = _hint(name, [*_KEY_OF_ENV, *ENV_OTHER])
-                self.mistakes.append(f"{origin} is not a known variable{hint}")
+                self._refuse(origin, name, "variable", [*_KEY_OF_ENV, *ENV_OTHER])
 
     def read_overrides(self, overrides: Mapping[str, str]) -> None:
         """Take keys given as text, with or without the root table's name."""
@@ -167,7 +167,14 @@ class _Found:
             if key in SETTINGS:
                 self._take(key, origin, text, _from_text)
             else:
-                self.mistakes.append(f"{origin} is not a known key{_hint(key, SETTINGS)}")
+                self._refuse(origin, key, "key", SETTINGS)
+
+    def _refuse(self, origin: str, name: str, kind: str, known: Iterable[str]) -> None:
+        for retired, advice in RETIRED.items():
+            if name.startswith((f"{ROOT}.{retired}".rstrip("."), retired, env_name(retired))):
+                self.mistakes.append(f"{origin} is no longer a {kind}: {advice}")
+                return
+        self.mistakes.append(f"{origin} is not a known {kind}{_hint(name, known)}")
 
     def _take(
         self, key: str, origin: str, raw: Any, convert: Callable[[Value, Any], Value | None]
@@ -180,7 +187,7 @@ class _Found:
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Return what is no known table, by dotted path; an unknown table is one leaf."""
+    """Yield the values of a file by dotted path; an unknown table is one value."""
     for name, raw in table.items():
         path = prefix + name
         if isinstance(raw, dict) and path in _TABLES:

@@ -1,51 +1,38 @@
 """Every key of the configuration with its default, unit, bounds and reason.
 
-A field made by `setting` is a key: name in files, default, unit, what it is for. One made by
-`section` is a table of keys. Field names end in the unit. Keys are written as dotted text
-without the root table, as in ``streaming.batch-max-records``.
+An annotated field is a key, and a field that is a dataclass is a table of keys; see `setting`.
+Keys are written as dotted text without the root table, as in ``streaming.batch-max-records``.
+A limit that nobody would set is no key: it is a constant beside its use.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
-from gearpy.config.connections import TransportConfig
-from gearpy.config.daemons import (
-    AppMasterConfig,
-    ArtifactConfig,
-    CheckpointConfig,
-    ExecutorConfig,
-    LogConfig,
-    MasterConfig,
-    StateConfig,
-    WorkerConfig,
-)
-from gearpy.config.setting import (
-    Setting,
-    Value,
-    rebuilt,
-    section,
-    sections_in,
-    setting,
-    settings_in,
-    values_in,
-)
-from gearpy.config.spark import SparkConfig
+from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
 from gearpy.errors import ConfigError
 
 __all__ = [
     "DEFAULTS",
+    "RETIRED",
     "ROOT",
     "SECTIONS",
     "SETTINGS",
-    "ActorConfig",
     "ApplicationConfig",
+    "ArtifactConfig",
+    "CheckpointConfig",
     "ClusterConfig",
     "Config",
+    "ExecutorConfig",
+    "LogConfig",
     "MasterClientConfig",
-    "SharedDispatcherConfig",
+    "MasterConfig",
     "SourceConfig",
+    "SparkConfig",
+    "StateConfig",
     "StreamingConfig",
+    "TransportConfig",
+    "WorkerConfig",
     "config_of",
     "mistakes_in",
     "values_of",
@@ -56,302 +43,407 @@ ROOT: Final = "gearpy"
 
 _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
+_GIB: Final = 1024 * _MIB
 _DAY_S: Final = 24 * 60 * 60
 _DAY_MS: Final = _DAY_S * 1000
+
+_Millis: TypeAlias = Annotated[int, Setting(unit="ms", high=_DAY_MS)]
+_Seconds: TypeAlias = Annotated[int, Setting(unit="seconds", high=_DAY_S)]
+_Bytes: TypeAlias = Annotated[int, Setting(unit="bytes", high=_GIB)]
+_Records: TypeAlias = Annotated[int, Setting(unit="records", high=10_000_000)]
+_Rows: TypeAlias = Annotated[int, Setting(unit="rows", high=1_000_000_000)]
+_Folder: TypeAlias = Annotated[str, Setting(unit="folder", form="a path")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """Where the cluster is."""
+    """The address of the cluster, and when a process counts as lost."""
 
-    masters: tuple[str, ...] = setting(
-        "masters",
-        ("127.0.0.1:3000",),
-        "addresses",
+    masters: Annotated[
+        tuple[str, ...],
         "Control listener of the master. Several are refused: they do not share what they know.",
-        form="host:port",
-    )
-    reconnect_timeout_s: int = setting(
-        "reconnect-timeout-seconds",
-        600,
-        "seconds",
-        "Workers and app masters look so long for a master that is away, while their "
-        "applications go on; then they stop. Gearpump: 30 seconds.",
-        high=_DAY_S,
-    )
-    heartbeat_interval_ms: int = setting(
-        "heartbeat-interval-ms",
-        1000,
-        "ms",
+        Setting(form="host:port", unit="addresses"),
+    ] = ("127.0.0.1:3000",)
+    reconnect_timeout_s: Annotated[
+        _Seconds,
+        "Workers and app masters look so long for a master that is away, while their applications "
+        "go on; then they stop. Gearpump: 30 seconds.",
+    ] = 600
+    heartbeat_interval_ms: Annotated[
+        _Millis,
         "Processes that depend on each other ask this often whether the other is there.",
-        low=10,
-        high=_DAY_MS,
-    )
-    heartbeat_timeout_ms: int = setting(
-        "heartbeat-timeout-ms",
-        6000,
-        "ms",
+        Setting(low=10),
+    ] = 1000
+    heartbeat_timeout_ms: Annotated[
+        _Millis,
         "A process that is silent for so long counts as lost: frozen, or cut off.",
-        low=100,
-        high=_DAY_MS,
-    )
+        Setting(low=100),
+    ] = 6000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterConfig:
+    """The files of a master."""
+
+    folder: Annotated[
+        _Folder,
+        "The master's log, artifacts and quarantined records. Everybody who can write here "
+        "decides what the cluster runs. A ~ is the user's home.",
+    ] = "~/.gearpy/master"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """The slots of a worker, and its files."""
+
+    slots: Annotated[
+        int,
+        "The slots that one worker offers to executors. A slot is a share of the machine by "
+        "agreement, not a measured amount.",
+        Setting(high=1_000_000, unit="slots"),
+    ] = 1000
+    folder: Annotated[
+        _Folder,
+        "Artifacts that were fetched, and a working folder for each executor process. A ~ is the "
+        "user's home.",
+    ] = "~/.gearpy/worker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorConfig:
+    """Processes that run tasks."""
+
+    start_timeout_s: Annotated[
+        _Seconds, "An executor that has not registered after so long is killed and replaced."
+    ] = 60
+    stop_timeout_s: Annotated[
+        _Seconds, "A process that was asked to stop is killed after so long."
+    ] = 10
+    turn_timeout_s: Annotated[
+        _Seconds,
+        "A task that has been in one call of user code for so long is stuck: its executor is "
+        "killed and replaced, and the error shows the step and the line. 0: never.",
+        Setting(low=0),
+    ] = 300
+    open_files_max: Annotated[
+        int,
+        "Files and sockets that one executor process may have open, as far as the system allows.",
+        Setting(low=64, high=10_000_000, unit="files"),
+    ] = 65_536
+    memory_max_bytes: Annotated[
+        _Bytes,
+        "Data that one executor process may allocate (RLIMIT_DATA); above it Python raises "
+        "MemoryError. 0 is no limit.",
+        Setting(low=0, high=1 << 50),
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactConfig:
+    """Programs that are uploaded."""
+
+    max_bytes: Annotated[
+        _Bytes,
+        "An artifact above this size is refused. It may unpack to four times as much, and to one "
+        "file for each 25 KiB.",
+        Setting(low=_KIB, high=64 * _GIB),
+    ] = 256 * _MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointConfig:
+    """How often, and where, an application stores the state that a restart goes back to."""
+
+    folder: Annotated[
+        _Folder,
+        "Snapshots of tasks and the coordinator log: a folder, or a URL that fsspec knows, such "
+        "as s3://bucket/path. All machines of a cluster must see the same. A ~ is the user's "
+        "home.",
+    ] = "~/.gearpy/checkpoints"
+    runs_folder: Annotated[
+        _Folder,
+        "Where `gear run --resume NAME` keeps what a run goes on from, in a folder of that name. "
+        "A ~ is the user's home.",
+    ] = "~/.gearpy/runs"
+    keep_succeeded: Annotated[
+        int,
+        "The files that an application has stored stay so long after it succeeded, to look at or "
+        "to go on from; then the next application that succeeds removes them. 0: they go at once.",
+        Setting(low=0, high=24 * 366 * 10, unit="hours"),
+    ] = 24
+    cut: Annotated[
+        Literal["position", "event-time"],
+        "Where an epoch ends: at the position where each source happens to be, or at an event "
+        "time that all sources agree on, so that it holds all records older than that.",
+        Setting(unit="policy"),
+    ] = "position"
+    pace: Annotated[
+        Literal["fixed", "max-overhead", "max-replay"],
+        "When the next epoch begins to end: after the interval alone; or later if storing would "
+        "take more of the time than max-overhead-percent; or so that a restart repeats "
+        "max-replay-ms of work at most.",
+        Setting(unit="policy"),
+    ] = "max-overhead"
+    interval_ms: Annotated[
+        _Millis, "Time from one epoch to the next, at least.", Setting(low=10)
+    ] = 1000
+    max_overhead_percent: Annotated[
+        int,
+        "With pace max-overhead: epochs are being stored for so much of the time at most.",
+        Setting(high=100, unit="percent"),
+    ] = 10
+    max_replay_ms: Annotated[
+        _Millis,
+        "With pace max-replay: a restart repeats so much work at most, storing included.",
+        Setting(low=10),
+    ] = 10_000
+    timeout_ms: Annotated[
+        _Millis,
+        "An epoch that is not complete after so long is given up, and the next one begins to end.",
+        Setting(low=10),
+    ] = 600_000
+    retained: Annotated[
+        int,
+        "So many of the newest complete epochs are kept. With more than one, a restart can go "
+        "back further when the newest is damaged.",
+        Setting(high=10_000, unit="epochs"),
+    ] = 2
+    changelog: Annotated[
+        Literal["off", "on"],
+        "With on, keyed state is stored a second time, by task. When files of an epoch are "
+        "damaged or missing, a restart rebuilds it from there.",
+        Setting(unit="policy"),
+    ] = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateConfig:
+    """Where tasks keep keyed state between epochs."""
+
+    backend: Annotated[
+        Literal["heap", "disk"],
+        "heap keeps state in memory; disk keeps it in a database file, for state that is larger.",
+        Setting(unit="backend"),
+    ] = "heap"
+    folder: Annotated[
+        _Folder,
+        "Database files of the disk backend; they are rebuilt from checkpoints after a restart. A "
+        "~ is the user's home.",
+    ] = "~/.gearpy/state"
+    disk_max_bytes: Annotated[
+        _Bytes,
+        "The database file of one task grows up to this; the file is as large as what is in it.",
+        Setting(low=_MIB, high=1 << 46),
+    ] = 64 * _GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """How finished windows are handed to a function that runs on Spark."""
+
+    batch_max_rows: Annotated[
+        _Rows,
+        "One call of the function gets no more, unless what one epoch has brought is more already.",
+    ] = 1_000_000
+    in_memory_max_rows: Annotated[
+        _Rows,
+        "So many rows go to Spark through its connection; more are read by Spark from files, "
+        "which it must be able to see.",
+        Setting(low=0, high=10_000_000),
+    ] = 50_000
+    waiting_max_rows: Annotated[
+        _Rows,
+        "When so many finished rows wait for the function, the stream waits too, until there are "
+        "half as many.",
+        Setting(high=1_000_000_000_000),
+    ] = 5_000_000
+    call_attempts: Annotated[
+        int,
+        "When the function raises it is called again with the same rows, so often in all; then "
+        "the sink fails.",
+        Setting(high=1_000_000, unit="calls"),
+    ] = 5
+    pause_ms: Annotated[
+        _Millis,
+        "Wait before the first repeated call, or before Spark is looked for again; twice as long "
+        "after each further failure, up to 30 seconds.",
+    ] = 500
+    outage_max_ms: Annotated[
+        _Millis, "Spark may be away, or end in each call, for so long; then the sink fails."
+    ] = 600_000
+    call_max_ms: Annotated[
+        _Millis,
+        "A call that takes longer counts as stuck, and the sink fails; 0 for no limit.",
+        Setting(low=0),
+    ] = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Log files of daemons and of applications."""
+
+    folder: Annotated[
+        _Folder,
+        "One file for each daemon; one folder for each application with a file for each of its "
+        "processes. A ~ is the user's home.",
+    ] = "~/.gearpy/logs"
+    format: Annotated[
+        Literal["text", "json"],
+        "text is for people; json has one object a line.",
+        Setting(unit="format"),
+    ] = "text"
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        "Lines that are less important are not written.",
+        Setting(unit="level"),
+    ] = "info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationConfig:
     """How an application is started and kept alive."""
 
-    executors: int = setting(
-        "executor-num",
-        0,
-        "executors",
+    executors: Annotated[
+        int,
         "Executors of an application that does not say how many it wants; 0: as few as there is "
         "room for, which is one where a worker has room for all tasks.",
-        low=0,
-        high=10_000,
-    )
-    retries: int = setting(
-        "total-retries",
-        5,
-        "restarts",
+        Setting(low=0, high=10_000, unit="executors", key="executor-num"),
+    ] = 0
+    retries: Annotated[
+        int,
         "Tasks that fail, or lose their executor, are started again so often within the window; "
-        "then the application fails. Gearpump counts over its whole life.",
-        low=0,
-        high=1_000_000,
-    )
-    retry_window_s: int = setting(
-        "retry-window-seconds",
-        600,
-        "seconds",
-        "Restarts of tasks older than this are forgotten.",
-        high=_DAY_S,
-    )
-    backoff_base_ms: int = setting(
-        "backoff-base-ms",
-        100,
-        "ms",
-        "Pause before the first restart of tasks; it doubles with each that follows.",
-        low=0,
-        high=_DAY_MS,
-    )
-    backoff_max_ms: int = setting(
-        "backoff-max-ms",
-        5000,
-        "ms",
-        "The pause between restarts of tasks grows up to this.",
-        low=0,
-        high=_DAY_MS,
-    )
-    poison_attempts: int = setting(
-        "poison-attempts",
-        3,
-        "attempts",
-        "A record that makes its operator raise so often ends the application: another restart "
-        "would not help.",
-        high=1_000_000,
-    )
-    drain_timeout_s: int = setting(
-        "drain-timeout-seconds",
-        60,
-        "seconds",
+        "then the application fails. An app master that is lost has a budget of the same size. "
+        "Gearpump counts over the whole life.",
+        Setting(low=0, high=1_000_000, unit="restarts", key="total-retries"),
+    ] = 5
+    retry_window_s: Annotated[_Seconds, "Restarts that are older than this are forgotten."] = 600
+    backoff_base_ms: Annotated[
+        _Millis,
+        "Pause before the first restart; it doubles with each that follows.",
+        Setting(low=0),
+    ] = 100
+    backoff_max_ms: Annotated[
+        _Millis, "The pause between restarts grows up to this.", Setting(low=0)
+    ] = 5000
+    drain_timeout_s: Annotated[
+        _Seconds,
         "An application that is drained stops its sources, and shows what they have read; if that "
         "takes longer, it fails.",
-        high=_DAY_S,
-    )
-    on_error: Literal["fail", "skip", "quarantine"] = setting(
-        "on-error",
-        "fail",
-        "policy",
+    ] = 60
+    on_error: Annotated[
+        Literal["fail", "skip", "quarantine"],
         "What follows when an operator raises on a record: fail restarts the tasks and, when that "
         "does not help, ends the application; skip drops and counts the record; quarantine keeps "
         "it for `gear quarantine`.",
-        choices=("fail", "skip", "quarantine"),
-    )
-    quarantine_max_records: int = setting(
-        "quarantine-max-records",
-        1000,
-        "records",
-        "An application that puts more records into quarantine fails: something is wrong with "
-        "the program, not with records.",
-        high=10_000_000,
-    )
+        Setting(unit="policy"),
+    ] = "fail"
+    quarantine_max_records: Annotated[
+        _Records,
+        "An application that puts more records into quarantine fails: something is wrong with the "
+        "program, not with records.",
+    ] = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingConfig:
     """Flow control, batches, clocks and start-up of the tasks."""
 
-    ack_interval_records: int = setting(
-        "ack-once-every-message-count",
-        2000,
-        "records",
+    ack_interval_records: Annotated[
+        _Records,
         "A sender asks for an acknowledgement after so many records of one link. Smaller finds "
         "loss sooner and costs more messages.",
-        high=1_000_000_000,
-    )
-    max_pending_records: int = setting(
-        "max-pending-message-count-per-connection",
-        20_000,
-        "records",
+        Setting(high=1_000_000_000, key="ack-once-every-message-count"),
+    ] = 2000
+    max_pending_records: Annotated[
+        _Records,
         "A sender stops at so many unacknowledged records of one link; this is how a slow task "
         "slows its sources. Ten ack intervals keep a link busy while an answer is under way.",
-        high=1_000_000_000,
-    )
-    max_pending_bytes: int = setting(
-        "max-pending-bytes-per-connection",
-        8 * _MIB,
-        "bytes",
+        Setting(high=1_000_000_000, key="max-pending-message-count-per-connection"),
+    ] = 20_000
+    max_pending_bytes: Annotated[
+        _Bytes,
         "The same limit by size, so that memory stays bounded when records are large. Sizes of "
         "Python values are estimates.",
-        low=_KIB,
-        high=_KIB * _MIB,
-    )
-    ack_interval_ms: int = setting(
-        "ack-interval-ms",
-        100,
-        "ms",
-        "On a link that is never quiet a sender asks at least this often, however few its records "
-        "are. The clock of a thin stream is so far behind its watermark.",
-        high=_DAY_MS,
-    )
-    quiet_ack_ms: int = setting(
-        "quiet-ack-ms",
-        20,
-        "ms",
-        "A link without new records for so long asks for what is still unacknowledged; the clock "
-        "waits for that.",
-        high=_DAY_MS,
-    )
-    repeat_ack_ms: int = setting(
-        "repeat-ack-ms",
-        1000,
-        "ms",
-        "A request for an acknowledgement that stays unanswered is sent again after so long.",
-        high=_DAY_MS,
-    )
-    batch_max_records: int = setting(
-        "batch-max-records",
-        1024,
-        "records",
+        Setting(low=_KIB, high=_GIB, key="max-pending-bytes-per-connection"),
+    ] = 8 * _MIB
+    batch_max_records: Annotated[
+        _Records,
         "Records of one batch. Larger gains little speed and makes neighbours wait longer.",
-        high=1_000_000,
-    )
-    columnar_batch_records: int = setting(
-        "columnar-batch-records",
-        65_536,
-        "records",
-        "Rows of one batch of columns, also of one read from a source. What a step costs for a "
+        Setting(high=1_000_000),
+    ] = 1024
+    columnar_batch_records: Annotated[
+        _Records,
+        "Rows of one batch of columns, also of one read from a source. The cost of a step for a "
         "batch hardly grows with its rows; 64 of them count for flow control as one record.",
-        high=16_000_000,
-    )
-    batch_max_bytes: int = setting(
-        "batch-max-bytes",
-        _MIB,
-        "bytes",
-        "A batch above this size is split, down to single records, so that it fits into a frame.",
-        low=_KIB,
-        high=_KIB * _MIB,
-    )
-    turn_time_ms: int = setting(
-        "turn-time-ms",
-        2,
-        "ms",
-        "After so long a task lets its neighbours on the shared dispatcher go on.",
-        high=60_000,
-    )
-    watermark_interval_ms: int = setting(
-        "watermark-interval-ms",
-        20,
-        "ms",
-        "A link that carries no records tells its watermark this often. It bounds how late a "
-        "window closes on a thin stream.",
-        high=_DAY_MS,
-    )
-    clock_report_interval_ms: int = setting(
-        "clock-report-interval-ms",
-        100,
-        "ms",
-        "Executors report the clocks of their tasks this often. Progress shown is so old at most.",
-        high=_DAY_MS,
-    )
-    stall_threshold_ms: int = setting(
-        "stall-threshold-ms",
-        60_000,
-        "ms",
+        Setting(high=16_000_000),
+    ] = 65_536
+    stall_threshold_ms: Annotated[
+        _Millis,
         "An application clock that stands still for so long is reported as stalled, with the "
         "tasks that hold it. Gearpump: `ClockService`.",
-        high=_DAY_MS,
-    )
-    register_task_timeout_ms: int = setting(
-        "register-task-timeout-ms",
-        30_000,
-        "ms",
+        Setting(low=100),
+    ] = 60_000
+    register_task_timeout_ms: Annotated[
+        _Millis,
         "Each step of starting an application's tasks ends within this time or is tried again.",
-        low=10,
-        high=_DAY_MS,
-    )
+        Setting(low=10),
+    ] = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConfig:
     """How sources are read."""
 
-    read_batch_records: int = setting(
-        "read-batch-size",
-        1024,
-        "records",
+    read_batch_records: Annotated[
+        _Records,
         "Records asked of a source at a time. Gearpump: `DataSourceConfig`.",
-        high=1_000_000,
-    )
-    idle_poll_ms: int = setting(
-        "idle-poll-ms",
-        10,
-        "ms",
-        "Wait before a source that had nothing to give is asked again. Shorter keeps an idle "
-        "machine busy.",
-        high=_DAY_MS,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedDispatcherConfig:
-    """Threads that many actors share."""
-
-    threads: int = setting(
-        "threads",
-        1,
-        "threads",
-        "Threads of one executor's shared dispatcher. More than one pays only where the "
-        "interpreter runs them in parallel; else they fight for it and timers come late.",
-        high=1024,
-    )
+        Setting(high=1_000_000, key="read-batch-size"),
+    ] = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterClientConfig:
-    """What a program uses to reach the master."""
+    """How a program reaches the master."""
 
-    timeout_s: int = setting(
-        "timeout",
-        30,
-        "seconds",
+    timeout_s: Annotated[
+        _Seconds,
         "A client gives up on an answer of the master after so long.",
-        high=_DAY_S,
-    )
+        Setting(key="timeout"),
+    ] = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActorConfig:
-    """Mailboxes and restarts of actors."""
+class TransportConfig:
+    """Connections between processes."""
 
-    mailbox_max: int = setting(
-        "mailbox-max",
-        100_000,
-        "messages",
-        "A mailbox with so many messages refuses the next one: a growing queue hides that an "
-        "actor cannot keep up.",
-        high=100_000_000,
-    )
+    secret_file: Annotated[
+        Annotated[str, Setting(unit="file", form="a path")],
+        "The secret that all processes of a cluster share; a process that does not know it is not "
+        "heard. A ~ is the user's home.",
+    ] = "~/.gearpy/secret"  # noqa: S105
+    frame_max_bytes: Annotated[
+        _Bytes,
+        "A data frame that claims to be larger ends the connection before memory is taken for it. "
+        "Raise it where one record is larger.",
+        Setting(low=4 * _KIB),
+    ] = 16 * _MIB
+    control_frame_max_bytes: Annotated[
+        _Bytes, "The same for control messages, which are small.", Setting(low=4 * _KIB)
+    ] = _MIB
+    tls: Annotated[
+        Literal["off", "on"],
+        "on: every connection is encrypted, and both ends show a certificate of the cluster's own "
+        "authority. Needed to listen beyond this machine, unless plain text is allowed.",
+        Setting(unit="switch"),
+    ] = "off"
+    tls_folder: Annotated[
+        _Folder, "Certificates and key made by `gear certs init`. A ~ is the user's home."
+    ] = "~/.gearpy/certs"
+    plain_text: Annotated[
+        Literal["loopback", "anywhere"],
+        "anywhere: also listen on other addresses without encryption, on a network that you trust.",
+        Setting(unit="switch"),
+    ] = "loopback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,66 +454,43 @@ class Config:
         ConfigError: a value is out of bounds, or two of them do not go together.
     """
 
-    hostname: str = setting(
-        "hostname",
-        "127.0.0.1",
-        "host name",
+    hostname: Annotated[
+        str,
         "This host as the others see it.",
-        form="a host name or address",
-    )
-    task_dispatcher: Literal["shared", "pinned"] = setting(
-        "task-dispatcher",
-        "shared",
-        "dispatcher",
-        "Where tasks run that do not say: on threads shared by an executor's tasks, or pinned "
-        "to one thread each (for operators that block).",
-        choices=("shared", "pinned"),
-    )
-    resource_allocation_timeout_s: int = setting(
-        "resource-allocation-timeout-seconds",
-        120,
-        "seconds",
-        "An application that did not get its slots within this time fails; one that has run before "
-        "waits. The slots of an executor that dies are kept for its application so long.",
-        high=_DAY_S,
-    )
-    serializers: tuple[str, ...] = setting(
-        "serializers",
-        (),
-        "serializers",
-        "How instances of a class travel between processes and are stored: the class, and one with "
-        "the methods encode(value) and decode(data). What gearpy can send by itself needs none. "
-        "Gearpump: `gearpump.serializers`.",
-        form="module:Class=module:Serializer",
-    )
-    gc_threshold_objects: int = setting(
-        "gc-threshold-objects",
-        50_000,
-        "objects",
-        "So many new objects start a garbage collection in a process that runs tasks. Python's "
-        "own 700 is reached by less than one batch.",
-        low=700,
-        high=100_000_000,
-    )
-    cluster: ClusterConfig = section("cluster", ClusterConfig())
-    master: MasterConfig = section("master", MasterConfig())
-    worker: WorkerConfig = section("worker", WorkerConfig())
-    executor: ExecutorConfig = section("executor", ExecutorConfig())
-    appmaster: AppMasterConfig = section("appmaster", AppMasterConfig())
-    artifact: ArtifactConfig = section("artifact", ArtifactConfig())
-    checkpoint: CheckpointConfig = section("checkpoint", CheckpointConfig())
-    state: StateConfig = section("state", StateConfig())
-    spark: SparkConfig = section("spark", SparkConfig())
-    log: LogConfig = section("log", LogConfig())
-    application: ApplicationConfig = section("application", ApplicationConfig())
-    streaming: StreamingConfig = section("streaming", StreamingConfig())
-    source: SourceConfig = section("source", SourceConfig())
-    shared_dispatcher: SharedDispatcherConfig = section(
-        "shared-thread-pool-dispatcher", SharedDispatcherConfig()
-    )
-    masterclient: MasterClientConfig = section("masterclient", MasterClientConfig())
-    actor: ActorConfig = section("actor", ActorConfig())
-    transport: TransportConfig = section("transport", TransportConfig())
+        Setting(form="a host name or address", unit="host name"),
+    ] = "127.0.0.1"
+    task_dispatcher: Annotated[
+        Literal["shared", "pinned"],
+        "Where tasks run that do not say: on threads shared by an executor's tasks, or pinned to "
+        "one thread each (for operators that block).",
+        Setting(unit="dispatcher"),
+    ] = "shared"
+    resource_allocation_timeout_s: Annotated[
+        _Seconds,
+        "An application that did not get its slots within this time fails; one that has run "
+        "before waits. The slots of an executor that dies are kept for its application so long.",
+    ] = 120
+    serializers: Annotated[
+        tuple[str, ...],
+        "How instances of a class travel between processes and are stored: the class, and a class "
+        "with the methods encode(value) and decode(data). Values that gearpy can send by itself "
+        "need none. Gearpump: `gearpump.serializers`.",
+        Setting(form="module:Class=module:Serializer", unit="serializers"),
+    ] = ()
+    cluster: ClusterConfig = ClusterConfig()
+    master: MasterConfig = MasterConfig()
+    worker: WorkerConfig = WorkerConfig()
+    executor: ExecutorConfig = ExecutorConfig()
+    artifact: ArtifactConfig = ArtifactConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    state: StateConfig = StateConfig()
+    spark: SparkConfig = SparkConfig()
+    log: LogConfig = LogConfig()
+    application: ApplicationConfig = ApplicationConfig()
+    streaming: StreamingConfig = StreamingConfig()
+    source: SourceConfig = SourceConfig()
+    masterclient: MasterClientConfig = MasterClientConfig()
+    transport: TransportConfig = TransportConfig()
 
     def __post_init__(self) -> None:
         mistakes = tuple(mistakes_in(values_of(self), {}))
@@ -441,21 +510,7 @@ _NOT_ABOVE: Final = (
         "streaming.max-pending-message-count-per-connection",
         "a full batch would never be sent",
     ),
-    (
-        "streaming.batch-max-bytes",
-        "streaming.max-pending-bytes-per-connection",
-        "a full batch would never be sent",
-    ),
-    ("streaming.batch-max-bytes", "transport.frame-max-bytes", "a full batch would not fit"),
-    ("streaming.quiet-ack-ms", "streaming.repeat-ack-ms", "repeats would come before requests"),
-    (
-        "streaming.clock-report-interval-ms",
-        "streaming.stall-threshold-ms",
-        "a healthy clock would count as stalled between two reports",
-    ),
-    ("transport.reconnect-base-ms", "transport.reconnect-max-ms", "the pause could not grow"),
     ("application.backoff-base-ms", "application.backoff-max-ms", "the pause could not grow"),
-    ("appmaster.backoff-base-ms", "appmaster.backoff-max-ms", "the pause could not grow"),
     (
         "cluster.heartbeat-interval-ms",
         "cluster.heartbeat-timeout-ms",
@@ -463,8 +518,14 @@ _NOT_ABOVE: Final = (
     ),
 )
 
+#: Keys, or beginnings of keys, that once were, with what to do instead.
+RETIRED: Final = {
+    "appmaster.": "the keys of [gearpy.application] hold for app masters, too",
+    "executor.file-max-bytes": "set `ulimit -f` in the shell that starts the worker",
+}
 
-#: Every key with what is known about it, in the order of this page.
+
+#: Every key with its `Setting`, in the order of this page.
 SETTINGS: Final[Mapping[str, Setting]] = dict(settings_in(Config))
 
 #: The tables of keys with their classes, in the order of this page.
@@ -486,7 +547,7 @@ def config_of(values: Mapping[str, Value]) -> Config:
 
 
 def mistakes_in(values: Mapping[str, Value], origins: Mapping[str, str]) -> Iterator[str]:
-    """Return what is wrong with values that have the right types.
+    """Yield the mistakes among values that have the right types.
 
     ``origins`` has for a key the text that names it and where it was set; a key without one is
     a default. Two keys are compared only if both are there and within bounds.
@@ -507,5 +568,5 @@ def _is_above(value: Value, other: Value) -> bool:
     return isinstance(value, int) and isinstance(other, int) and value > other
 
 
-#: What holds where nothing is set.
+#: The configuration where nothing is set.
 DEFAULTS: Final = Config()

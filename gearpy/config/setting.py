@@ -1,30 +1,23 @@
-"""What is known about one key, and dataclasses whose fields are keys.
+"""One key of the configuration, and dataclasses whose annotated fields are keys.
 
-A field's default is an ordinary default; the rest is in the field's metadata, where the
-functions below find it. They know nothing of the keys that gearpy has; see `schema`.
+A field ``batch_max: Annotated[int, Setting(low=10, unit="records"), "Why it is there."] = 1000``
+is the key ``batch-max``. Of several `Setting` the later one counts more, so a type can have its
+own. A field whose type is a dataclass is a table of keys. Which keys gearpy has is in `schema`.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from dataclasses import Field, asdict, dataclass, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
-__all__ = [
-    "Setting",
-    "Value",
-    "rebuilt",
-    "section",
-    "sections_in",
-    "setting",
-    "settings_in",
-    "values_in",
-]
+__all__ = ["Setting", "Value", "rebuilt", "sections_in", "settings_in", "values_in"]
 
 Value: TypeAlias = int | str | tuple[str, ...]
 
 _T = TypeVar("_T")
 
-#: What a text may look like, by the words that `Setting.form` has for it.
+#: The texts that each `Setting.form` allows.
 _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a host name or address": re.compile(r"[^\s,]+"),
     "host:port": re.compile(r"[^\s,]+:\d{1,5}"),
@@ -33,26 +26,26 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Setting:
-    """One key: what it is for and what it may be.
+    """One key: its unit, its bounds and its reason.
 
-    ``low`` and ``high`` bound a number; ``choices`` or ``form`` says what a text may be.
-    ``unit`` is a word for people, such as ``records`` or ``ms``.
+    ``low`` and ``high`` bound a number; ``form`` or ``choices`` describes a text. ``key`` is given
+    where it is not the name of the field; `_setting_of` adds ``doc``, ``choices``, ``default``.
     """
 
-    key: str
-    default: Value
-    unit: str
-    doc: str
     low: int = 1
     high: int = 0
     form: str = ""
+    unit: str = ""
+    key: str = ""
+    doc: str = ""
     choices: tuple[str, ...] = ()
+    default: Value = 0
 
     @property
     def allowed(self) -> str:
-        """What a value may be, in words, with its unit."""
+        """The allowed values in words, with their unit."""
         if isinstance(self.default, int):
             return f"a whole number from {self.low} to {self.high} ({self.unit})"
         if self.choices:
@@ -74,69 +67,61 @@ class Setting:
         return text in self.choices if self.choices else bool(_FORMS[self.form].fullmatch(text))
 
 
-def setting(
-    key: str,
-    default: _T,
-    unit: str,
-    doc: str,
-    *,
-    low: int = 1,
-    high: int = 0,
-    form: str = "",
-    choices: tuple[str, ...] = (),
-) -> _T:
-    """Return the dataclass field of a key; see `Setting`."""
-    known = Setting(
-        key=key,
-        default=cast("Value", default),
-        unit=unit,
-        doc=doc,
-        low=low,
-        high=high,
-        form=form,
-        choices=choices,
-    )
-    return field(default=default, metadata={"setting": known})
-
-
-def section(key: str, default: _T) -> _T:
-    """Return the dataclass field of a table of keys."""
-    return field(default=default, metadata={"section": key})
-
-
-def sections_in(config: Any) -> Iterator[tuple[str, type]]:
-    """Return the tables directly in a configuration (or its class) with their classes."""
-    for part in fields(config):
-        if "section" in part.metadata:
-            yield part.metadata["section"], type(part.default)
-
-
-def settings_in(config: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
-    """Return every key in a configuration (or its class), dotted, with what is known about it."""
-    for part in fields(config):
-        if "section" in part.metadata:
-            yield from settings_in(part.default, f"{prefix}{part.metadata['section']}.")
+def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
+    """Yield every dotted key of a configuration or its class, with its `Setting`."""
+    for part in fields(table):
+        if _is_table(part):
+            yield from settings_in(part.type, f"{prefix}{part.name}.")
         else:
-            yield prefix + part.metadata["setting"].key, part.metadata["setting"]
+            setting = _setting_of(part)
+            yield prefix + setting.key, setting
+
+
+def sections_in(table: Any) -> Iterator[tuple[str, type]]:
+    """Yield the name and the class of each table of keys in a configuration or its class."""
+    return ((part.name, cast("type", part.type)) for part in fields(table) if _is_table(part))
 
 
 def values_in(config: Any, prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """Return every key in a configuration, dotted, with its value."""
+    """Yield every dotted key of a configuration with its value."""
     for part in fields(config):
         value = getattr(config, part.name)
-        if "section" in part.metadata:
-            yield from values_in(value, f"{prefix}{part.metadata['section']}.")
+        if _is_table(part):
+            yield from values_in(value, f"{prefix}{part.name}.")
         else:
-            yield prefix + part.metadata["setting"].key, value
+            yield prefix + _setting_of(part).key, value
 
 
 def rebuilt(config: _T, values: Mapping[str, Value], prefix: str = "") -> _T:
     """Return a configuration with some values replaced, by dotted key."""
     changes: dict[str, Any] = {}
     for part in fields(cast("Any", config)):
-        if "section" in part.metadata:
-            table = f"{prefix}{part.metadata['section']}."
-            changes[part.name] = rebuilt(getattr(config, part.name), values, table)
-        elif (key := prefix + part.metadata["setting"].key) in values:
+        if _is_table(part):
+            table = getattr(config, part.name)
+            changes[part.name] = rebuilt(table, values, f"{prefix}{part.name}.")
+        elif (key := prefix + _setting_of(part).key) in values:
             changes[part.name] = values[key]
     return cast("_T", replace(cast("Any", config), **changes))
+
+
+def _is_table(part: Field[Any]) -> bool:
+    return is_dataclass(part.type)
+
+
+@cache
+def _setting_of(part: Field[Any]) -> Setting:
+    """Return the annotations of a field as one, with all that its name and type tell."""
+    kind, *annotations = get_args(part.type)
+    name = re.sub("_s$", "_seconds", part.name)
+    found: dict[str, Any] = {
+        "key": name.replace("_", "-"),
+        "choices": get_args(kind) if get_origin(kind) is Literal else (),
+        "default": part.default,
+    }
+    for each in annotations:
+        known = {"doc": each} if isinstance(each, str) else asdict(each)
+        found |= {name: value for name, value in known.items() if value != _NOT_SET[name]}
+    return Setting(**found)
+
+
+_NOT_SET: Final = asdict(Setting())

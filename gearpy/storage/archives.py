@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
-from gearpy.config.daemons import ArtifactConfig
+from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
 from gearpy.storage.disk import sync_folder, told
 
@@ -41,6 +41,12 @@ MISTAKES_MAX: Final = 10
 FILENAME_BYTES_MAX: Final = 180
 NAME_BYTES_MAX: Final = 255
 PATH_BYTES_MAX: Final = 1024
+
+#: An artifact may unpack to so many times the size that it may have itself ...
+_UNPACKED_TIMES: Final = 4
+#: ... and to a file for each of so many bytes, or so many in any case.
+_BYTES_PER_FILE: Final = 25 * 1024
+_FILES_MIN: Final = 1000
 
 _CHUNK_BYTES: Final = 64 * 1024
 _FILENAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\:]+")
@@ -84,8 +90,8 @@ class ArtifactLimits:
         """Return what a configuration says."""
         return cls(
             bytes_max=config.max_bytes,
-            unpacked_bytes_max=config.unpacked_max_bytes,
-            files_max=config.files_max,
+            unpacked_bytes_max=_UNPACKED_TIMES * config.max_bytes,
+            files_max=max(_FILES_MIN, config.max_bytes // _BYTES_PER_FILE),
         )
 
 
@@ -304,10 +310,8 @@ def _shown(entry: zipfile.ZipInfo) -> str:
 
 
 def _too_large(filename: str, limit: int) -> ConfigError:
-    return ConfigError(
-        f"{filename} unpacks to more than {limit} bytes: see artifact.unpacked-max-bytes"
-    )
+    return ConfigError(f"{filename} unpacks to more than {limit} bytes: see artifact.max-bytes")
 
 
 def _too_many(filename: str, limit: int) -> ConfigError:
-    return ConfigError(f"{filename} has more than {limit} files: see artifact.files-max")
+    return ConfigError(f"{filename} has more than {limit} files: see artifact.max-bytes")

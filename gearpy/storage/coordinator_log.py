@@ -26,6 +26,7 @@ from gearpy.errors import GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
 
 __all__ = [
+    "SEGMENTS_MAX",
     "CoordinatorLog",
     "FileReport",
     "log_folder",
@@ -41,6 +42,8 @@ _FOLDER: Final = "coordinator"
 #: Beside it: files of logs as they were before they were repaired.
 _ASIDE: Final = "aside"
 _NONCE_BYTES: Final = 4
+#: After so many segments the log of an application is compacted.
+SEGMENTS_MAX: Final = 64
 _T = TypeVar("_T")
 
 
@@ -86,7 +89,7 @@ class CoordinatorLog:
         launch: int | None,
         source: str,
         wall_ms: Callable[[], int],
-        segments_max: int = 64,
+        segments_max: int = SEGMENTS_MAX,
         host: str | None = None,
         username: str | None = None,
         nonce: str = "",
@@ -239,7 +242,7 @@ def repair_log(
     *,
     source: str,
     wall_ms: Callable[[], int],
-    segments_max: int,
+    segments_max: int = SEGMENTS_MAX,
 ) -> str:
     """Write the log anew with what was salvaged of it; return where its files are kept as copies.
 

@@ -37,7 +37,7 @@ def files_in(folder: Path, limits: ArtifactLimits) -> dict[str, Path]:
         if len(found) > limits.files_max:
             raise ConfigError(
                 f"{folder} has more than {limits.files_max} files: submit a smaller folder, "
-                "or raise artifact.files-max"
+                "or raise artifact.max-bytes"
             )
     return dict(sorted(found.items()))
 
@@ -52,7 +52,7 @@ def pack(files: Mapping[str, Path], target: Path, limits: ArtifactLimits) -> Non
     if total > limits.unpacked_bytes_max:
         raise ConfigError(
             f"the program has {total} bytes, at most {limits.unpacked_bytes_max} are taken: "
-            "leave data out, or raise artifact.unpacked-max-bytes"
+            "leave data out, or raise artifact.max-bytes"
         )
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(files.items()):

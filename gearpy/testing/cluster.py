@@ -3,12 +3,12 @@
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
-from gearpy.cluster.app.actor import AppMasterActor
+from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
 from gearpy.cluster.app.config import application_config
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.executor.actor import ExecutorActor
@@ -41,8 +41,6 @@ _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
     "application.backoff-max-ms": "500",
-    "appmaster.total-retries": "100000",
-    "appmaster.backoff-max-ms": "500",
     "streaming.register-task-timeout-ms": "5000",
     "executor.start-timeout-seconds": "10",
     "streaming.ack-once-every-message-count": "10",
@@ -98,7 +96,9 @@ class ClusterSimulation:
         slots: of each.
         settings: keys of the configuration that differ from what is quick to simulate.
         duplicates: share of data messages that arrive twice.
-        checkpoints: what is stored; by default in memory.
+        checkpoints: the store; by default in memory.
+        chain_files_max: see `ExecutorSettings`.
+        log_segments_max: see `AppMasterSettings`.
     """
 
     def __init__(
@@ -110,8 +110,12 @@ class ClusterSimulation:
         settings: Mapping[str, str] | None = None,
         duplicates: float = 0.0,
         checkpoints: Checkpoints | None = None,
+        chain_files_max: int = 16,
+        log_segments_max: int = 64,
     ) -> None:
         self.world = World(seed)
+        self._chain_files_max = chain_files_max
+        self._log_segments_max = log_segments_max
         self.config: Config = from_overrides({**_SETTINGS, **(settings or {})})
         self.network = Network(
             self.world,
@@ -336,7 +340,7 @@ class ClusterSimulation:
         if message.executor_id == MASTER_EXECUTOR:
             return lambda: AppMasterActor(
                 message,
-                lambda asked: app_master_settings(application_config(self.config, asked)),
+                self._app_master_settings,
                 load=load,
                 post=child.post,
                 checkpoints=self.checkpoints,
@@ -344,8 +348,10 @@ class ClusterSimulation:
                 release=lambda: None,
             )
         clock_ms = self.world.read_clock
-        settings = executor_settings(
-            message, self.config, SharedDispatcher(1, turn_ms=2), clock_ms=clock_ms
+        dispatcher = SharedDispatcher(1, turn_ms=2)
+        settings = replace(
+            executor_settings(message, self.config, dispatcher, clock_ms=clock_ms),
+            chain_files_max=self._chain_files_max,
         )
         return lambda: ExecutorActor(
             settings,
@@ -368,6 +374,10 @@ class ClusterSimulation:
             tuning=_NoTuning(),
             release=lambda: None,
         )
+
+    def _app_master_settings(self, asked: Mapping[str, str]) -> AppMasterSettings:
+        settings = app_master_settings(application_config(self.config, asked))
+        return replace(settings, log_segments_max=self._log_segments_max)
 
     def _transport(self, child: Process, on_lost: LinkLost) -> WorldTransport:
         address = child.address

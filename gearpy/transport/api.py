@@ -42,7 +42,7 @@ NodeLost: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportLimits:
-    """Every limit of a transport. The configuration has the same keys and reasons."""
+    """Every limit of a transport; the configuration sets few of them."""
 
     frame_bytes_max: int = 16 << 20
     control_frame_bytes_max: int = 1 << 20

@@ -122,9 +122,7 @@ def run_chaos(
     settings = {
         "checkpoint.interval-ms": "500",
         "application.total-retries": "100000",
-        "appmaster.total-retries": "100000",
         "application.backoff-max-ms": "500",
-        "appmaster.backoff-max-ms": "500",
         "cluster.heartbeat-timeout-ms": "4000",
     }
     program = folder / "chaos.py"

@@ -42,14 +42,9 @@ EPOCHS_OFTEN: Final[Mapping[str, str]] = {
     "checkpoint.interval-ms": "100",
     "checkpoint.pace": "fixed",
     "checkpoint.timeout-ms": "10000",
-    "checkpoint.chain-files-max": "6",
-    "checkpoint.log-segments-max": "16",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
     "application.backoff-max-ms": "200",
-    "appmaster.total-retries": "100000",
-    "appmaster.backoff-base-ms": "10",
-    "appmaster.backoff-max-ms": "200",
 }
 _QUICK: Final = {"cluster.heartbeat-interval-ms": "300", "cluster.heartbeat-timeout-ms": "2000"}
 _EXECUTORS: Final = 3

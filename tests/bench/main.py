@@ -392,7 +392,6 @@ def spark_crash(
 _EPOCHS: Final = {
     "no epochs": {"checkpoint.interval-ms": NEVER_MS},
     "epochs 1 s apart": {},
-    "each written as a whole": {"checkpoint.chain-files-max": 1},
 }
 
 

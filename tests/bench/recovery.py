@@ -100,8 +100,6 @@ def measure_recovery(
     settings = {
         "application.total-retries": "100000",
         "application.retry-window-seconds": "1",
-        "appmaster.total-retries": "100000",
-        "appmaster.retry-window-seconds": "1",
     }
     program = folder / "recovery.py"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -221,7 +221,11 @@ def run_seed(seed: int) -> SeedResult:
     )
     try:
         cluster = ClusterSimulation(
-            seed, duplicates=0.05 if seed % 3 == 0 else 0.0, settings=_settings(rng)
+            seed,
+            duplicates=0.05 if seed % 3 == 0 else 0.0,
+            settings=_settings(rng),
+            chain_files_max=rng.choice([2, 4, 16]),
+            log_segments_max=rng.choice([2, 5, 64]),
         )
         running = cluster.submit(app.build, executors=3)
         _Faults(cluster, result.faults)
@@ -244,8 +248,6 @@ def _settings(rng: random.Random) -> dict[str, str]:
     return {
         "checkpoint.cut": rng.choice(_CUTS),
         "checkpoint.interval-ms": rng.choice(["50", "200"]),
-        "checkpoint.chain-files-max": rng.choice(["2", "4", "16"]),
-        "checkpoint.log-segments-max": rng.choice(["2", "5", "64"]),
         "checkpoint.timeout-ms": rng.choice(["300", "2000", "20000"]),
         "checkpoint.retained": rng.choice(["1", "2", "3"]),
         "checkpoint.changelog": rng.choice(["off", "on"]),

@@ -36,7 +36,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "cluster.heartbeat-interval-ms": "300",
     "cluster.heartbeat-timeout-ms": "3000",
     "spark.pause-ms": "50",
-    "spark.pause-max-ms": "500",
     "spark.call-attempts": "100000",
 }
 _EXECUTORS: Final = 3

@@ -96,8 +96,16 @@ class Cluster:
     """A master over a log in memory, in virtual time."""
 
     def __init__(
-        self, node: str = "", log: MemoryLog | None = None, /, **overrides: object
+        self,
+        node: str = "",
+        log: MemoryLog | None = None,
+        /,
+        *,
+        snapshot_records: int = 10_000,
+        ended_max: int = 1000,
+        **overrides: Any,
     ) -> None:
+        self._limits = {"snapshot_records": snapshot_records, "ended_max": ended_max}
         self.world = World(seed=0)
         self.system = WorldActorSystem(self.world, node)
         self.config = configured(overrides)
@@ -108,7 +116,7 @@ class Cluster:
     def _start(self) -> Ref[Any]:
         post, config = Post(self.system), self.config
         return self.system.spawn(
-            lambda: MasterActor(post, log=self.log, config=config, rng=Random(0)),
+            lambda: MasterActor(post, log=self.log, config=config, rng=Random(0), **self._limits),
             f"master{next(self.names)}",
         )
 
@@ -188,7 +196,7 @@ class Cluster:
 
 
 def configured(overrides: dict[str, object]) -> Config:
-    """``master__snapshot_records=1`` is ``master.snapshot-records``."""
+    """``worker__slots=1`` is ``worker.slots``."""
     return from_overrides(
         {key.replace("__", ".").replace("_", "-"): str(each) for key, each in overrides.items()}
     )
@@ -256,7 +264,7 @@ def granted(role: Role) -> list[tuple[int, int]]:
     ]
 
 
-def a_running(**overrides: object) -> tuple[Cluster, Role, Role]:
+def a_running(**overrides: Any) -> tuple[Cluster, Role, Role]:
     """Return a cluster, its worker, and the app master of an active application."""
     cluster = Cluster(**overrides)
     worker = cluster.worker()

@@ -240,7 +240,7 @@ def test_restarts_are_those_that_are_set_and_none_by_default(
     more = {} if retries is None else {"application__total_retries": retries}
 
     with pytest.raises(OperatorError):
-        gp.run(app, config=a_config(application__poison_attempts="9", **more))
+        gp.run(app, config=a_config(**more))
 
     assert len(failed) == calls
 

@@ -50,19 +50,21 @@ def test_nothing_given_makes_the_defaults() -> None:
 
 def test_what_comes_later_wins(write: Write) -> None:
     """Flags win over the environment, that over later files, those over earlier ones."""
-    keys = ("batch-max-records", "turn-time-ms", "watermark-interval-ms", "quiet-ack-ms")
+    keys = ("total-retries", "retry-window-seconds", "backoff-base-ms", "drain-timeout-seconds")
     first, second = (
-        write("[gearpy.streaming]\n" + "".join(f"{key} = {number}\n" for key in keys[skip:]))
+        write("[gearpy.application]\n" + "".join(f"{key} = {number}\n" for key in keys[skip:]))
         for skip, number in enumerate((1, 2))
     )
-    env = {env_name(f"streaming.{key}"): "3" for key in keys[2:]}
+    env = {env_name(f"application.{key}"): "3" for key in keys[2:]}
 
-    streaming = load([first, second], env=env, overrides={"streaming.quiet-ack-ms": "4"}).streaming
+    overrides = {"application.drain-timeout-seconds": "4"}
 
-    assert streaming.batch_max_records == 1
-    assert streaming.turn_time_ms == 2
-    assert streaming.watermark_interval_ms == 3
-    assert streaming.quiet_ack_ms == 4
+    found = load([first, second], env=env, overrides=overrides).application
+
+    assert found.retries == 1
+    assert found.retry_window_s == 2
+    assert found.backoff_base_ms == 3
+    assert found.drain_timeout_s == 4
 
 
 def test_the_environment_can_name_a_file(write: Write) -> None:
@@ -94,16 +96,14 @@ def test_all_mistakes_are_reported_together(write: Write) -> None:
     """Nobody should fix one mistake to be told of the next."""
     path = write("[gearpy.worker]\nslots = 0\nslot = 1\n")
 
-    mistakes = mistakes_of(
-        path, env={"GEARPY_ACTOR_MAILBOX_MAX": "many"}, overrides={"hostname": ""}
-    )
+    mistakes = mistakes_of(path, env={"GEARPY_WORKER_SLOTS": "many"}, overrides={"hostname": ""})
 
     assert sorted(mistakes) == [
         "0.toml: gearpy.worker.slot is not a known key, did you mean gearpy.worker.slots?",
         "0.toml: gearpy.worker.slots is 0, must be a whole number from 1 to 1000000 (slots)",
         (
-            "environment: GEARPY_ACTOR_MAILBOX_MAX is 'many', "
-            "must be a whole number from 1 to 100000000 (messages)"
+            "environment: GEARPY_WORKER_SLOTS is 'many', "
+            "must be a whole number from 1 to 1000000 (slots)"
         ),
         "override: hostname is '', must be a host name or address",
     ]
@@ -191,6 +191,31 @@ def test_a_misspelt_override_is_a_mistake_with_a_hint() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("appmaster.total-retries", "the keys of [gearpy.application] hold for app masters, too"),
+        ("executor.file-max-bytes", "set `ulimit -f` in the shell that starts the worker"),
+    ],
+)
+def test_a_key_that_was_taken_away_says_what_to_do_instead(
+    key: str, advice: str, write: Write
+) -> None:
+    """In files, in the environment and among flags."""
+    table, _, name = key.partition(".")
+    path = write(f"[gearpy.{table}]\n{name} = 1\n")
+
+    mistakes = mistakes_of(path, env={env_name(key): "1"}, overrides={key: "1"})
+
+    assert len(mistakes) == 3
+    assert all(
+        f"is no longer a {kind}: {advice}" in each
+        for kind, each in zip(
+            ("table" if table == "appmaster" else "key", "variable", "key"), mistakes, strict=True
+        )
+    )
+
+
 def test_keys_that_do_not_go_together_name_both_places(write: Write) -> None:
     """The cure may be in either place."""
     path = write("[gearpy.streaming]\nack-once-every-message-count = 30_000\n")
@@ -248,7 +273,7 @@ def test_only_what_differs_becomes_an_override() -> None:
 
 def test_the_environment_is_read_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `help()` prints of a function may be read by others: no values of variables."""
-    monkeypatch.setenv(env_name("streaming.quiet-ack-ms"), "7")
+    monkeypatch.setenv(env_name("spark.pause-ms"), "7")
 
-    assert load().streaming.quiet_ack_ms == 7
+    assert load().spark.pause_ms == 7
     assert inspect.signature(load).parameters["env"].default is None

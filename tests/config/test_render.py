@@ -38,10 +38,10 @@ def test_every_key_has_its_unit_in_a_comment() -> None:
 
 def test_what_is_rendered_loads_as_what_was_rendered(tmp_path: Path) -> None:
     """Values other than the defaults survive too."""
-    config = Config(hostname='a"b', streaming=StreamingConfig(turn_time_ms=9))
+    config = Config(hostname='a"b', streaming=StreamingConfig(batch_max_records=9))
     path = tmp_path / "gear.toml"
 
     path.write_text(as_toml(config), encoding="utf-8")
 
     assert load([path], env={}) == config
-    assert tomllib.loads(as_toml(config))["gearpy"]["streaming"]["turn-time-ms"] == 9
+    assert tomllib.loads(as_toml(config))["gearpy"]["streaming"]["batch-max-records"] == 9

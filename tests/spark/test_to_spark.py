@@ -31,7 +31,6 @@ def a_config(tmp_path: Path, **settings: Any) -> Config:
         "checkpoint.folder": tmp_path / "checkpoints",
         "checkpoint.interval-ms": 20,
         "checkpoint.pace": "fixed",
-        "application.poison-attempts": 2,
         "spark.pause-ms": 1,
         "spark.call-attempts": 2,
         **settings,

@@ -222,7 +222,7 @@ def test_what_claims_to_be_too_large_is_not_begun(tmp_path: Path) -> None:
     """Before anything is written."""
     limits = ArtifactLimits(bytes_max=10**9, unpacked_bytes_max=1000, files_max=20)
 
-    assert "more than 1000 bytes: see artifact.unpacked-max-bytes" in refusal(
+    assert "more than 1000 bytes: see artifact.max-bytes" in refusal(
         tmp_path, a_zip(("a", bytes(501)), ("b", bytes(500))), limits=limits
     )
     assert "more than 1000 bytes" in refusal(tmp_path, bytes(1001), "app.py", limits)
@@ -256,7 +256,7 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
     """Every one costs an entry of the file system; folders count."""
     data = a_zip(*((f"x{number}/", b"") for number in range(21)))
 
-    assert "more than 20 files: see artifact.files-max" in refusal(tmp_path, data)
+    assert "more than 20 files: see artifact.max-bytes" in refusal(tmp_path, data)
 
 
 def test_a_long_listing_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -41,7 +41,6 @@ GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 _SETTINGS: Final = {
     "checkpoint.keep-succeeded": "0",
     "application.backoff-base-ms": "10",
-    "appmaster.backoff-base-ms": "10",
     "application.backoff-max-ms": "50",
     "checkpoint.interval-ms": "100",
 }

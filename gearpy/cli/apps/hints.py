@@ -16,9 +16,8 @@ __all__ = ["hints"]
 _FILES: Final = re.compile(
     r"\b(?:files|text_file|jsonl_file|jsonl_folder|parquet_folder)\(([^()]+)\)"
 )
-#: Whoever runs a worker decides these.
+#: Keys that the operator of a worker decides.
 _OF_WORKERS: Final = (
-    "executor.file-max-bytes",
     "executor.memory-max-bytes",
     "executor.open-files-max",
 )

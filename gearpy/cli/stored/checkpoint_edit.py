@@ -81,8 +81,7 @@ def set_sources(
         now_ms = _now_ms()
         if not force:
             _refuse_while_running(config, stored, OR_FORCE)
-        limit = config.checkpoint.log_segments_max
-        set_places(epochs, planned, segments_max=limit, wall_ms=lambda: now_ms)
+        set_places(epochs, planned, wall_ms=lambda: now_ms)
     if as_json:
         values = [_planned_values(each) for each in planned]
         print_json({**_of(stored), "applied": apply, "offsets": values})
@@ -299,7 +298,6 @@ def repair_stored(config: Config, stored: StoredApplication, *, apply: bool, as_
             found,
             source=SOURCE,
             wall_ms=lambda: now_ms,
-            segments_max=config.checkpoint.log_segments_max,
         )
     if as_json:
         print_json({**_of(stored), "applied": bool(aside), **_repair_values(found), "aside": aside})

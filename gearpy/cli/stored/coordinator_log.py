@@ -136,7 +136,6 @@ def _append(
         launch=launch,
         source=SOURCE,
         wall_ms=lambda: now_ms,
-        segments_max=config.checkpoint.log_segments_max,
     )
     log.append([draft])
 

@@ -41,11 +41,10 @@ _OF_WORKERS: Final = (
     "log.",
     "transport.",
     "executor.open-files-max",
-    "executor.file-max-bytes",
     "executor.memory-max-bytes",
 )
 #: Keys that are read before the coordinator log is, by the master or to find the log.
-_OF_SUBMISSION: Final = ("application.executor-num", "appmaster.", "checkpoint.folder")
+_OF_SUBMISSION: Final = ("application.executor-num", "checkpoint.folder")
 
 
 def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:

@@ -102,7 +102,7 @@ class LocalCluster:
         if listen or executors == "process":
             self._endpoint = self._listen(0 if not listen else None)
             self.address = self._endpoint.address
-        self._tuning = ProcessTuning(config)
+        self._tuning = ProcessTuning()
         self._temporary = TemporaryFolder()
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)

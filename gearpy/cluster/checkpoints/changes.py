@@ -15,7 +15,7 @@ from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
-from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
+from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log
 from gearpy.wire.values.payload import encode_value
 
 __all__ = [
@@ -85,7 +85,7 @@ def set_places(
     stored: StoredEpochs,
     planned: Sequence[PlannedPlace],
     *,
-    segments_max: int,
+    segments_max: int = SEGMENTS_MAX,
     wall_ms: Callable[[], int],
 ) -> None:
     """Let the next launch of the application read its sources from these places.

@@ -17,7 +17,7 @@ __all__ = ["LogReader", "log_folder_of", "log_name_of"]
 
 #: With each broken byte shown as three, this still fits into a control frame of 1 MiB.
 _ANSWER_BYTES_MAX: Final = 256 * 1024
-_PARTS_MAX: Final = 1001  # Not more are set aside; see log.files of the configuration.
+_PARTS_MAX: Final = 1001  # Not more are set aside; see `LogSettings.files`.
 _LOG_NAME: Final = re.compile(
     r"(?:appmaster|executor-(\d{1,9}))-launch-(\d{1,9})\.log(?:\.\d{1,4})?", re.ASCII
 )

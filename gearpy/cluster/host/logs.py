@@ -16,8 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
-from gearpy.config.daemons import LogConfig
-from gearpy.config.schema import Config
+from gearpy.config.schema import Config, LogConfig
 from gearpy.ids import AppId, ExecutorId
 
 __all__ = [
@@ -44,8 +43,8 @@ class LogSettings:
 
     folder: Path
     format: LogFormat
-    file_bytes_max: int
-    files: int
+    file_bytes_max: int = 10 << 20  #: A log file of this size is set aside and a new one begun.
+    files: int = 5  #: So many files that were set aside are kept of each log.
 
     @classmethod
     def of(cls, config: Config) -> "LogSettings":
@@ -58,8 +57,6 @@ class LogSettings:
         return cls(
             folder=private_folder(Path(log.folder), "log.folder"),
             format=log.format,
-            file_bytes_max=log.file_max_bytes,
-            files=log.files,
         )
 
     def open(self, name: str) -> "LogFile":

@@ -8,11 +8,14 @@ a busy task keeps the loop thread waiting for 5 ms.
 import gc
 import sys
 from threading import Lock
-from typing import ClassVar
-
-from gearpy.config.schema import Config
+from typing import ClassVar, Final
 
 __all__ = ["ProcessTuning"]
+
+#: So long may a thread keep the interpreter while the loop thread waits.
+_SWITCH_INTERVAL_S: Final = 0.001
+#: So many new objects start a collection. Python's 700 is reached by less than one batch.
+_THRESHOLD: Final = 50_000
 
 
 class ProcessTuning:
@@ -28,9 +31,11 @@ class ProcessTuning:
     _tuned: ClassVar[list["ProcessTuning"]] = []  #: Oldest first.
     _found: ClassVar[tuple[float, tuple[int, int, int]]]
 
-    def __init__(self, config: Config) -> None:
-        self.interval_s = config.transport.gil_switch_interval_us / 1e6
-        self.threshold = config.gc_threshold_objects
+    def __init__(
+        self, *, interval_s: float = _SWITCH_INTERVAL_S, threshold: int = _THRESHOLD
+    ) -> None:
+        self.interval_s = interval_s
+        self.threshold = threshold
         with self._lock:
             if not self._tuned:
                 ProcessTuning._found = (sys.getswitchinterval(), gc.get_threshold())

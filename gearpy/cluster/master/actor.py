@@ -12,10 +12,10 @@ from gearpy.cluster.master.limits import (
     app_master_times,
     config_of,
     mistakes_in,
-    restart_policy,
 )
-from gearpy.cluster.master.store import MasterStore
+from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
+from gearpy.cluster.net.limits import restart_policy
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
 from gearpy.core.base.restart import RestartPolicy
@@ -86,6 +86,8 @@ __all__ = ["MasterActor", "MasterMailbox"]
 
 _log = logging.getLogger(__name__)
 _APP_MASTER_SLOTS: Final = 1
+#: So many applications that have ended are remembered; the oldest are forgotten first.
+_ENDED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,19 @@ class MasterActor(Actor[MasterMailbox]):
     Gearpump: `Master`, `AppManager`.
     """
 
-    def __init__(self, post: Post, *, log: Log, config: Config, rng: "Random") -> None:
+    def __init__(
+        self,
+        post: Post,
+        *,
+        log: Log,
+        config: Config,
+        rng: "Random",
+        snapshot_records: int = SNAPSHOT_RECORDS,
+        ended_max: int = _ENDED_MAX,
+    ) -> None:
         self._config = config
-        self._store = MasterStore(log, snapshot_records=config.master.snapshot_records, rng=rng)
+        self._ended_max = ended_max
+        self._store = MasterStore(log, snapshot_records=snapshot_records, rng=rng)
         self._state = self._store.state
         self._slots = SlotLedger(grant_timeout_ms=config.executor.start_timeout_s * 1000)
         self._scheduler = SlotScheduler(
@@ -558,7 +570,7 @@ class MasterActor(Actor[MasterMailbox]):
         """Make an end durable, then take back what the application has and waits for."""
         app_id, path = known.app_id, self._app_masters.path(known.app_id)
         commands: list[MasterCommand] = [self._ending(known, status, cause)]
-        keep = self._config.master.ended_applications_max
+        keep = self._ended_max
         if self._state.ended_count >= keep:
             commands.append(ForgetEnded(keep=keep))
         newest = self._state.newest_launch(app_id)

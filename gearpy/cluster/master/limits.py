@@ -1,13 +1,13 @@
-"""What the configuration says to a master about the applications it keeps alive."""
+"""From the configuration to how a master keeps applications alive."""
 
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
-from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.master.app_masters import AppMasterTimes
 from gearpy.errors import ConfigError
 from gearpy.messages.cluster import SubmitApplication
+from gearpy.transport.api import TransportLimits
 
-__all__ = ["app_master_times", "config_of", "mistakes_in", "restart_policy"]
+__all__ = ["app_master_times", "config_of", "mistakes_in"]
 
 
 def app_master_times(config: Config) -> AppMasterTimes:
@@ -16,7 +16,7 @@ def app_master_times(config: Config) -> AppMasterTimes:
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
         # Whoever lives has noticed by then that the master was away, and tried once more.
-        return_timeout_ms=cluster.heartbeat_timeout_ms + config.transport.reconnect_max_ms,
+        return_timeout_ms=cluster.heartbeat_timeout_ms + TransportLimits().reconnect_max_ms,
         word_timeout_ms=cluster.heartbeat_interval_ms,
     )
 
@@ -37,14 +37,3 @@ def mistakes_in(config: Config, request: SubmitApplication) -> str:
     except ConfigError as error:
         return f"application {request.name!r} has a wrong configuration: {error}"
     return ""
-
-
-def restart_policy(config: Config) -> RestartPolicy:
-    """Return how often, and after what pause, an app master is launched again."""
-    appmaster = config.appmaster
-    return RestartPolicy(
-        max_restarts=appmaster.retries,
-        window_ms=appmaster.retry_window_s * 1000,
-        backoff_ms=appmaster.backoff_base_ms,
-        backoff_max_ms=appmaster.backoff_max_ms,
-    )

@@ -15,8 +15,11 @@ from gearpy.storage.log import Log
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["MasterStore"]
+__all__ = ["SNAPSHOT_RECORDS", "MasterStore"]
 
+#: After so many changes the master writes its whole state and begins a new log. Fewer make a
+#: restart faster and cost more writing.
+SNAPSHOT_RECORDS: Final = 10_000
 #: After so many bytes a snapshot is due, however few records they are.
 _SEGMENT_BYTES_MAX: Final = 64 << 20
 
@@ -32,7 +35,9 @@ class MasterStore:
         LogBroken: the id could not be stored.
     """
 
-    def __init__(self, log: Log, *, snapshot_records: int, rng: "Random") -> None:
+    def __init__(
+        self, log: Log, *, snapshot_records: int = SNAPSHOT_RECORDS, rng: "Random"
+    ) -> None:
         self._log = log
         self._snapshot_records = snapshot_records
         snapshot, records = log.replay()

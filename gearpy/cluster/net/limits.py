@@ -1,8 +1,10 @@
 """From the configuration to the limits of tasks and transports, and the clocks they run on."""
 
 import time
+from typing import Final
 
 from gearpy.config.schema import Config
+from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.flow.link import FlowLimits
 from gearpy.state.open import StateSettings
 from gearpy.task.api.interfaces import TaskLimits
@@ -12,11 +14,25 @@ from gearpy.transport.api import TransportLimits
 __all__ = [
     "monotonic_ms",
     "output_limits",
+    "restart_policy",
     "state_settings",
     "task_limits",
     "transport_limits",
     "wall_ms",
 ]
+
+#: On a link that is never quiet a sender asks for an acknowledgement at least this often, however
+#: few its records are. The clock of a thin stream is so far behind its watermark.
+_ACK_INTERVAL_MS: Final = 100
+#: A link without new records for so long asks for all that is still unacknowledged.
+_QUIET_ACK_MS: Final = 20
+#: A request for an acknowledgement that stays unanswered is sent again after so long.
+_REPEAT_ACK_MS: Final = 1000
+#: A batch above this size is split, down to single records.
+_BATCH_BYTES: Final = 1 << 20
+#: A link that carries no records tells its watermark this often: so late at most closes a window
+#: on a thin stream.
+_WATERMARK_INTERVAL_MS: Final = 20
 
 
 def monotonic_ms() -> int:
@@ -37,24 +53,25 @@ def output_limits(config: Config) -> OutputLimits:
             window_records=streaming.max_pending_records,
             window_bytes=streaming.max_pending_bytes,
             ack_interval_records=streaming.ack_interval_records,
-            ack_interval_ms=streaming.ack_interval_ms,
-            quiet_ack_ms=streaming.quiet_ack_ms,
-            repeat_ack_ms=streaming.repeat_ack_ms,
+            ack_interval_ms=_ACK_INTERVAL_MS,
+            quiet_ack_ms=_QUIET_ACK_MS,
+            repeat_ack_ms=_REPEAT_ACK_MS,
         ),
         batch_records=streaming.batch_max_records,
-        batch_bytes=streaming.batch_max_bytes,
-        watermark_interval_ms=streaming.watermark_interval_ms,
+        # A full batch must fit into the window of a link, and into a frame.
+        batch_bytes=min(
+            _BATCH_BYTES, streaming.max_pending_bytes, config.transport.frame_max_bytes
+        ),
+        watermark_interval_ms=_WATERMARK_INTERVAL_MS,
         columnar_batch_records=streaming.columnar_batch_records,
     )
 
 
 def task_limits(config: Config) -> TaskLimits:
-    """Return what a configuration says to tasks."""
+    """Return the limits of tasks that a configuration sets."""
     return TaskLimits(
         batch_records=config.streaming.batch_max_records,
         read_batch_records=config.source.read_batch_records,
-        idle_poll_ms=config.source.idle_poll_ms,
-        held_records_max=config.checkpoint.held_max_records,
         columnar_batch_records=config.streaming.columnar_batch_records,
         spark=config.spark,
     )
@@ -68,22 +85,23 @@ def state_settings(config: Config) -> StateSettings:
     )
 
 
+def restart_policy(config: Config) -> RestartPolicy:
+    """Return how often, and after which pause, tasks or an app master are started again."""
+    application = config.application
+    return RestartPolicy(
+        max_restarts=application.retries,
+        window_ms=application.retry_window_s * 1000,
+        backoff_ms=application.backoff_base_ms,
+        backoff_max_ms=application.backoff_max_ms,
+    )
+
+
 def transport_limits(config: Config) -> TransportLimits:
     """Return the limits of transports that a configuration sets."""
-    cluster, transport = config.cluster, config.transport
+    cluster = config.cluster
     return TransportLimits(
-        frame_bytes_max=transport.frame_max_bytes,
-        control_frame_bytes_max=transport.control_frame_max_bytes,
-        handshake_timeout_ms=transport.handshake_timeout_ms,
-        handshake_bytes_max=transport.handshake_max_bytes,
-        unauthenticated_max=transport.unauthenticated_connections_max,
-        write_buffer_bytes=transport.write_buffer_bytes,
-        queue_bytes_max=transport.queue_max_bytes,
-        close_timeout_ms=transport.close_timeout_ms,
-        reconnect_base_ms=transport.reconnect_base_ms,
-        reconnect_max_ms=transport.reconnect_max_ms,
-        reconnect_retries=transport.reconnect_retries,
+        frame_bytes_max=config.transport.frame_max_bytes,
+        control_frame_bytes_max=config.transport.control_frame_max_bytes,
         heartbeat_interval_ms=cluster.heartbeat_interval_ms,
         heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
-        letters_max=config.actor.mailbox_max,
     )

@@ -32,9 +32,8 @@ from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.worker import roles
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.worker.lifeline import hold_lifeline
-from gearpy.config.daemons import ExecutorConfig
 from gearpy.config.load import from_overrides
-from gearpy.config.schema import Config
+from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.storage.archives import ArtifactLimits
@@ -114,7 +113,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
             checkpoints=checkpoints,
             load=load,
         )
-    tuning = ProcessTuning(config)
+    tuning = ProcessTuning()
     return lambda: roles.executor(
         launch,
         config,
@@ -122,7 +121,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
         checkpoints=checkpoints,
         load=load,
         make_transport=endpoint.data_transport,
-        dispatcher=roles.new_dispatcher(launch, config),
+        dispatcher=roles.new_dispatcher(launch),
         tuning=tuning,
     )
 
@@ -146,7 +145,7 @@ def _credentials(config: Config, spec: LaunchSpec) -> Credentials:
 
 
 def limit_resources(config: ExecutorConfig) -> None:
-    """Keep this process and what it starts within limits; 0 is none.
+    """Keep this process and its children within limits; 0 is no limit.
 
     Raises:
         OSError: the system does not let it.
@@ -157,12 +156,8 @@ def limit_resources(config: ExecutorConfig) -> None:
         files = min(files, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
-    for kind, most in (
-        (resource.RLIMIT_FSIZE, config.file_max_bytes),
-        (resource.RLIMIT_DATA, config.memory_max_bytes),
-    ):
-        if most:
-            resource.setrlimit(kind, (most, most))
+    if most := config.memory_max_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _log_to_stderr(config: Config) -> None:

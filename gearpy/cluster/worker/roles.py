@@ -14,6 +14,7 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.limits import (
     monotonic_ms,
     output_limits,
+    restart_policy,
     state_settings,
     task_limits,
     wall_ms,
@@ -21,10 +22,10 @@ from gearpy.cluster.net.limits import (
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
 from gearpy.core.app.task_manager import RecoveryLimits
-from gearpy.core.base.restart import RestartPolicy
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.state.open import open_state
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.coordinator_log import SEGMENTS_MAX
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
@@ -44,19 +45,25 @@ __all__ = [
 
 
 _HOUR_MS: Final = 3_600_000
+#: A record that makes its operator raise so often ends the application.
+_POISON_ATTEMPTS: Final = 3
+#: Executors report the clocks of their tasks this often; progress shown is so old at most.
+_REPORT_INTERVAL_MS: Final = 100
+#: After so long a task lets its neighbours on the shared dispatcher go on.
+_TURN_MS: Final = 2
+#: A mailbox with so many messages refuses the next: a growing queue hides a slow actor.
+_MAILBOX_MAX: Final = 100_000
+#: After so many files of one executor an epoch is written as a whole. More make epochs cheaper
+#: and restarts slower.
+_CHAIN_FILES_MAX: Final = 16
 
 
 def recovery_limits(config: Config) -> RecoveryLimits:
     """Return the budgets and time-outs of an application that a configuration sets."""
-    application, streaming, checkpoint = config.application, config.streaming, config.checkpoint
+    streaming, checkpoint = config.streaming, config.checkpoint
     return RecoveryLimits(
-        restarts=RestartPolicy(
-            max_restarts=application.retries,
-            window_ms=application.retry_window_s * 1000,
-            backoff_ms=application.backoff_base_ms,
-            backoff_max_ms=application.backoff_max_ms,
-        ),
-        poison_attempts=application.poison_attempts,
+        restarts=restart_policy(config),
+        poison_attempts=_POISON_ATTEMPTS,
         step_timeout_ms=streaming.register_task_timeout_ms,
         start_timeout_ms=config.executor.start_timeout_s * 1000,
         allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
@@ -75,10 +82,10 @@ def app_master_settings(config: Config) -> AppMasterSettings:
     """Return what an app master works with."""
     return AppMasterSettings(
         limits=recovery_limits(config),
-        tick_ms=config.streaming.clock_report_interval_ms,
+        tick_ms=_REPORT_INTERVAL_MS,
         reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
         quarantine_max=config.application.quarantine_max_records,
-        log_segments_max=config.checkpoint.log_segments_max,
+        log_segments_max=SEGMENTS_MAX,
         has_changelog=config.checkpoint.changelog == "on",
         drain_timeout_ms=config.application.drain_timeout_s * 1000,
         keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
@@ -151,11 +158,10 @@ def _with_serializers(application: StreamApplication, config: Config) -> StreamA
     return application
 
 
-def new_dispatcher(launch: LaunchExecutor, config: Config) -> SharedDispatcher:
+def new_dispatcher(launch: LaunchExecutor) -> SharedDispatcher:
     """Return the threads of an executor's tasks."""
     return SharedDispatcher(
-        config.shared_dispatcher.threads,
-        turn_ms=config.streaming.turn_time_ms,
+        turn_ms=_TURN_MS,
         name=f"app{launch.app_id}-executor{launch.executor_id}-{launch.launch}",
     )
 
@@ -177,10 +183,10 @@ def executor_settings(
         app_master=launch.reply_to,
         dispatcher=dispatcher,
         pin_tasks=config.task_dispatcher == "pinned",
-        mailbox_max=config.actor.mailbox_max,
-        report_interval_ms=config.streaming.clock_report_interval_ms,
+        mailbox_max=_MAILBOX_MAX,
+        report_interval_ms=_REPORT_INTERVAL_MS,
         checkpoints_prefix=prefix_of(launch),
-        chain_files_max=config.checkpoint.chain_files_max,
+        chain_files_max=_CHAIN_FILES_MAX,
         clock_ms=clock_ms,
         turn_timeout_ms=config.executor.turn_timeout_s * 1000,
         is_process=is_process,
@@ -205,7 +211,7 @@ def runner_factory(
         application=application,
         output=output_limits(config),
         limits=task_limits(config),
-        turn_ms=config.streaming.turn_time_ms,
+        turn_ms=_TURN_MS,
         clock_ms=clock_ms,
         wall_ms=now_ms,
         rng=rng,

@@ -121,7 +121,7 @@ class ThreadLauncher:
                 load=load,
                 release=lambda: self._loader.release(launch.app_id, user),
             )
-        dispatcher = roles.new_dispatcher(launch, config)
+        dispatcher = roles.new_dispatcher(launch)
         self._dispatchers.add(dispatcher)
         return lambda: roles.executor(
             launch,

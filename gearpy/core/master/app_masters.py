@@ -323,5 +323,5 @@ def _spent(cause: str, policy: RestartPolicy) -> str:
         return f"the app master is gone: {cause}"
     return (
         f"the app master is gone: {cause} (it was launched again {policy.max_restarts} times "
-        f"within {policy.window_ms // 1000} s, as often as appmaster.total-retries allows)"
+        f"within {policy.window_ms // 1000} s, as often as application.total-retries allows)"
     )

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from gearpy.config.spark import SparkConfig
+from gearpy.config.schema import SparkConfig
 from gearpy.core.handover.handoff import (
     Call,
     Connect,
@@ -47,6 +47,7 @@ READER_PREFIX: Final = "to_spark."
 _log = logging.getLogger(__name__)
 
 _FRAME: Final = "making the frame"
+_PAUSE_MAX_MS: Final = 30_000  #: A wait before a repeated call grows no longer.
 _REPORT_MS: Final = 1000  #: So often, at most, other programs are told how far it is.
 _EXPIRE_MS: Final = 10_000  #: So often, at most, old files are looked for.
 _LOCKS: Final[dict[str, threading.Lock]] = {}  # One for each log and sink of this process.
@@ -419,7 +420,7 @@ def _limits(config: SparkConfig) -> HandoffLimits:
         batch_rows=config.batch_max_rows,
         attempts=config.call_attempts,
         pause_ms=config.pause_ms,
-        pause_max_ms=config.pause_max_ms,
+        pause_max_ms=max(config.pause_ms, _PAUSE_MAX_MS),
         outage_ms=config.outage_max_ms,
     )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
-from gearpy.config.spark import SparkConfig
+from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.consumers import ConsumerReport

@@ -11,11 +11,11 @@ from gearpy.errors import ConfigError
 def test_set_wins_over_a_file(tmp_path: Path) -> None:
     """What is nearest to the user counts most."""
     file = tmp_path / "gear.toml"
-    file.write_text("[gearpy.worker]\nslots = 5\n[gearpy.source]\nidle-poll-ms = 6\n")
+    file.write_text("[gearpy.worker]\nslots = 5\n[gearpy.source]\nread-batch-size = 6\n")
 
     config = configure([file], ["worker.slots = 7"])
 
-    assert (config.worker.slots, config.source.idle_poll_ms) == (7, 6)
+    assert (config.worker.slots, config.source.read_batch_records) == (7, 6)
 
 
 def test_mistakes_of_all_options_come_together(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_there_is_no_log_where_applications_run_in_this_process(
 def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
     """An application that goes nowhere says where it hangs."""
     stuck = Stuck()
-    config = configured(streaming__stall_threshold_ms=1000, streaming__clock_report_interval_ms=10)
+    config = configured(streaming__stall_threshold_ms=1000)
 
     with LocalCluster(config) as cluster:
         running = cluster.client.submit("stall", embed(an_app("stall", function=stuck)))

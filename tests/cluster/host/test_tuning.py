@@ -8,7 +8,6 @@ from typing import Final
 _PROGRAM: Final = """
 import gc
 from gearpy.cluster.host.tuning import ProcessTuning
-from gearpy.config.load import load
 
 def frozen_of(what):
     gc.unfreeze()
@@ -16,9 +15,8 @@ def frozen_of(what):
     what()
     return gc.get_freeze_count(), before
 
-config = load(env={})
 made = []
-frozen, before = frozen_of(lambda: made.append(ProcessTuning(config)))
+frozen, before = frozen_of(lambda: made.append(ProcessTuning()))
 again, _ = frozen_of(made[0].freeze)
 made[0].restore()
 print(frozen > before // 2, again > before // 2, gc.get_freeze_count())

@@ -97,7 +97,7 @@ def test_a_name_is_taken_while_its_application_lives() -> None:
 def test_a_wrong_configuration_is_refused_at_once() -> None:
     """Not by an app master that does not start."""
     cluster = Cluster()
-    config = {"appmaster.total-retries": "many"}
+    config = {"application.total-retries": "many"}
 
     answer = cluster.ask(SubmitApplication(name="words", artifact=ARTIFACT, config=config))
 
@@ -300,7 +300,7 @@ def test_too_many_quarantined_records_fail_the_application() -> None:
 
 def test_old_ends_are_forgotten() -> None:
     """The master does not grow for ever, also over restarts."""
-    cluster = Cluster(master__ended_applications_max=2)
+    cluster = Cluster(ended_max=2)
     for number in range(5):
         app_id = cluster.submit(f"app{number}")
         cluster.ask(ShutdownApplication(app_id=app_id))
@@ -314,7 +314,7 @@ def test_old_ends_are_forgotten() -> None:
 
 def test_snapshots_are_taken_as_often_as_configured() -> None:
     """The log stays short, and nothing is lost."""
-    cluster = Cluster(master__snapshot_records=3)
+    cluster = Cluster(snapshot_records=3)
     for number in range(6):
         cluster.submit(f"app{number}")
     assert len(cluster.log.replay().records) == 1  # The first one was the cluster's id.
@@ -365,7 +365,7 @@ def test_nothing_is_done_before_it_is_durable() -> None:
 
 def power_fails_at(step: int) -> bool:
     """Run an application until the power fails; compare what was seen with what is known."""
-    cluster = Cluster(master__snapshot_records=2)
+    cluster = Cluster(snapshot_records=2)
     cluster_id = cluster.cluster_id()
     left = step
     failed = False

@@ -34,7 +34,7 @@ def test_a_cluster_has_an_id_from_its_first_moment() -> None:
 def test_a_cluster_keeps_its_id() -> None:
     """Over restarts, with the log and with a snapshot."""
     for records in (1, 1000):
-        cluster = Cluster(master__snapshot_records=records)
+        cluster = Cluster(snapshot_records=records)
         ids = {cluster.cluster_id()}
         for name in ("one", "two"):
             cluster.submit(name)

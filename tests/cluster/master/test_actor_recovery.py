@@ -60,7 +60,7 @@ def test_an_app_master_that_ends_is_launched_again_elsewhere() -> None:
 
 def test_a_budget_that_is_spent_fails_the_application_with_the_cause() -> None:
     """And with what was last on stderr."""
-    cluster, worker, _ = a_running(appmaster__total_retries=2)
+    cluster, worker, _ = a_running(application__total_retries=2)
 
     for launch in (1, 2, 3):
         cluster.tell(an_exit(launch, cause=f"exit code {launch}"))
@@ -75,7 +75,7 @@ def test_a_budget_that_is_spent_fails_the_application_with_the_cause() -> None:
 
 def test_the_budget_is_durable() -> None:
     """A master that is killed between the losses counts them all the same."""
-    cluster, worker, _ = a_running(appmaster__total_retries=1)
+    cluster, worker, _ = a_running(application__total_retries=1)
     cluster.tell(an_exit(1))
     cluster.restart()
     back(cluster, worker)
@@ -118,7 +118,7 @@ def test_a_worker_that_is_lost_takes_its_app_masters_along() -> None:
 
 def test_an_app_master_out_of_reach_is_ended_by_its_worker() -> None:
     """It may be frozen; two must not run. The worker's word gives the cause."""
-    cluster, worker, app_master = a_running(appmaster__total_retries=0)
+    cluster, worker, app_master = a_running(application__total_retries=0)
 
     app_master.die()
     stop = worker.last(ShutdownExecutor)
@@ -147,7 +147,7 @@ def test_retries_can_be_set_by_the_application() -> None:
     """As everything that is about it alone."""
     cluster = Cluster()
     cluster.worker()
-    cluster.submit(**{"appmaster.total-retries": "0"})
+    cluster.submit(**{"application.total-retries": "0"})
 
     cluster.tell(an_exit())
 

@@ -476,18 +476,17 @@ import resource as r
 from gearpy.cluster.worker.child import limit_resources
 from gearpy.config.load import from_overrides
 limit_resources(from_overrides(spec.config).executor)
-kinds = (r.RLIMIT_NOFILE, r.RLIMIT_FSIZE, r.RLIMIT_DATA, r.RLIMIT_CORE)
+kinds = (r.RLIMIT_NOFILE, r.RLIMIT_DATA, r.RLIMIT_CORE)
 print(*(r.getrlimit(kind)[0] for kind in kinds))
 """
     limits: dict[str, Any] = {
         "executor__open_files_max": 100,
-        "executor__file_max_bytes": 1 << 20,
         "executor__memory_max_bytes": 1 << 30,
     }
     scene.start(code, **limits)
     scene.cause()
 
-    assert [int(word) for word in scene.log.split()] == [100, 1 << 20, 1 << 30, 0]
+    assert [int(word) for word in scene.log.split()] == [100, 1 << 30, 0]
 
 
 def test_some_folders_of_failed_processes_are_kept(

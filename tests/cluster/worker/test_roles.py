@@ -221,7 +221,7 @@ def an_executor(
         chain_files_max=4,
         clock_ms=monotonic_ms,
     )
-    tuning = ProcessTuning(config)
+    tuning = ProcessTuning()
     executor = system.spawn(
         lambda: ExecutorActor(
             settings,
@@ -261,13 +261,10 @@ def test_application_is_loaded_until_the_last_role_releases_it() -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_tuning_is_undone_in_any_order(configured: Configured, order: tuple[int, ...]) -> None:
+def test_tuning_is_undone_in_any_order(order: tuple[int, ...]) -> None:
     """With the last one goes what the first one found; a second time changes nothing."""
     before = (gc.get_threshold(), sys.getswitchinterval())
-    tunings = [
-        ProcessTuning(configured(transport__gil_switch_interval_us=number))
-        for number in (1000, 2000, 3000)
-    ]
+    tunings = [ProcessTuning(interval_s=number / 1000) for number in (1, 2, 3)]
     assert sys.getswitchinterval() == pytest.approx(0.003)
 
     for place in order[:2]:

@@ -222,7 +222,7 @@ def test_a_spent_budget_ends_the_application_with_the_last_cause() -> None:
     assert end == EndApplication(
         APP,
         "the app master is gone: segfault (it was launched again 2 times within 10 s, as often "
-        "as appmaster.total-retries allows)",
+        "as application.total-retries allows)",
     )
     assert cluster.keeper.phase(APP) is None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.config.spark import SparkConfig
+from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.spark.delivery.thread import Delivery, DeliverySpec
@@ -68,7 +68,7 @@ def a_delivery(
 ) -> Iterator[tuple[Delivery, Woken]]:
     """Run one that has little patience."""
     woken = Woken()
-    limits: dict[str, Any] = {"pause_ms": 1, "pause_max_ms": 2, "call_attempts": 3, **config}
+    limits: dict[str, Any] = {"pause_ms": 1, "call_attempts": 3, **config}
     spec = DeliverySpec(
         path=str(log.path),
         options=None,
