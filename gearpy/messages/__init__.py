@@ -5,11 +5,12 @@
 - `table`: the records of a batch as columns.
 - `type_variables`: what classes of records are generic in.
 - `app`: app master and executors.
-- `cluster`: client, master and workers; `client`: what else a client may ask.
-- `consumers`: who takes what sinks have shown, as part of reports.
+- `client`: client -> master, and the answers.
+- `cluster`: master, workers and app masters.
+- `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `node`: process to process, beneath all others.
 
-Everything in `app`, `client`, `cluster` and `node` is a frozen dataclass of plain values,
-registered by its class name with `wire.codec`, and can cross a process boundary. Any layer above
-may import this.
+Everything in `app`, `client`, `cluster`, `node` and `summaries` is a frozen dataclass of plain
+values, registered by its class name with `wire.codec`, and can cross a process boundary. Any layer
+above may import this.
 """

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
-from gearpy.messages.cluster import ErrorCard
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport, ErrorCard
 
 __all__ = [
     "AbortEpoch",

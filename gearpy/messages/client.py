@@ -1,38 +1,177 @@
-"""A client asks about, or acts on, applications beyond what `cluster` has; and the answers.
+"""Client -> master: submit, list, stop, describe; programs, logs, quarantined records.
 
 What the master does not know itself, the process that answers clients asks of the app master
 (`DescribeApplication`, `DrainApplication`, `ReplayNow`, `ReplayQuarantined`) or of a worker
 (`ReadLog`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.cluster import Artifact, ErrorCard
+from gearpy.messages.summaries import ApplicationSummary, ErrorCard, WorkerSummary
 
 __all__ = [
+    "CLIENT_MESSAGES",
+    "ApplicationList",
+    "Artifact",
     "ArtifactMissing",
     "ArtifactPart",
     "ArtifactStored",
+    "ClusterSummary",
     "DescribeApplication",
     "DrainAccepted",
     "DrainApplication",
     "GetAddresses",
+    "GetApplication",
     "GetArtifactPart",
+    "GetCluster",
     "HasArtifact",
+    "ListApplications",
     "ListQuarantined",
+    "ListWorkers",
     "LogText",
     "QuarantinedList",
     "QuarantinedRecord",
     "ReadLog",
+    "Refused",
     "ReplayAccepted",
     "ReplayNow",
     "ReplayQuarantined",
     "RestartApplication",
     "RoleAddresses",
+    "ShutdownAccepted",
+    "ShutdownApplication",
+    "SubmitApplication",
+    "Submitted",
     "UploadArtifact",
     "WorkerAddress",
+    "WorkerList",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """The submitted unit: where executors find the program, and how to build its graph.
+
+    ``kind`` is ``"file"`` (``location`` is the path of a ``.py`` file), ``"memory"``
+    (``location`` is a key of `cluster.programs.artifacts.embed`, one process only) or ``"stored"``
+    (``location`` is the SHA-256 of bytes that were uploaded to the master, ``filename`` what they
+    are: a ``.py`` file, a ``.zip`` of a folder, or a ``.whl``).
+    ``module`` is the module to import of a stored folder or wheel, or that a file is (dotted name).
+    ``attr`` names an application or a factory in it; empty means: find the only one.
+    ``check_requirements``: what a stored program says it needs must be installed where it runs.
+    """
+
+    kind: Literal["file", "memory", "stored"]
+    location: str
+    filename: str = ""
+    module: str = ""
+    attr: str = ""
+    args: tuple[str, ...] = ()
+    check_requirements: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitApplication:
+    """Start an application. Answer: `Submitted` or `Refused`.
+
+    With 0 ``executors`` it gets as few as there is room for.
+    With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`. With
+    ``checkpoints`` it is a run that goes on: what it has stored is below that name, and its app
+    master was launched ``launches`` times. Whoever opens its log next ends the right of them all.
+    """
+
+    name: str
+    artifact: Artifact
+    executors: int = 0
+    config: dict[str, str] = field(default_factory=dict)
+    user: str = ""
+    resume_from: str = ""
+    checkpoints: str = ""
+    launches: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The application has an id and will be started."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The master did not do what was asked; ``reason`` says what to change."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetCluster:
+    """Answer: `ClusterSummary`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSummary:
+    """The cluster itself. Its id is part of the names of its checkpoints, and never changes."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListApplications:
+    """Answer: `ApplicationList`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationList:
+    """All applications the master knows, oldest first."""
+
+    applications: tuple[ApplicationSummary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetApplication:
+    """Answer: `ApplicationSummary` or `Refused`."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListWorkers:
+    """Answer: `WorkerList`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerList:
+    """All registered workers."""
+
+    workers: tuple[WorkerSummary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownApplication:
+    """Stop an application; it becomes ``terminated``. Answer: `ShutdownAccepted` or `Refused`."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownAccepted:
+    """The application is ``terminated``; its executors are being stopped."""
+
+    app_id: AppId
+
+
+#: What a client may ask; everything else comes from roles of the cluster.
+CLIENT_MESSAGES: Final = (
+    SubmitApplication,
+    GetCluster,
+    ListApplications,
+    GetApplication,
+    ListWorkers,
+    ShutdownApplication,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

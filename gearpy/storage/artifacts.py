@@ -15,9 +15,9 @@ from gearpy.messages.client import (
     ArtifactStored,
     GetArtifactPart,
     HasArtifact,
+    Refused,
     UploadArtifact,
 )
-from gearpy.messages.cluster import Refused
 from gearpy.storage.disk import create_file, sync_file, sync_folder
 
 __all__ = [

@@ -21,7 +21,9 @@ from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.messages.cluster import ApplicationSummary, Artifact, LaunchExecutor
+from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from gearpy.core.handover.window_log import LogView
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.windowlog.log import ReaderReport, WindowLog
 
 __all__ = ["LogConsumers"]

@@ -16,7 +16,7 @@ import msgspec
 
 from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
-from gearpy.messages import app, client, cluster, node
+from gearpy.messages import app, client, cluster, node, summaries
 from gearpy.messages.node import NodeMessage
 from gearpy.wire.connection.frames import (
     PROTOCOL_VERSION,
@@ -50,7 +50,7 @@ def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
 
 
 #: Every class that may cross a control connection, by its name on the wire.
-CONTROL_CLASSES: Final = _dataclasses_of(app, client, cluster, node)
+CONTROL_CLASSES: Final = _dataclasses_of(app, client, cluster, node, summaries)
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {

@@ -21,7 +21,7 @@ from gearpy.config.load import from_overrides
 from gearpy.core.window.windows import tumbling
 from gearpy.dsl.application import StreamApp
 from gearpy.ids import AppId
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.process_cluster import ProcessCluster

@@ -23,7 +23,7 @@ from gearpy.connectors.folders.parquet import parquet_folder
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import global_window, tumbling
 from gearpy.dsl.application import StreamApp
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from gearpy.task.columns.row_schema import RowSchema

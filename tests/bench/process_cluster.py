@@ -17,7 +17,7 @@ from gearpy.cluster.net.limits import transport_limits
 from gearpy.config.load import from_overrides
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationDetail
+from gearpy.messages.summaries import ApplicationDetail
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 

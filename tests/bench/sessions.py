@@ -19,7 +19,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import from_overrides
 from gearpy.core.window.windows import session
 from gearpy.dsl.application import StreamApp
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.measure import rss_mb

@@ -18,7 +18,7 @@ from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ApplicationFailed, GearpyError
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.cluster import ClusterSimulation, Process
 from gearpy.testing.epochs import EpochFaults

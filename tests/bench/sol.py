@@ -19,7 +19,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import from_overrides
 from gearpy.core.flow.partition import ShufflePartitioner
 from gearpy.ids import MIN_MS
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.messages.data import Batch, Message
 from gearpy.task.api.application import Graph, Processor, StreamApplication
 from gearpy.task.api.interfaces import FINISHED, Task, TaskContext

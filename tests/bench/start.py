@@ -8,7 +8,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.connectors.memory import collection, to_list
 from gearpy.dsl.application import StreamApp
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from tests.bench.measure import rss_mb
 
 __all__ = ["measure_start"]

@@ -17,16 +17,14 @@ from gearpy.messages.client import (
     LogText,
     QuarantinedList,
     ReadLog,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
-)
-from gearpy.messages.cluster import (
-    ApplicationDetail,
-    Refused,
     ShutdownApplication,
 )
+from gearpy.messages.summaries import ApplicationDetail
 from tests.cli.build import Gear
 
 # -- the keys of JSON: a change here is a change for programs, and belongs into the changelog -----

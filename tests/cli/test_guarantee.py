@@ -16,8 +16,14 @@ from gearpy.cli.terminal.output import print_guarantee
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.schema import Config
 from gearpy.ids import AppId
-from gearpy.messages.client import GetArtifactPart, HasArtifact, UploadArtifact
-from gearpy.messages.cluster import Refused, SubmitApplication, Submitted
+from gearpy.messages.client import (
+    GetArtifactPart,
+    HasArtifact,
+    Refused,
+    SubmitApplication,
+    Submitted,
+    UploadArtifact,
+)
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 
 PROGRAM: Final = """

@@ -14,13 +14,15 @@ from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, SUCCESS, WRONG_USE
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
-from gearpy.messages.client import GetArtifactPart, HasArtifact, UploadArtifact
-from gearpy.messages.cluster import (
+from gearpy.messages.client import (
     ClusterSummary,
+    GetArtifactPart,
     GetCluster,
+    HasArtifact,
     Refused,
     SubmitApplication,
     Submitted,
+    UploadArtifact,
 )
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from tests.cluster.resume_build import a_store

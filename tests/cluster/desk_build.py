@@ -7,32 +7,32 @@ from gearpy.cluster.client.desk import Desk
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.client import (
+    ApplicationList,
+    Artifact,
     ArtifactMissing,
+    ClusterSummary,
     DescribeApplication,
     GetAddresses,
+    GetApplication,
+    GetCluster,
     ListQuarantined,
     QuarantinedList,
     QuarantinedRecord,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
-    WorkerAddress,
-)
-from gearpy.messages.cluster import (
-    ApplicationDetail,
-    ApplicationList,
-    ApplicationStatus,
-    ApplicationSummary,
-    Artifact,
-    ClusterSummary,
-    ErrorCard,
-    GetApplication,
-    GetCluster,
-    Refused,
     SubmitApplication,
     Submitted,
+    WorkerAddress,
+)
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationStatus,
+    ApplicationSummary,
+    ErrorCard,
 )
 from gearpy.wire.codec import decode_control, encode_control
 

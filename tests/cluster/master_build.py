@@ -9,27 +9,31 @@ from gearpy.cluster.net.post import Post
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
-from gearpy.messages.cluster import (
-    ApplicationProgress,
-    ApplicationStatus,
-    ApplicationStatusChanged,
-    ApplicationSummary,
+from gearpy.messages.client import (
     Artifact,
     ClusterSummary,
-    ErrorCard,
-    ExecutorExited,
     GetApplication,
     GetCluster,
-    LaunchExecutor,
     ListWorkers,
+    SubmitApplication,
+    Submitted,
+)
+from gearpy.messages.cluster import (
+    ApplicationStatusChanged,
+    ExecutorExited,
+    LaunchExecutor,
     RegisterAppMaster,
     RegisterWorker,
     RequestResource,
     ResourceAllocated,
     ResourceUpdate,
     RunningExecutor,
-    SubmitApplication,
-    Submitted,
+)
+from gearpy.messages.summaries import (
+    ApplicationProgress,
+    ApplicationStatus,
+    ApplicationSummary,
+    ErrorCard,
     WorkerSummary,
 )
 from gearpy.storage.log import MemoryLog

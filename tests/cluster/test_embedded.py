@@ -18,7 +18,7 @@ from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 
 QUICK: Final = {"checkpoint.interval-ms": "50"}
 OnProgress = Callable[[ApplicationSummary], None]

@@ -15,7 +15,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, OperatorError, SubmitRefused
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from tests.cluster.build import Closings, Stuck, an_app, app_modules, eventually, is_at_rest
 
 

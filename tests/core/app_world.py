@@ -32,7 +32,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from tests.core.world_cluster import HEARTBEAT_MS
 from tests.core.world_epochs import EpochWorld
 from tests.core.world_parts import (

@@ -38,7 +38,8 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import Allocation, ErrorCard
+from gearpy.messages.cluster import Allocation
+from gearpy.messages.summaries import ErrorCard
 from tests.core.world_parts import a_dag, some_limits
 
 __all__ = ["LOST", "A", "B", "Bench", "a_worker", "allocation", "kinds", "only", "stopped"]

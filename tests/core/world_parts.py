@@ -20,7 +20,7 @@ from gearpy.messages.app import (
     LaunchTasks,
     SnapshotFile,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 __all__ = [
     "AppMaster",

@@ -21,7 +21,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.embedded.run import run
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples"

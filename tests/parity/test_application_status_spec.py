@@ -3,7 +3,7 @@
 from typing import get_args
 
 from gearpy.core.master.registry import TERMINAL, is_legal
-from gearpy.messages.cluster import ApplicationStatus
+from gearpy.messages.summaries import ApplicationStatus
 
 STATUSES: tuple[ApplicationStatus, ...] = get_args(ApplicationStatus)
 

@@ -8,7 +8,7 @@ import pytest
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.core.coordinator.log import ConfigView, EpochManifests, MessageDraft
 from gearpy.ids import MASTER_EXECUTOR, AppId
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
 from gearpy.testing.cluster import ClusterSimulation

@@ -16,9 +16,9 @@ from gearpy.messages.client import (
     ArtifactStored,
     GetArtifactPart,
     HasArtifact,
+    Refused,
     UploadArtifact,
 )
-from gearpy.messages.cluster import Refused
 from gearpy.storage.artifacts import PART_BYTES, UPLOADS_MAX, ArtifactDesk, ArtifactStore
 
 DATA: Final = b"print('hello')\n" * 100

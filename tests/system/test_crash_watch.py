@@ -10,7 +10,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationProgress, ApplicationStatus, ApplicationSummary
+from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ApplicationSummary
 from tests.bench import numbered
 from tests.bench.crash_watch import CrashReport, CrashWatch, Struck
 from tests.bench.faults import Faults

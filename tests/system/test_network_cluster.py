@@ -21,7 +21,7 @@ from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.transport.api import LinkLost
 from tests.bench.chaos import PROGRAM, expected_counts
 from tests.bench.process_cluster import ProcessCluster

@@ -12,7 +12,7 @@ import pytest
 
 from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, address_of
-from gearpy.messages.cluster import GetApplication
+from gearpy.messages.client import GetApplication
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport

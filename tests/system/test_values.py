@@ -12,7 +12,8 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.errors import OperatorError
-from gearpy.messages.cluster import ApplicationSummary, Artifact
+from gearpy.messages.client import Artifact
+from gearpy.messages.summaries import ApplicationSummary
 
 PROGRAM = """
     import datetime as dt, enum, uuid

@@ -7,8 +7,8 @@ import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, AppId
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.chain import ChainTask, Stage

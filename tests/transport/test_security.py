@@ -11,7 +11,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId, TaskId
-from gearpy.messages.cluster import ListWorkers, WorkerList
+from gearpy.messages.client import ListWorkers, WorkerList
 from gearpy.messages.node import Greeting, Letter, Ping
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.letters.client import ControlClient

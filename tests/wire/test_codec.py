@@ -16,16 +16,16 @@ from gearpy.errors import (
 )
 from gearpy.ids import ActorPath, AppId
 from gearpy.messages import app, cluster
-from gearpy.messages.cluster import (
+from gearpy.messages.client import (
     Artifact,
-    ErrorCard,
     ListApplications,
     ListWorkers,
-    RegisterWorker,
     SubmitApplication,
     Submitted,
 )
+from gearpy.messages.cluster import RegisterWorker
 from gearpy.messages.node import Letter
+from gearpy.messages.summaries import ErrorCard
 from gearpy.wire.codec import (
     CONTROL_CLASSES,
     decode_answer,

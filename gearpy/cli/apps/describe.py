@@ -10,16 +10,16 @@ from gearpy.cli.terminal.output import card_lines, error_lines, print_json, prin
 from gearpy.cluster.client.client import ClusterClient, error_of
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ApplicationFailed, AskTimeout, SubmitRefused
-from gearpy.messages.cluster import (
+from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
     ApplicationSummary,
+    ConsumerSummary,
     EpochsSummary,
     ExecutorSummary,
     Failure,
     ProcessorSummary,
 )
-from gearpy.messages.consumers import ConsumerSummary
 
 __all__ = ["describe_application"]
 

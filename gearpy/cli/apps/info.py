@@ -8,7 +8,7 @@ from gearpy.cli.terminal import text
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
-from gearpy.messages.cluster import ApplicationSummary, WorkerSummary
+from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 
 __all__ = ["print_applications", "print_cluster", "print_workers"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from gearpy.cli.terminal import text
-from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary
+from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
 if TYPE_CHECKING:
     from rich.progress import Progress

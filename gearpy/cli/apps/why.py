@@ -9,8 +9,12 @@ from gearpy.cli.terminal import text
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.app.consumers import stalled
-from gearpy.messages.cluster import ApplicationDetail, ClockHolderSummary, LongTurnSummary
-from gearpy.messages.consumers import ConsumerSummary
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ClockHolderSummary,
+    ConsumerSummary,
+    LongTurnSummary,
+)
 
 __all__ = ["advice_on", "consumer_advice", "culprit_of", "explain_clock"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gearpy.cluster.programs.artifacts import load, split_target
 from gearpy.errors import ConfigError
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import operator_error
 

@@ -22,7 +22,7 @@ from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 

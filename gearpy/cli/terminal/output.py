@@ -22,7 +22,7 @@ from gearpy.errors import (
     GraphError,
     OperatorError,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 __all__ = [
     "card_lines",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 
 __all__ = [
     "count",

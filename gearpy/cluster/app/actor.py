@@ -49,28 +49,30 @@ from gearpy.messages.client import (
     DrainAccepted,
     DrainApplication,
     QuarantinedList,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
 )
 from gearpy.messages.cluster import (
-    ApplicationDetail,
-    ApplicationProgress,
-    ApplicationStatus,
     ApplicationStatusChanged,
     AppMasterRegistered,
-    ErrorCard,
-    Failure,
     LaunchExecutor,
     PutValue,
     QuarantineStored,
-    Refused,
     RegisterAppMaster,
     RequestResource,
     ResourceAllocated,
     ReturnResource,
     ShutdownExecutor,
     ValueStored,
+)
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationStatus,
+    ErrorCard,
+    Failure,
 )
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication

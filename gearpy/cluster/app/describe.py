@@ -8,7 +8,7 @@ from gearpy.core.app.consumers import consumers_of
 from gearpy.core.app.region import Region
 from gearpy.core.app.task_manager import TaskManager
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
-from gearpy.messages.cluster import (
+from gearpy.messages.summaries import (
     ApplicationDetail,
     ClockHolderSummary,
     EpochsSummary,

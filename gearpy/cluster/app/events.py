@@ -17,11 +17,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import (
-    ExecutorExited,
-    ExecutorLaunchRejected,
-    ResourceAllocated,
-)
+from gearpy.messages.cluster import ExecutorExited, ExecutorLaunchRejected, ResourceAllocated
 
 __all__ = ["ManagerEvent", "decide"]
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from gearpy.ids import AppId
 from gearpy.messages.app import RecordQuarantined
-from gearpy.messages.cluster import ErrorCard, Quarantine
+from gearpy.messages.cluster import Quarantine
+from gearpy.messages.summaries import ErrorCard
 
 __all__ = ["AppQuarantine"]
 

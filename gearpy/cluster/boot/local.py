@@ -26,8 +26,8 @@ from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.messages.client import ReadLog
-from gearpy.messages.cluster import ApplicationSummary, Refused
+from gearpy.messages.client import ReadLog, Refused
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints

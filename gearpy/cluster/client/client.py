@@ -15,37 +15,37 @@ from gearpy.errors import (
 )
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import (
+    ApplicationList,
+    Artifact,
+    ClusterSummary,
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
+    GetApplication,
+    GetCluster,
+    ListApplications,
     ListQuarantined,
+    ListWorkers,
     LogText,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
-)
-from gearpy.messages.cluster import (
-    ApplicationDetail,
-    ApplicationList,
-    ApplicationSummary,
-    Artifact,
-    ClockHolderSummary,
-    ClusterSummary,
-    ErrorCard,
-    GetApplication,
-    GetCluster,
-    ListApplications,
-    ListWorkers,
-    Refused,
     ShutdownAccepted,
     ShutdownApplication,
     SubmitApplication,
     Submitted,
     WorkerList,
+)
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationSummary,
+    ClockHolderSummary,
+    ErrorCard,
     WorkerSummary,
 )
 

@@ -9,26 +9,24 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId
 from gearpy.messages.client import (
+    CLIENT_MESSAGES,
     DescribeApplication,
     DrainApplication,
     GetAddresses,
+    GetApplication,
     GetArtifactPart,
     ListQuarantined,
     LogText,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
+    Refused,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
 )
-from gearpy.messages.cluster import (
-    CLIENT_MESSAGES,
-    ApplicationSummary,
-    GetApplication,
-    Refused,
-)
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal

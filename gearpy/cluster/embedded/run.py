@@ -15,7 +15,7 @@ from gearpy.cluster.programs.artifacts import application_of
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from gearpy.task.stages.guarantees import cannot_be_resumed
 

@@ -16,7 +16,7 @@ from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, StoredFile
 from gearpy.storage.coordinator_log import newest_launch, read_log
 from gearpy.storage.disk import TEMPORARY, FolderDisk, replace

@@ -49,7 +49,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot

@@ -3,7 +3,7 @@
 from gearpy.actor.api import Ref
 from gearpy.ids import ProcessorId, SessionId, TaskId
 from gearpy.messages.app import LaunchTasks
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.runtime.actor import TaskMessage
 
 __all__ = ["TaskGroup"]

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.messages.client import LogText, ReadLog
-from gearpy.messages.cluster import Refused
+from gearpy.messages.client import LogText, ReadLog, Refused
 
 __all__ = ["LogReader", "log_folder_of", "log_name_of"]
 

@@ -46,16 +46,18 @@ from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.messages.client import (
     QuarantinedList,
+    Refused,
     ReplayQuarantined,
     RestartApplication,
+    ShutdownAccepted,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
 )
 from gearpy.messages.cluster import (
     Allocation,
-    ApplicationStatus,
     ApplicationStatusChanged,
-    ApplicationSummary,
     AppMasterRegistered,
-    ErrorCard,
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
@@ -63,7 +65,6 @@ from gearpy.messages.cluster import (
     PutValue,
     Quarantine,
     QuarantineStored,
-    Refused,
     RegisterAppMaster,
     RegisterWorker,
     RequestResource,
@@ -71,12 +72,9 @@ from gearpy.messages.cluster import (
     ResourceUpdate,
     ReturnResource,
     RunningExecutor,
-    ShutdownAccepted,
-    ShutdownApplication,
-    SubmitApplication,
-    Submitted,
     ValueStored,
 )
+from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, ErrorCard
 from gearpy.storage.log import Log
 
 if TYPE_CHECKING:

@@ -11,24 +11,21 @@ from gearpy.core.master.state import MasterState
 from gearpy.distribution import program
 from gearpy.ids import ActorPath, AppId, WorkerId, address_of
 from gearpy.messages.client import (
-    GetAddresses,
-    ListQuarantined,
-    QuarantinedList,
-    RoleAddresses,
-    WorkerAddress,
-)
-from gearpy.messages.cluster import (
     ApplicationList,
-    ApplicationSummary,
     ClusterSummary,
+    GetAddresses,
     GetApplication,
     GetCluster,
     ListApplications,
+    ListQuarantined,
     ListWorkers,
+    QuarantinedList,
     Refused,
+    RoleAddresses,
+    WorkerAddress,
     WorkerList,
-    WorkerSummary,
 )
+from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 
 __all__ = ["MasterAnswers", "MasterLookup"]
 

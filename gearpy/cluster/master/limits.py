@@ -4,7 +4,7 @@ from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.core.master.app_masters import AppMasterTimes
 from gearpy.errors import ConfigError
-from gearpy.messages.cluster import SubmitApplication
+from gearpy.messages.client import SubmitApplication
 from gearpy.transport.api import TransportLimits
 
 __all__ = ["app_master_times", "config_of", "mistakes_in"]

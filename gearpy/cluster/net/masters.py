@@ -12,7 +12,7 @@ from gearpy.errors import (
     ConnectionLost,
     ProtocolError,
 )
-from gearpy.messages.cluster import ClusterSummary, GetCluster
+from gearpy.messages.client import ClusterSummary, GetCluster
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.credentials import Shown

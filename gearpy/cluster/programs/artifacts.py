@@ -14,7 +14,7 @@ from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.cluster.programs.requirements import check_requirements
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.api.failure import note_place, operator_error
 

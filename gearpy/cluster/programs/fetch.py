@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gearpy.errors import ConfigError
-from gearpy.messages.client import ArtifactPart, GetArtifactPart
-from gearpy.messages.cluster import Artifact, Refused
+from gearpy.messages.client import Artifact, ArtifactPart, GetArtifactPart, Refused
 from gearpy.storage.archives import ArtifactLimits, check_filename, unpack
 from gearpy.storage.artifacts import is_sha256
 

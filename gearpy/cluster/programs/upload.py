@@ -20,8 +20,14 @@ from typing import Any, Final
 from gearpy.cluster.programs.targets import Entry, Target, entry_of, split_path, tops_of
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
-from gearpy.messages.client import ArtifactMissing, ArtifactStored, HasArtifact, UploadArtifact
-from gearpy.messages.cluster import Artifact, Refused
+from gearpy.messages.client import (
+    Artifact,
+    ArtifactMissing,
+    ArtifactStored,
+    HasArtifact,
+    Refused,
+    UploadArtifact,
+)
 from gearpy.storage.archives import ArtifactLimits, check_filename
 from gearpy.storage.artifacts import PART_BYTES
 from gearpy.storage.packing import files_in, pack

@@ -10,13 +10,12 @@ from gearpy.actor.api import Actor, Cancellable, Exited, Ref
 from gearpy.cluster.net.post import Post
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.messages.client import LogText, ReadLog
+from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
     OtherCluster,
-    Refused,
     RegisterWorker,
     ResourceUpdate,
     RunningExecutor,

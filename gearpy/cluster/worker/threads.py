@@ -17,7 +17,8 @@ from gearpy.cluster.worker import roles
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.messages.cluster import Artifact, LaunchExecutor
+from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.transport.api import LinkLost, Transport

@@ -21,7 +21,7 @@ from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body
 from gearpy.windowlog.columns import LogColumns

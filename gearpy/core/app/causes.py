@@ -7,7 +7,7 @@ from gearpy.core.dag.difference import graph_difference
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 __all__ = ["drain_too_long", "nothing_left", "other_graph", "too_few_slots"]
 

@@ -6,7 +6,7 @@ from typing import Final
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ProcessorId, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.consumers import ConsumerSummary
+from gearpy.messages.summaries import ConsumerSummary
 
 __all__ = ["STALLED_MS", "consumers_of", "stalled"]
 

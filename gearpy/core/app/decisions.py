@@ -10,7 +10,7 @@ from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.pace import PacePolicy
 from gearpy.messages.app import SnapshotFile
-from gearpy.messages.cluster import ApplicationStatus, ErrorCard
+from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 __all__ = [
     "Activated",

@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
 from gearpy.messages.app import LinkBroken, RegisterExecutor
-from gearpy.messages.cluster import Allocation, ExecutorSummary
+from gearpy.messages.cluster import Allocation
+from gearpy.messages.summaries import ExecutorSummary
 
 __all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSlots", "Stop"]
 

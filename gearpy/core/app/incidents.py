@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.ids import ExecutorId
 from gearpy.messages.app import LinkBroken
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 if TYPE_CHECKING:
     from random import Random

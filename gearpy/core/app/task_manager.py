@@ -45,7 +45,8 @@ from gearpy.messages.app import (
     TaskFailed,
     TaskOffsets,
 )
-from gearpy.messages.cluster import Allocation, ApplicationStatus, ErrorCard
+from gearpy.messages.cluster import Allocation
+from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 if TYPE_CHECKING:
     from random import Random

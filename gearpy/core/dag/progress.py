@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.cluster import ApplicationProgress
+from gearpy.messages.summaries import ApplicationProgress
 
 __all__ = ["progress_of"]
 

@@ -7,12 +7,8 @@ import msgspec
 
 from gearpy.errors import ProtocolError
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.cluster import (
-    ApplicationProgress,
-    ApplicationStatus,
-    ErrorCard,
-    SubmitApplication,
-)
+from gearpy.messages.client import SubmitApplication
+from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 __all__ = [
     "AddQuarantined",

@@ -7,12 +7,12 @@ from typing import Final, Literal, TypeAlias
 
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.cluster import (
+from gearpy.messages.client import SubmitApplication
+from gearpy.messages.summaries import (
     ApplicationProgress,
     ApplicationStatus,
     ApplicationSummary,
     ErrorCard,
-    SubmitApplication,
 )
 
 __all__ = ["TERMINAL", "TRANSITIONS", "ApplicationEvent", "Registry", "is_legal"]

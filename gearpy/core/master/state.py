@@ -23,8 +23,8 @@ from gearpy.core.master.commands import (
 from gearpy.core.master.registry import TERMINAL, Registry
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.client import QuarantinedRecord
-from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary, SubmitApplication
+from gearpy.messages.client import QuarantinedRecord, SubmitApplication
+from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
 __all__ = ["LAUNCHES_MAX", "VALUES_MAX", "AppMasterLaunch", "MasterState"]
 

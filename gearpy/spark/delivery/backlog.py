@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gearpy.core.handover.handoff import Pressure
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport
 
 __all__ = ["Backlog"]
 

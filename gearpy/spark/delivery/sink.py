@@ -8,8 +8,8 @@ from gearpy.connectors.window_log.sink import WindowLogSink, window_log_folder
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import lane_name
 from gearpy.errors import ConfigError
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, Function
 from gearpy.spark.sessions.target import SparkTarget, Target, target_of
 from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, TransactionalWriter

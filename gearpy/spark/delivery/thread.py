@@ -26,7 +26,7 @@ from gearpy.core.handover.handoff import (
 )
 from gearpy.core.handover.window_log import LogView
 from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.backlog import Backlog
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.spark.delivery.expiry import expire

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gearpy.errors import CannotTravel, GearpyError, MessageLost, OperatorError, placed
 from gearpy.messages.app import FailureKind
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 __all__ = [
     "USER_ERRORS",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import NOWHERE, Batch, Message, Origin
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer

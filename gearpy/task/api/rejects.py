@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import card_of, shown
 from gearpy.wire.values.payload import encode_value

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.output import Columns

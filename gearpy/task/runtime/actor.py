@@ -12,7 +12,6 @@ from gearpy.actor.api import BatchActor, Cancellable, Ref
 from gearpy.errors import GearpyError, MailboxFull, OperatorError
 from gearpy.ids import TaskId
 from gearpy.messages.app import FailureKind, TaskClock
-from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.data import (
     Ack,
     AckRequest,
@@ -22,6 +21,7 @@ from gearpy.messages.data import (
     LinkMessage,
     Unmanaged,
 )
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.runner import TaskRunner

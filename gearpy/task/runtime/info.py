@@ -7,8 +7,8 @@ from typing import Any
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Message, Origin
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.interfaces import TaskContext, TaskLimits
 from gearpy.task.api.keyed import KeyedTask

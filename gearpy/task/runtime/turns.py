@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gearpy.core.app.turn_limit import TurnLimit, long_of
 from gearpy.ids import TaskId
 from gearpy.messages.app import LongTurn
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.failure import source_in
 from gearpy.task.chain.fused import FusedStage
 

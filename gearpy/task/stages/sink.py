@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.consumers import ConsumerReport
 from gearpy.messages.data import Batch
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import (
     PacedWriter,

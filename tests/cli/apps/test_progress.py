@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gearpy.cli.apps.progress import Lines, Rate, Silence, facts
 from gearpy.cli.programs.run import summary_line
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationProgress, ApplicationSummary
+from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
 
 def a_summary(

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from gearpy.cli.apps.why import advice_on, consumer_advice, culprit_of
 from gearpy.core.app.clock import WaitsFor
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationDetail, ClockHolderSummary, LongTurnSummary
-from gearpy.messages.consumers import ConsumerReport, ConsumerSummary
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ClockHolderSummary,
+    ConsumerReport,
+    ConsumerSummary,
+    LongTurnSummary,
+)
 
 WAITS = get_args(WaitsFor)
 

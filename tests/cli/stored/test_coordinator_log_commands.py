@@ -25,7 +25,7 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import AskTimeout
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
-from gearpy.messages.cluster import ClusterSummary, GetCluster
+from gearpy.messages.client import ClusterSummary, GetCluster
 from gearpy.storage.checkpoints import CheckpointStore
 from gearpy.storage.coordinator_log import CoordinatorLog, survey_log
 from gearpy.wire.values.payload import encode_value

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gearpy.cli.terminal import text
 from gearpy.ids import MAX_MS, MIN_MS, AppId
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 
 
 def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSummary:

@@ -5,7 +5,7 @@ from pathlib import Path
 import gearpy as gp
 from gearpy.cluster.app.describe import detail_of, path_lines
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ErrorCard, Failure
+from gearpy.messages.summaries import ErrorCard, Failure
 
 
 def test_each_path_has_its_guarantee(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from gearpy.config.schema import Config
 from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused
 from gearpy.ids import ActorPath, ExecutorId
-from gearpy.messages.cluster import Artifact, ListApplications, ListWorkers, RegisterWorker
+from gearpy.messages.client import Artifact, ListApplications, ListWorkers
+from gearpy.messages.cluster import RegisterWorker
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 from tests.cluster.build import (

@@ -10,7 +10,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.ids import AppId
-from gearpy.messages.cluster import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from gearpy.testing.cluster import ClusterSimulation
 

@@ -6,32 +6,32 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import ProtocolError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
 from gearpy.messages.client import (
+    ApplicationList,
+    Artifact,
+    ClusterSummary,
     DescribeApplication,
+    GetApplication,
+    GetCluster,
+    ListApplications,
     ListQuarantined,
+    ListWorkers,
     LogText,
     QuarantinedList,
     ReadLog,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
-)
-from gearpy.messages.cluster import (
-    ApplicationDetail,
-    ApplicationList,
-    ApplicationStatus,
-    ApplicationSummary,
-    Artifact,
-    ClockHolderSummary,
-    ClusterSummary,
-    GetApplication,
-    GetCluster,
-    ListApplications,
-    ListWorkers,
-    Refused,
     SubmitApplication,
     Submitted,
     WorkerList,
+)
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationStatus,
+    ApplicationSummary,
+    ClockHolderSummary,
 )
 
 APP = AppId(2)

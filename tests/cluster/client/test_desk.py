@@ -10,42 +10,40 @@ from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
+    CLIENT_MESSAGES,
+    ApplicationList,
     ArtifactMissing,
+    ClusterSummary,
     DescribeApplication,
     GetAddresses,
+    GetApplication,
     GetArtifactPart,
+    GetCluster,
     HasArtifact,
+    ListApplications,
     ListQuarantined,
+    ListWorkers,
     LogText,
     ReadLog,
+    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
     UploadArtifact,
 )
 from gearpy.messages.cluster import (
-    CLIENT_MESSAGES,
-    ApplicationDetail,
-    ApplicationList,
-    ApplicationSummary,
-    ClusterSummary,
-    ErrorCard,
     ExecutorExited,
-    GetApplication,
-    GetCluster,
-    ListApplications,
-    ListWorkers,
     PutValue,
     Quarantine,
-    Refused,
     RegisterAppMaster,
     RegisterWorker,
-    ShutdownApplication,
     ShutdownExecutor,
-    SubmitApplication,
-    Submitted,
 )
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, ErrorCard
 from gearpy.wire.connection.keys import CLUSTER, Principal
 from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, raising
 

@@ -13,9 +13,7 @@ from gearpy.messages.client import (
     QuarantinedRecord,
     ReplayQuarantined,
 )
-from gearpy.messages.cluster import (
-    ErrorCard,
-)
+from gearpy.messages.summaries import ErrorCard
 from tests.cluster.desk_build import (
     APP,
     APP_MASTER,

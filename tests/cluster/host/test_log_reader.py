@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from gearpy.cluster.host.log_reader import LogReader, log_folder_of, log_name_of
 from gearpy.cluster.host.logs import LogFile, application_log
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
-from gearpy.messages.client import LogText, ReadLog
-from gearpy.messages.cluster import Refused
+from gearpy.messages.client import LogText, ReadLog, Refused
 
 
 class Logs:

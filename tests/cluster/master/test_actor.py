@@ -10,27 +10,27 @@ from gearpy.errors import LogBroken
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
 from gearpy.messages.client import (
     GetAddresses,
+    GetApplication,
+    ListApplications,
     ListQuarantined,
+    Refused,
     ReplayQuarantined,
     RestartApplication,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
 )
 from gearpy.messages.cluster import (
     AppMasterRegistered,
-    ErrorCard,
-    GetApplication,
     LaunchExecutor,
-    ListApplications,
     PutValue,
     Quarantine,
-    Refused,
     ResourceAllocated,
-    ShutdownApplication,
     ShutdownExecutor,
-    SubmitApplication,
-    Submitted,
     ValueStored,
     WorkerRegistered,
 )
+from gearpy.messages.summaries import ErrorCard
 from tests.cluster.master_build import (
     APP,
     ARTIFACT,

@@ -3,15 +3,14 @@
 from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS, OPENED_KEY
 from gearpy.core.master.commands import NameCluster, decode_command
 from gearpy.ids import AppId
-from gearpy.messages.client import RestartApplication
-from gearpy.messages.cluster import (
-    LaunchExecutor,
-    PutValue,
+from gearpy.messages.client import (
     Refused,
+    RestartApplication,
     ShutdownApplication,
     SubmitApplication,
     Submitted,
 )
+from gearpy.messages.cluster import LaunchExecutor, PutValue
 from gearpy.storage.log import MemoryLog
 from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, an_exit, back
 

@@ -5,20 +5,20 @@ from dataclasses import replace
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
 from gearpy.messages.client import (
     GetAddresses,
+    ListApplications,
+    ShutdownApplication,
 )
 from gearpy.messages.cluster import (
-    ApplicationProgress,
     AppMasterRegistered,
     ExecutorLaunchRejected,
     LaunchExecutor,
-    ListApplications,
     OtherCluster,
     PutValue,
     RegisterWorker,
-    ShutdownApplication,
     ShutdownExecutor,
     WorkerRegistered,
 )
+from gearpy.messages.summaries import ApplicationProgress
 from tests.cluster.master_build import (
     APP,
     LONG_MS,

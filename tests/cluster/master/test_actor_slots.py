@@ -3,13 +3,8 @@
 from dataclasses import replace
 
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.cluster import (
-    LaunchExecutor,
-    RegisterWorker,
-    ReturnResource,
-    ShutdownApplication,
-    ShutdownExecutor,
-)
+from gearpy.messages.client import ShutdownApplication
+from gearpy.messages.cluster import LaunchExecutor, RegisterWorker, ReturnResource, ShutdownExecutor
 from tests.cluster.master_build import (
     APP,
     Cluster,

@@ -10,7 +10,7 @@ import pytest
 from gearpy.cluster.net.masters import Masters, the_only
 from gearpy.errors import AuthenticationFailed, ConfigError, ConnectionLost, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.cluster import GetApplication
+from gearpy.messages.client import GetApplication
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.links.tcp import TcpTransport
 from tests.transport.build import PATIENCE_S, SECRET

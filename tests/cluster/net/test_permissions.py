@@ -4,8 +4,8 @@ import pytest
 
 from gearpy.cluster.net.permissions import may_send
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.messages.client import Artifact, SubmitApplication
 from gearpy.messages.cluster import (
-    Artifact,
     LaunchExecutor,
     RegisterAppMaster,
     RegisterWorker,
@@ -13,7 +13,6 @@ from gearpy.messages.cluster import (
     ResourceUpdate,
     ReturnResource,
     ShutdownExecutor,
-    SubmitApplication,
 )
 from gearpy.wire.connection.keys import CLUSTER, Principal
 

@@ -18,7 +18,8 @@ from gearpy.cluster.net.post import Allow, Post, RemoteRef
 from gearpy.config.schema import Config
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, GearpyError, MailboxFull
 from gearpy.ids import ActorPath, AppId, address_of
-from gearpy.messages.cluster import ListWorkers, PutValue, ShutdownApplication, ValueStored
+from gearpy.messages.client import ListWorkers, ShutdownApplication
+from gearpy.messages.cluster import PutValue, ValueStored
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.nodes import NodeLinks
 from gearpy.transport.links.tcp import TcpTransport

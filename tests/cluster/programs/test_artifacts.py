@@ -12,7 +12,7 @@ from gearpy.cluster.programs.artifacts import ApplicationLoader, load
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
-from gearpy.messages.cluster import Artifact
+from gearpy.messages.client import Artifact
 from tests.cluster.build import app_modules
 
 ONE, TWO, ME = AppId(1), AppId(2), ExecutorId(0)

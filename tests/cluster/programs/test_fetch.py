@@ -12,8 +12,7 @@ import pytest
 
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.errors import ConfigError, ConnectionLost
-from gearpy.messages.client import ArtifactPart, GetArtifactPart
-from gearpy.messages.cluster import Artifact, Refused
+from gearpy.messages.client import Artifact, ArtifactPart, GetArtifactPart, Refused
 from gearpy.storage.archives import ArtifactLimits
 
 LIMITS: Final = ArtifactLimits(bytes_max=1000, unpacked_bytes_max=10_000, files_max=10)

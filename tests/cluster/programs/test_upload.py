@@ -15,8 +15,14 @@ from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
-from gearpy.messages.client import ArtifactMissing, ArtifactStored, HasArtifact, UploadArtifact
-from gearpy.messages.cluster import Artifact, Refused
+from gearpy.messages.client import (
+    Artifact,
+    ArtifactMissing,
+    ArtifactStored,
+    HasArtifact,
+    Refused,
+    UploadArtifact,
+)
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import PART_BYTES, ArtifactDesk, ArtifactStore
 from gearpy.wire.codec import decode_control, encode_control

@@ -10,14 +10,12 @@ from gearpy.cluster.net.post import Post
 from gearpy.cluster.worker.actor import Drain, WorkerActor, WorkerSettings
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.client import LogText, ReadLog
+from gearpy.messages.client import Artifact, LogText, ReadLog, Refused
 from gearpy.messages.cluster import (
-    Artifact,
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
     OtherCluster,
-    Refused,
     RegisterWorker,
     ResourceUpdate,
     RunningExecutor,

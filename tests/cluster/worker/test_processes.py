@@ -21,7 +21,8 @@ from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import ActorPath, AppId, ExecutorId
-from gearpy.messages.cluster import Artifact, LaunchExecutor
+from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LaunchExecutor
 from gearpy.wire.connection.keys import KeyRing, LaunchToken, application_key
 from tests.cluster.build import DEADLINE_S, eventually
 
@@ -446,7 +447,8 @@ from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.load import load
 from gearpy.ids import ActorPath, AppId, ExecutorId
-from gearpy.messages.cluster import Artifact, LaunchExecutor
+from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LaunchExecutor
 from gearpy.wire.connection.keys import KeyRing
 folder = Path(sys.argv[1])
 config = load(env={}, overrides={"log.folder": str(folder / "logs")})

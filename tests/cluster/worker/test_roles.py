@@ -30,10 +30,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import (
-    Artifact,
-    SubmitApplication,
-)
+from gearpy.messages.client import Artifact, SubmitApplication
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport

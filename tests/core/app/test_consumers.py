@@ -4,7 +4,7 @@ from gearpy.core.app.consumers import STALLED_MS, consumers_of, stalled
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.ids import ProcessorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.consumers import ConsumerReport, ConsumerSummary
+from gearpy.messages.summaries import ConsumerReport, ConsumerSummary
 
 
 def a_clock(task: TaskId, *names: str) -> TaskClock:

@@ -30,7 +30,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 TIMEOUT_MS = 1000
 ONE, TWO = ExecutorId(1), ExecutorId(2)

@@ -10,7 +10,7 @@ from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Sus
 from gearpy.core.base.restart import GiveUp, RestartAfter, RestartPolicy
 from gearpy.ids import ExecutorId
 from gearpy.messages.app import LinkBroken
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 
 
 def some_incidents(*, restarts: int = 3, poison_attempts: int = 3) -> Incidents:

@@ -19,7 +19,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from tests.core.world_parts import some_limits
 
 ONE, TWO = ExecutorId(1), ExecutorId(2)

@@ -25,7 +25,7 @@ from gearpy.messages.app import (
     StopAllTasks,
     TaskClock,
 )
-from gearpy.messages.cluster import ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import A, B, Bench, a_worker, allocation, kinds, only, stopped
 from tests.core.world_parts import some_limits
 

@@ -9,7 +9,7 @@ from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.dag.progress import progress_of
 from gearpy.ids import ProcessorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.cluster import ApplicationProgress
+from gearpy.messages.summaries import ApplicationProgress
 
 READ, WORK, WRITE = TaskId(0, 0), TaskId(1, 0), TaskId(2, 0)
 

@@ -25,13 +25,9 @@ from gearpy.core.master.commands import (
 )
 from gearpy.core.master.state import MasterState
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.cluster import (
-    ApplicationProgress,
-    Artifact,
-    ErrorCard,
-    RunningExecutor,
-    SubmitApplication,
-)
+from gearpy.messages.client import Artifact, SubmitApplication
+from gearpy.messages.cluster import RunningExecutor
+from gearpy.messages.summaries import ApplicationProgress, ErrorCard
 
 APP = AppId(1)
 W0, W1 = WorkerId(0), WorkerId(1)

@@ -22,7 +22,8 @@ from gearpy.core.master.commands import (
 )
 from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, AppId, WorkerId
-from gearpy.messages.cluster import ApplicationProgress, Artifact, ErrorCard, SubmitApplication
+from gearpy.messages.client import Artifact, SubmitApplication
+from gearpy.messages.summaries import ApplicationProgress, ErrorCard
 
 ERROR = ErrorCard(cause="boom", event_time_ms=MIN_MS, traceback="at line 1\n")
 COMMANDS: list[MasterCommand] = [

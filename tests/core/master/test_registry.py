@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from gearpy.core.master.registry import TERMINAL, Registry, is_legal
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.cluster import (
-    ApplicationProgress,
-    ApplicationStatus,
-    Artifact,
-    ErrorCard,
-    SubmitApplication,
-)
+from gearpy.messages.client import Artifact, SubmitApplication
+from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 STATUSES: tuple[ApplicationStatus, ...] = get_args(ApplicationStatus)
 

@@ -27,13 +27,8 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.state import LAUNCHES_MAX, VALUES_MAX, MasterState
 from gearpy.errors import ProtocolError
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.cluster import (
-    ApplicationProgress,
-    ApplicationStatus,
-    Artifact,
-    ErrorCard,
-    SubmitApplication,
-)
+from gearpy.messages.client import Artifact, SubmitApplication
+from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 APP = AppId(1)
 FAR = ApplicationProgress(records_in=7)

@@ -1,6 +1,6 @@
 """How much waits: never told to be nothing too early, and how long it has waited."""
 
-from gearpy.messages.consumers import ConsumerReport
+from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.backlog import Backlog
 
 

@@ -11,8 +11,8 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.ids import MAX_MS, SessionId, TaskId
 from gearpy.messages.app import FailureKind, TaskClock
-from gearpy.messages.cluster import ErrorCard
 from gearpy.messages.data import Batch, DataMessage, Message
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.interfaces import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import open_on_heap
 from gearpy.task.api.snapshots import TaskSnapshot, TaskState

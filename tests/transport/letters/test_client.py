@@ -17,7 +17,7 @@ from gearpy.errors import (
     SubmitRefused,
 )
 from gearpy.ids import AppId
-from gearpy.messages.cluster import GetApplication, ListWorkers, Refused, Submitted, WorkerList
+from gearpy.messages.client import GetApplication, ListWorkers, Refused, Submitted, WorkerList
 from gearpy.messages.node import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import monotonic_ms, new_connection

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, ExecutorId, TaskId
-from gearpy.messages.cluster import ListWorkers, WorkerList
+from gearpy.messages.client import ListWorkers, WorkerList
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport

@@ -1,0 +1,231 @@
+"""Applications, workers and failures as people see them: parts of reports and of answers."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from gearpy.ids import AppId, ExecutorId, WorkerId
+
+__all__ = [
+    "ApplicationDetail",
+    "ApplicationProgress",
+    "ApplicationStatus",
+    "ApplicationSummary",
+    "ClockHolderSummary",
+    "ConsumerReport",
+    "ConsumerSummary",
+    "EpochsSummary",
+    "ErrorCard",
+    "ExecutorSummary",
+    "Failure",
+    "LongTurnSummary",
+    "ProcessorSummary",
+    "WorkerSummary",
+]
+
+#: Gearpump: `ApplicationStatus`. The last three are final.
+ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCard:
+    """Why something failed, for people: what, where, on which record. See `OperatorError`."""
+
+    cause: str
+    operator: str = ""
+    task: str = ""
+    source: str = ""
+    source_line: str = ""
+    record: str = ""
+    event_time_ms: int | None = None
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationProgress:
+    """How far an application is. Counts are since its start; ``done`` of ``total`` where known.
+
+    ``stall`` tells what holds the application clock when it has stood still for too long;
+    ``waits_for`` what a source waits for outside of the application, such as a server that is away.
+    ``drained``: its sources were stopped before their end, and all that they had read is shown.
+    """
+
+    records_in: int = 0
+    records_out: int = 0
+    late_records: int = 0
+    skipped_records: int = 0
+    quarantined_records: int = 0
+    restarts: int = 0  # Of regions; the master adds those under app masters before this one.
+    epoch: int = 0  # Newest epoch that a restart would go back to; 0: none yet.
+    watermark_ms: int | None = None
+    done: int = 0
+    total: int = 0
+    stall: str = ""
+    waits_for: str = ""
+    drained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSummary:
+    """One application as `gear info` shows it. Times are wall time in ms since the epoch."""
+
+    app_id: AppId
+    name: str
+    status: ApplicationStatus
+    user: str = ""
+    submitted_ms: int = 0
+    started_ms: int = 0
+    finished_ms: int = 0
+    progress: ApplicationProgress = field(default_factory=ApplicationProgress)
+    cause: ErrorCard | None = None
+
+    def __repr__(self) -> str:
+        done = self.progress
+        why = "" if self.cause is None else f": {self.cause.cause}"
+        return (
+            f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "
+            f"records in, {done.records_out:,} out, {done.late_records:,} late{why}>"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSummary:
+    """One worker as `gear info` shows it."""
+
+    worker_id: WorkerId
+    slots: int
+    free_slots: int
+    address: str = ""  # Of its control listener; empty within the master's process.
+    executors: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorSummary:
+    """One executor of an application."""
+
+    executor_id: ExecutorId
+    launch: int
+    worker_id: WorkerId
+    slots: int
+    status: Literal["launching", "running"]
+    pid: int = 0
+    data_address: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorSummary:
+    """One processor of an application, counts over all its tasks."""
+
+    processor_id: int
+    name: str
+    parallelism: int
+    clock_ms: int | None
+    records_in: int = 0
+    records_out: int = 0
+    late_records: int = 0
+    skipped_records: int = 0
+    quarantined_records: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Something that went wrong and was survived, or not. ``at_ms`` is wall time."""
+
+    at_ms: int
+    what: str
+    error: ErrorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockHolderSummary:
+    """One link of the chain from a source to what holds the clock; see `ClockService.why`."""
+
+    task: str
+    name: str
+    clock_ms: int | None
+    watermark_ms: int | None
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTurnSummary:
+    """A task has been in one call for so long, in a step, at a line of user code."""
+
+    task: str
+    step: str
+    lasts_ms: int
+    source: str
+    source_line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsSummary:
+    """The epochs of one region: the newest complete one, and what did not come to be complete.
+
+    ``stored_ms`` is wall time; like ``epoch`` it is 0 when there is none. What was given up, or
+    gone back behind, is counted from the launch of the app master on.
+    """
+
+    region: int
+    epoch: int
+    stored_ms: int
+    size_bytes: int
+    kept: int
+    aborted: int = 0
+    last_abort: str = ""
+    fallbacks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerReport:
+    """Who takes what a sink has shown, and how far it has come, as its task knows.
+
+    Attributes:
+        name: of the consumer.
+        batch_id: the last batch that it has taken; 0 for none.
+        rows: it has taken since it began.
+        rows_per_s: how fast that was lately.
+        waiting_rows: shown, and not taken.
+        waiting_since_ms: wall time since when it has taken nothing though there is something; 0
+            if there is nothing.
+        trouble: what went wrong last, while it does.
+    """
+
+    name: str
+    batch_id: int = 0
+    rows: int = 0
+    rows_per_s: float = 0.0
+    waiting_rows: int = 0
+    waiting_since_ms: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSummary:
+    """What a consumer's sink is, and what its task has reported last."""
+
+    sink: str
+    task: str
+    report: ConsumerReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationDetail:
+    """What an app master knows of its application, beside its summary.
+
+    ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
+    ago the sources had read what the clock shows.
+    """
+
+    app_id: AppId
+    executors: tuple[ExecutorSummary, ...] = ()
+    processors: tuple[ProcessorSummary, ...] = ()
+    failures: tuple[Failure, ...] = ()  # The latest, oldest first.
+    restarts: int = 0
+    epoch: int = 0
+    why: tuple[ClockHolderSummary, ...] = ()
+    lag_ms: int = 0
+    long_turns: tuple[LongTurnSummary, ...] = ()
+    guarantees: tuple[str, ...] = ()
+    epochs: tuple[EpochsSummary, ...] = ()
+    consumers: tuple[ConsumerSummary, ...] = ()
