@@ -349,7 +349,7 @@ def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> 
 def test_a_signal_between_two_moments_has_its_exit_code(number: int, code: int) -> None:
     """While modules are loaded, or when all is done but the end: never a traceback."""
     program = (
-        "import os, signal; from gearpy.cli.terminal.signals import end_at_signals, stoppable;"
+        "import os, signal; from gearpy.cli.terminal.guard import end_at_signals, stoppable;"
         "end_at_signals()\nwith stoppable(): pass\n"
         f"os.kill(os.getpid(), {number})\nsignal.sigwait({{signal.SIGUSR1}})"
     )

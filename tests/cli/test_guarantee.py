@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import gearpy as gp
 from gearpy.cli.apps import submit as submitting
-from gearpy.cli.apps.hints import hints
+from gearpy.cli.apps.submit import hints
 from gearpy.cli.main import app
 from gearpy.cli.terminal.output import print_guarantee
 from gearpy.cluster.client.client import ClusterClient

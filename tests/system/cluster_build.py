@@ -16,8 +16,8 @@ from zipfile import ZipFile
 
 from typer.testing import CliRunner
 
-from gearpy.cli.apps.connect import connected
 from gearpy.cli.main import app
+from gearpy.cli.terminal.connect import connected
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from tests.bench.process_cluster import ProcessCluster

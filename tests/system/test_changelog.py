@@ -4,8 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from gearpy.cluster.checkpoints.changes import stored_prefixes
-from gearpy.cluster.checkpoints.tool import StoredEpochs, verify
+from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
 from gearpy.core.coordinator.log import ChangelogPartitionManager
 from gearpy.storage.checkpoints import CheckpointStore
 from tests.bench import numbered

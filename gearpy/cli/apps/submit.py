@@ -1,15 +1,19 @@
-"""Submits an application to a cluster."""
+"""``gear app submit``: starts an application on a cluster."""
 
+import glob
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from gearpy.cli.apps.connect import connected
-from gearpy.cli.apps.hints import hints
+import typer
+
+from gearpy.cli.terminal.connect import connected
+from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cli.terminal.settings import application_overrides
 from gearpy.cli.terminal.text import printable
@@ -17,6 +21,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import ApplicationLoader
 from gearpy.cluster.programs.targets import split_path
 from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
+from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
@@ -24,38 +29,76 @@ from gearpy.storage.archives import ArtifactLimits, unpack
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
 
-__all__ = ["submit_application"]
+__all__ = ["hints", "submit"]
 
 #: Smaller programs are there before anyone wonders.
 _QUIET_BYTES: Final = 4 * 1024 * 1024
 _NOBODY: Final = (AppId(0), ExecutorId(0))
+#: What sources and sinks of files call themselves; these names are in those of processors.
+_FILES: Final = re.compile(
+    r"\b(?:files|text_file|jsonl_file|jsonl_folder|parquet_folder)\(([^()]+)\)"
+)
+#: Keys that the operator of a worker decides.
+_OF_WORKERS: Final = (
+    "executor.memory-max-bytes",
+    "executor.open-files-max",
+)
+_SHOWN_MAX: Final = 3
 
 
-def submit_application(
-    target: str,
-    args: Sequence[str],
+@takes("conf", "set_", "master", "as_json", "verbose", set_=Override)
+def submit(
+    given: Given,
+    target: Program,
+    args: AppArgs = None,
     *,
-    name: str | None,
-    name_prefix: str,
-    config: Config,
-    executors: int | None,
-    check_requirements: bool,
-    from_checkpoint: str | None,
-    drops_state: bool,
-    as_json: bool,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Instead of the application's own.", show_default=False),
+    ] = None,
+    name_prefix: Annotated[
+        str,
+        typer.Option("--namePrefix", "--name-prefix", help="Before the name.", show_default=False),
+    ] = "",
+    executors: Executors = None,
+    requirements_check: Annotated[
+        bool,
+        typer.Option(
+            "--requirements-check/--no-requirements-check",
+            help="Whether requirements.txt of the program, or Requires-Dist of the wheel, must "
+            "be met where it runs.",
+        ),
+    ] = True,
+    from_checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--from-checkpoint",
+            metavar="ID[@EPOCH]",
+            help="Begin with what another application had stored, such as its earlier version: "
+            "its number, or CLUSTER/appN of another cluster; without an epoch the newest.",
+            show_default=False,
+        ),
+    ] = None,
+    drop_state: Annotated[
+        bool,
+        typer.Option(
+            "--drop-state",
+            help="With --from-checkpoint: leave behind what the program has no place for.",
+        ),
+    ] = False,
 ) -> None:
-    """Pack it, load here what was packed, upload it, start it there, print its id.
+    """Start an application on a cluster.
 
-    Raises:
-        GearpyError: it cannot be loaded, there is no cluster, or the cluster refuses it; there is
-            no such checkpoint, or its program has no place for what that holds.
+    The program is packed and loaded here first, to find mistakes at once, and then uploaded. With
+    a file go the modules beside it that it imports; a folder goes as a whole.
     """
-    with packed(target, config, args=args, check_requirements=check_requirements) as program:
+    config, as_json, args = given.config(), given.as_json, args or []
+    with packed(target, config, args=args, check_requirements=requirements_check) as program:
         application = _loaded(program, target, config)
         if not as_json:
             print_hints(hints(application, args, config))
         with connected(config) as client:
-            resume_from = _resume_point(from_checkpoint, config, client, drops_state=drops_state)
+            resume_from = _resume_point(from_checkpoint, config, client, drops_state=drop_state)
             if resume_from:
                 _tell_moves(resume_from, application, config, as_json=as_json)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
@@ -152,3 +195,45 @@ def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:
         print(f"\ruploaded {done * 100 // total} %", end=end, file=sys.stderr, flush=True)
 
     return show
+
+
+# -- hints --------------------------------------------------------------------------------------
+
+
+def hints(application: StreamApplication, args: Sequence[str], config: Config) -> Iterator[str]:
+    """Return a line for each thing that often surprises.
+
+    Args:
+        application: as it was built here.
+        args: what its ``main`` was given.
+        config: as it was configured here.
+    """
+    if paths := list(dict.fromkeys([*_files_here(args), *_relative_files(application)])):
+        shown = ", ".join(paths[:_SHOWN_MAX]) + (", ..." if len(paths) > _SHOWN_MAX else "")
+        yield (
+            f"a cluster may run programs in another folder: where {shown} is a file, give its "
+            "absolute path"
+        )
+    if keys := [key for key in as_overrides(config) if key in _OF_WORKERS]:
+        yield f"{', '.join(keys)} counts where workers are started, not here"
+
+
+def _files_here(args: Sequence[str]) -> Iterator[str]:
+    """Yield what names a file of the working directory: as it is, as a pattern, as --option=it."""
+    for arg in args:
+        name = arg.partition("=")[2] if arg.startswith("-") else arg
+        if name and not Path(name).is_absolute() and _is_there(name):
+            yield name
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return Path(name).exists() or bool(glob.has_magic(name) and glob.glob(name))  # noqa: PTH207
+    except (OSError, ValueError):  # Too long, or not a path at all.
+        return False
+
+
+def _relative_files(application: StreamApplication) -> Iterator[str]:
+    for processor in application.processors.values():
+        for match in _FILES.finditer(processor.name):
+            yield from (each for each in match[1].split(", ") if not Path(each).is_absolute())

@@ -1,4 +1,4 @@
-"""Tells what holds the clock of an application back, and who does not take what it has shown."""
+"""``gear why``: tells what holds the clock of an application back, and which consumer lags."""
 
 import time
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Final
 
 from gearpy.cli.terminal import text
+from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json, table
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.app.consumers import stalled
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -16,7 +16,7 @@ from gearpy.messages.summaries import (
     LongTurnSummary,
 )
 
-__all__ = ["advice_on", "consumer_advice", "culprit_of", "explain_clock"]
+__all__ = ["advice_on", "consumer_advice", "culprit_of", "why"]
 
 #: What to do about each thing that a task may wait for; `core.app.clock.WaitsFor` has them all.
 _ADVICE: Final = {
@@ -38,18 +38,16 @@ _UPSTREAM: Final = "upstream"
 _NOTHING: Final = "nothing holds the clock: no task has started yet, or all of them have finished"
 
 
-def explain_clock(client: ClusterClient, ref: str, *, as_json: bool) -> None:
-    """Print the chain of tasks from a source to what holds the clock, and what to do.
-
-    Raises:
-        GearpyError: there is no such application that runs.
-    """
-    app_id = client.find(ref)
-    summary, detail = client.application(app_id), client.describe(app_id)
+@asking
+def why(given: Given, ref: AppRef) -> None:
+    """Tell what holds the clock of an application back: a chain of tasks, and what to do."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        summary, detail = client.application(app_id), client.describe(app_id)
     chain, now_ms = detail.why, time.time_ns() // 1_000_000
     stuck = stalled(detail.consumers, now_ms)
     culprit = culprit_of(detail)
-    if as_json:
+    if given.as_json:
         print_json(
             {
                 "app_id": app_id,
@@ -84,10 +82,10 @@ def consumer_advice(consumer: ConsumerSummary, now_ms: int) -> str:
     report = consumer.report
     waited = text.duration(now_ms - report.waiting_since_ms)
     taken = f"after batch {report.batch_id}" if report.batch_id else "so far"
-    why = report.trouble or "it says nothing: see whether it still runs, and how slow it is"
+    trouble = report.trouble or "it says nothing: see whether it still runs, and how slow it is"
     return (
         f"{report.name}, which reads {consumer.sink} (task {consumer.task}), has taken nothing for "
-        f"{waited} {taken}; {report.waiting_rows:,} rows wait for it: {why}"
+        f"{waited} {taken}; {report.waiting_rows:,} rows wait for it: {trouble}"
     )
 
 

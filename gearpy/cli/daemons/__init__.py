@@ -1,9 +1,6 @@
-"""Commands that are a cluster, or a part of one.
+"""Commands that are a cluster or a part of one, or set it up.
 
-- `commands`: ``gear master`` and ``gear worker``: their arguments and help.
-- `master`: a master in this process, until it is told to stop.
-- `worker`: a worker in this process, until it is told to stop.
-- `local`: a whole cluster in this process, until it is told to stop.
-- `certs`: makes certificates, and says which file goes where.
-- `certs_commands`: ``gear certs ...``: its commands with their arguments and help.
+- `commands`: ``gear local``, ``gear master``, ``gear worker``: they run until told to stop.
+- `certs`: ``gear certs ...``: makes certificates, and says which file goes where.
+- `config`: ``gear config ...``: shows the configuration, or checks it.
 """

@@ -1,37 +1,71 @@
-"""Makes certificates, and says which file goes where."""
+"""``gear certs ...``: makes certificates, and says which file goes where."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
+import typer
+
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import Given, configured
+from gearpy.cli.terminal.output import print_json
 from gearpy.config.schema import Config
 from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
-__all__ = ["init", "node"]
+__all__ = ["commands"]
 
 #: What every machine needs.
 _MACHINE_FILES: Final = (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE)
 
+commands = group("Certificates of a cluster's own authority, for transport.tls = on.")
 
+_Folder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        help="Where to put them; default: transport.tls-folder.",
+        show_default=False,
+    ),
+]
+_Hosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host",
+        metavar="NAME",
+        help="Name or address of the machine as the others see it; may be given several times. "
+        "localhost, 127.0.0.1 and ::1 are always in.",
+        show_default=False,
+    ),
+]
+_Days: TypeAlias = Annotated[
+    int, typer.Option("--days", min=1, max=3650, help="How long the machine's is good.")
+]
+_Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+@commands.command(epilog=HELP)
+@configured
 def init(
-    config: Config,
-    hosts: Sequence[str],
+    given: Given,
     *,
-    folder: Path | None,
-    days: int,
-    force: bool,
-    as_json: bool,
+    folder: _Folder = None,
+    host: _Hosts = None,
+    days: _Days = 730,
+    force: _Force = False,
 ) -> None:
-    """Make the authority of a cluster, and the certificate of this machine."""
+    """Make an authority, once for a cluster, and a certificate of this machine."""
+    config, hosts = given.config(), host or ()
     certificates = _certificates()
     target = _folder(config, folder)
     certificates.make_authority_and_node(target, hosts, days=days, replace=force)
     files = (certificates.AUTHORITY_KEY_FILE, *_MACHINE_FILES)
     names = _names(certificates, hosts)
-    if as_json:
+    if given.as_json:
         _print_json(target, files, names)
         return
     _print_made(target, files, names, days)
@@ -47,24 +81,34 @@ def init(
     )
 
 
+@commands.command(epilog=HELP)
+@configured
 def node(
-    config: Config,
-    hosts: Sequence[str],
+    given: Given,
     *,
-    folder: Path | None,
-    authority: Path | None,
-    days: int,
-    force: bool,
-    as_json: bool,
+    authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--authority",
+            metavar="FOLDER",
+            help="Where 'gear certs init' made the authority; default: transport.tls-folder.",
+            show_default=False,
+        ),
+    ] = None,
+    folder: _Folder = None,
+    host: _Hosts = None,
+    days: _Days = 730,
+    force: _Force = False,
 ) -> None:
-    """Make the certificate of one more machine, or a new one for this machine."""
+    """Make a certificate of one more machine, or a new one before the old expires."""
+    config, hosts = given.config(), host or ()
     certificates = _certificates()
     target = _folder(config, folder)
     certificates.make_node(
         target, hosts, authority=_folder(config, authority), days=days, replace=force
     )
     names = _names(certificates, hosts)
-    if as_json:
+    if given.as_json:
         _print_json(target, _MACHINE_FILES, names)
         return
     _print_made(target, _MACHINE_FILES, names, days)
@@ -105,6 +149,4 @@ def _print_made(folder: Path, files: Sequence[str], hosts: Sequence[str], days: 
 
 
 def _print_json(folder: Path, files: Sequence[str], hosts: Sequence[str]) -> None:
-    from gearpy.cli.terminal.output import print_json
-
     print_json({"folder": str(folder), "files": list(files), "hosts": list(hosts)})

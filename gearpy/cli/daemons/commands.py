@@ -1,15 +1,31 @@
-"""``gear master`` and ``gear worker``: their arguments and help."""
+"""``gear local``, ``gear master``, ``gear worker``: a cluster in this process, or a part of one."""
 
-from collections.abc import Mapping
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from gearpy.cli.apps.applications import list_workers
+from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
-from gearpy.cli.terminal.guard import guarded
-from gearpy.cli.terminal.options import AsJson, Conf, Set
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.log import log_to_console, log_to_stderr
+from gearpy.cli.terminal.options import Given, configured, takes
+from gearpy.cli.terminal.output import print_json
+from gearpy.cluster.boot.daemon import MasterDaemon, WorkerDaemon, address_to_listen
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.net.masters import the_only
+from gearpy.config.schema import Config
+from gearpy.errors import NodeGivenUp
 
-__all__ = ["add_daemons"]
+__all__ = ["local", "master", "workers"]
+
+#: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
+workers = group("Start a worker, or list those of a cluster.", no_args_is_help=False)
+workers.command("list", epilog=HELP)(list_workers)
 
 _Host: TypeAlias = Annotated[
     str | None,
@@ -24,15 +40,58 @@ _LogLevel: TypeAlias = Annotated[
     typer.Option("--log-level", help="Default: log.level.", show_default=False),
 ]
 _Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", help="The log here, too.")]
+_as_daemon = takes("conf", "set_", "as_json", "verbose", verbose=_Verbose)
 
 
-def add_daemons(program: typer.Typer, workers: typer.Typer) -> None:
-    """Add both to the program; a worker is what the group of its commands does by itself."""
-    program.command(epilog=HELP)(master)
-    workers.callback(invoke_without_command=True, epilog=HELP)(worker)
+@configured
+def local(
+    given: Given,
+    *,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=1000, metavar="N")] = 2,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            "--slots",
+            min=1,
+            metavar="N",
+            help="Slots of each worker; default: worker.slots.",
+            show_default=False,
+        ),
+    ] = None,
+    executors: Annotated[
+        Literal["thread", "process"],
+        typer.Option("--executors", help="As threads of this process, or as processes."),
+    ] = "thread",
+) -> None:
+    """Run a whole cluster in this process, until Ctrl-C or SIGTERM.
+
+    It listens at the address in cluster.masters. A second Ctrl-C ends it at once.
+    """
+    config = given.config()
+    log_to_stderr(verbose=given.verbose, warnings=True)
+    the_only(config.cluster.masters)
+    # At a signal it stops, as it was asked to.
+    with (
+        suppress(KeyboardInterrupt),
+        LocalCluster(
+            config, workers=workers, slots=slots, listen=True, executors=executors
+        ) as cluster,
+    ):
+        slots = slots or config.worker.slots
+        if given.as_json:
+            print_json({"address": cluster.address, "workers": workers, "slots": slots})
+        else:
+            print(
+                f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
+                f"x {text.plural(slots, 'slot')}; stop with Ctrl-C",
+                flush=True,
+            )
+        threading.Event().wait()
 
 
+@_as_daemon
 def master(
+    given: Given,
     *,
     host: _Host = None,
     port: Annotated[
@@ -49,27 +108,29 @@ def master(
         str | None,
         typer.Option("--folder", metavar="PATH", help="Its log; default: master.folder."),
     ] = None,
-    conf: Conf = None,
-    set_: Set = None,
     log_format: _LogFormat = None,
     log_level: _LogLevel = None,
-    as_json: AsJson = False,
-    verbose: _Verbose = False,
 ) -> None:
     """Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
     It says on standard output when it is ready, and all else in its log file.
     """
-    with guarded(as_json=as_json, verbose=verbose):
-        from gearpy.cli.daemons.master import run_master
-        from gearpy.cli.terminal.settings import configure
+    flags = {"master.folder": folder, "log.format": log_format, "log.level": log_level}
+    config = given.config(*_assignments(flags), master=masters)
+    log_to_console(config, verbose=given.verbose)
+    host, port = address_to_listen(config, host=host, port=port)
+    with suppress(KeyboardInterrupt), MasterDaemon(config, host=host, port=port) as daemon:
+        if given.as_json:
+            print_json({"address": daemon.address})
+        else:
+            print(f"master ready at {daemon.address}", flush=True)
+        daemon.wait()
 
-        flags = {"master.folder": folder, "log.format": log_format, "log.level": log_level}
-        config = configure(conf, [*(set_ or ()), *_assignments(flags)], master=masters)
-        run_master(config, host=host, port=port, as_json=as_json, verbose=verbose)
 
-
+@workers.callback(invoke_without_command=True, epilog=HELP)
+@_as_daemon
 def worker(
+    given: Given,
     context: typer.Context,
     *,
     slots: Annotated[
@@ -89,12 +150,8 @@ def worker(
         str | None,
         typer.Option("--folder", metavar="PATH", help="Where it works; default: worker.folder."),
     ] = None,
-    conf: Conf = None,
-    set_: Set = None,
     log_format: _LogFormat = None,
     log_level: _LogLevel = None,
-    as_json: AsJson = False,
-    verbose: _Verbose = False,
 ) -> None:
     """Run a worker, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
@@ -103,19 +160,36 @@ def worker(
     """
     if context.invoked_subcommand is not None:
         return
-    with guarded(as_json=as_json, verbose=verbose):
-        from gearpy.cli.daemons.worker import run_worker
-        from gearpy.cli.terminal.settings import configure
+    flags = {
+        "worker.slots": slots,
+        "worker.folder": folder,
+        "hostname": host,
+        "log.format": log_format,
+        "log.level": log_level,
+    }
+    config = given.config(*_assignments(flags), master=master)
+    log_to_console(config, verbose=given.verbose)
 
-        flags = {
-            "worker.slots": slots,
-            "worker.folder": folder,
-            "hostname": host,
-            "log.format": log_format,
-            "log.level": log_level,
-        }
-        config = configure(conf, [*(set_ or ()), *_assignments(flags)], master=master)
-        run_worker(config, as_json=as_json, verbose=verbose)
+    def tell(text: str) -> None:
+        if given.as_json:
+            print_json({"ready": text})
+        else:
+            print(text, flush=True)
+
+    with suppress(KeyboardInterrupt):  # It was asked to stop, and did.
+        while True:
+            with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
+                _run_worker(config, tell)
+                return
+
+
+def _run_worker(config: Config, tell: Callable[[str], None]) -> None:
+    with WorkerDaemon(config, on_ready=tell, on_waiting=_tell_on_stderr) as daemon:
+        daemon.wait()
+
+
+def _tell_on_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _assignments(flags: Mapping[str, object]) -> list[str]:

@@ -1,60 +1,86 @@
-"""Prints the physical plan of a program, and what becomes of its state in another one."""
+"""``gear plan``: how a program will run, and what becomes of its state in another one."""
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from textwrap import wrap
+from typing import Annotated, Final
 
 import typer
 
-from gearpy.cli.programs.plan_graph import dot, mermaid
-from gearpy.cli.programs.plan_svg import svg
-from gearpy.cli.programs.plan_text import difference_lines, plan_lines
 from gearpy.cli.programs.program import load_program
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.options import AppArgs, Given, Target, takes
 from gearpy.cli.terminal.output import print_lines
+from gearpy.core.dag.graph import StepSpec
 from gearpy.core.dag.state_moves import StateMove, layout_of, lost, state_moves
-from gearpy.dsl.plan.describe import PhysicalPlan, physical_plan
+from gearpy.dsl.plan.describe import (
+    PhysicalPlan,
+    PlannedEdge,
+    PlannedPath,
+    PlannedProcessor,
+    physical_plan,
+)
 from gearpy.errors import ConfigError
 
-__all__ = ["FORMATS", "compare_plans", "show_plan"]
+__all__ = ["plan"]
 
-#: The forms in which a plan is printed.
-FORMATS: Final[Mapping[str, Callable[[PhysicalPlan], str]]] = {
-    "text": lambda plan: _text(plan_lines(plan)),
-    "mermaid": mermaid,
-    "dot": dot,
-    "svg": svg,
-    "json": lambda plan: json.dumps(asdict(plan)) + "\n",
-}
+_COLUMNS: Final = 100
+_NAME_COLUMNS: Final = 44
 
 
-def show_plan(target: str, args: Sequence[str], *, form: str, output: Path | None) -> None:
-    """Print the plan of a program, or write it to a file.
-
-    Raises:
-        GearpyError: the program cannot be loaded, or the file not be written.
-    """
-    _, application = load_program(target, args)
-    _put(FORMATS[form](physical_plan(application)), output)
-
-
-def compare_plans(
-    target: str, args: Sequence[str], *, other: str, as_json: bool, output: Path | None
+@takes("verbose")
+def plan(
+    given: Given,  # noqa: ARG001 - `takes` has used it
+    target: Target,
+    args: AppArgs = None,
+    *,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="[text|mermaid|dot|json]",
+            help="What to print; with --diff it is text or json.",
+        ),
+    ] = "text",
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            "--diff",
+            metavar="OTHER[:ATTR]",
+            help="The program that is to take its place: tell what becomes of all that is kept. "
+            "The exit code is 1 if something is dropped.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write it there.", show_default=False),
+    ] = None,
+    svg: Annotated[bool, typer.Option("--svg", hidden=True)] = False,
 ) -> None:
-    """Print what becomes of the state of a program when another one takes its place.
-
-    Raises:
-        GearpyError: a program cannot be loaded, or the file not be written.
-        typer.Exit: state is dropped.
-    """
-    _, before = load_program(target, args)
-    _, after = load_program(other, args)
-    moves = state_moves(layout_of(before.dag), layout_of(after.dag))
-    _put(_json(moves) if as_json else _text(difference_lines(moves)), output)
+    """Print how a program will run: steps, edges, rows or columns, state, guarantees."""
+    form = "svg" if svg else form
+    if form not in _FORMATS:
+        raise ConfigError(
+            f"--format {form}: a plan is printed as {', '.join(_FORMATS)}; for a picture write "
+            "--format mermaid, which code hosts and editors draw"
+        )
+    if diff is not None and form not in {"text", "json"}:
+        raise ConfigError(f"--format {form}: a difference is printed as text or json")
+    _, application = load_program(target, args or ())
+    if diff is None:
+        _put(_FORMATS[form](physical_plan(application)), output)
+        return
+    _, other = load_program(diff, args or ())
+    moves = state_moves(layout_of(application.dag), layout_of(other.dag))
+    _put(_json(moves) if form == "json" else _text(_difference_lines(moves)), output)
     if lost(moves):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _json(moves: Iterable[StateMove]) -> str:
@@ -79,3 +105,146 @@ def _put(text: str, output: Path | None) -> None:
             output.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"--output {output}: {error}") from error
+
+
+# -- text --------------------------------------------------------------------------------------
+
+
+def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
+    """Yield a plan: each processor with its steps, what they keep, and where records go."""
+    yield (
+        f"{plan.name}: {text.plural(len(plan.processors), 'processor')}, "
+        f"{text.plural(plan.tasks, 'task')}, {text.plural(plan.regions, 'region')}"
+    )
+    for processor in plan.processors:
+        yield ""
+        yield from _processor_lines(plan, processor)
+    if plan.paths:
+        yield ""
+        yield from _path_lines(plan.paths)
+    for same in plan.alike:
+        yield ""
+        yield from _wrapped(
+            f"hint: {' and '.join(same)} are alike, so that what they keep is told apart by their "
+            "order in the program alone: give each a name",
+            "  ",
+        )
+
+
+def _processor_lines(plan: PhysicalPlan, processor: PlannedProcessor) -> Iterator[str]:
+    yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
+    for step in processor.steps:
+        yield f"    {step.name:<{_NAME_COLUMNS}}  {_form_of(step)}"
+        if step.order:
+            yield f"        {_order_text(step)}"
+        if step.keeps:
+            yield from _wrapped(f"        keeps {step.keeps}", "              ")
+            yield f"        as {step.id}"
+    for edge in plan.edges_of(processor.number):
+        yield f"    -> [{edge.target}] {edge.spread}, as {edge.form}"
+
+
+def _order_text(step: StepSpec) -> str:
+    """Return in which order a step sees its records."""
+    if step.order == "event time":
+        return "in order of event time"
+    return f"as they come: results may differ from run to run, by {step.order}"
+
+
+def _form_of(step: StepSpec) -> str:
+    """Return whether a step works on rows or on columns."""
+    return step.takes if step.takes == step.gives else f"{step.takes} to {step.gives}"
+
+
+def _path_lines(paths: Sequence[PlannedPath]) -> Iterator[str]:
+    for path, count in Counter(paths).items():
+        times = "" if count == 1 else f" ({count} paths)"
+        yield from _wrapped(f"{path.source} to {path.sink}: {path.guarantee}{times}", "  ")
+        if path.weakest_link:
+            yield from _wrapped(f"  weakest link: {path.weakest_link}", "    ")
+
+
+def _difference_lines(moves: Iterable[StateMove]) -> Iterator[str]:
+    """Yield what becomes of each step, and in the end what is lost."""
+    moves = list(moves)
+    for move in moves:
+        yield from _wrapped(str(move), "    ")
+    gone = lost(moves)
+    yield ""
+    if gone:
+        yield f"the state of {text.plural(len(gone), 'step')} is dropped"
+    else:
+        yield "no state is dropped"
+
+
+def _wrapped(line: str, indent: str) -> list[str]:
+    return wrap(line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False)
+
+
+# -- drawings ----------------------------------------------------------------------------------
+
+
+def _mermaid(plan: PhysicalPlan) -> str:
+    """Return a flowchart."""
+    lines = ["flowchart TD"]
+    for each in plan.processors:
+        label = "<br>".join(map(_for_mermaid, _box_lines(each)))
+        lines.append(f'    p{each.number}["{label}"]')
+    for edge in plan.edges:
+        label = _for_mermaid(_edge_label(edge))
+        lines.append(f'    p{edge.source} -->|"{label}"| p{edge.target}')
+    return "\n".join(lines) + "\n"
+
+
+def _dot(plan: PhysicalPlan) -> str:
+    """Return a directed graph."""
+    lines = [
+        f"digraph {_for_dot(plan.name)} {{",
+        '    node [shape=box, style=rounded, fontname="sans-serif", fontsize=11];',
+        '    edge [fontname="sans-serif", fontsize=10];',
+    ]
+    for each in plan.processors:
+        label = "".join(f"{_escaped(line)}\\l" for line in _box_lines(each))
+        lines.append(f'    p{each.number} [label="{label}"];')
+    lines += [
+        f"    p{edge.source} -> p{edge.target} [label={_for_dot(_edge_label(edge))}];"
+        for edge in plan.edges
+    ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
+    """Yield what stands in the box of a processor."""
+    yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
+    for step in processor.steps:
+        yield f"{text.printable(step.name)}: {_form_of(step)}"
+        if step.order:
+            yield f"  {_order_text(step)}"
+        if step.keeps:
+            yield f"  keeps {step.keeps}"
+
+
+def _edge_label(edge: PlannedEdge) -> str:
+    """Return what stands at an edge."""
+    return f"{edge.spread}, as {edge.form}"
+
+
+def _for_mermaid(line: str) -> str:
+    coded = line.replace("&", "&amp;").replace('"', "&quot;")
+    return coded.replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
+
+
+def _for_dot(line: str) -> str:
+    return f'"{_escaped(line)}"'
+
+
+def _escaped(line: str) -> str:
+    return line.replace("\\", "\\\\").replace('"', '\\"')
+
+
+_FORMATS: Final[Mapping[str, Callable[[PhysicalPlan], str]]] = {
+    "text": lambda plan: _text(_plan_lines(plan)),
+    "mermaid": _mermaid,
+    "dot": _dot,
+    "json": lambda plan: json.dumps(asdict(plan)) + "\n",
+}

@@ -1,13 +1,12 @@
-"""One application in this process, until its input ends."""
+"""``gear run``: one application in this process, until its input ends."""
 
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,8 +15,9 @@ from gearpy.cli.programs.program import load_program, program_arguments
 from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
+from gearpy.cli.terminal.options import AppArgs, Executors, Given, Target, takes
 from gearpy.cli.terminal.output import print_guarantee
-from gearpy.cluster.embedded.run import run_until
+from gearpy.cluster.embedded.run import EMBEDDED, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.schema import Config
@@ -26,26 +26,44 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 
-__all__ = ["run_application", "summary_line"]
+__all__ = ["run", "summary_line"]
 
 
-def run_application(
-    target: str,
-    args: Sequence[str],
+@takes(
+    "conf",
+    "set_",
+    "as_json",
+    "verbose",
+    as_json=Annotated[
+        bool, typer.Option("--json", help="No progress; the summary as one line of JSON.")
+    ],
+)
+def run(
+    given: Given,
+    target: Target,
+    args: AppArgs = None,
     *,
-    config: Config,
-    executors: int | None,
-    resume: str | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
+    executors: Executors = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="NAME",
+            help="Go on where the run of this name has ended, however it did, or begin it; a name, "
+            "or the path of a folder for the run.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
 ) -> None:
-    """Run it, show how far it is, and say in the end what it did.
+    """Run an application in this process until its input ends.
 
-    Raises:
-        GearpyError: see `load_program` and `gearpy.cluster.embedded.run.run`.
+    What it prints goes to standard output. Progress, summary and errors go to standard error.
+    Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
+    at once.
     """
-    log_to_stderr(verbose=verbose)
+    config, as_json = given.config(defaults=EMBEDDED), given.as_json
+    log_to_stderr(verbose=given.verbose)
     is_silent = quiet or as_json
     view = _view(quiet=is_silent)
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None
@@ -54,7 +72,7 @@ def run_application(
         replaces=lambda handler: handler is not signal.SIG_IGN,
     )
     try:
-        program, application = load_program(target, args)
+        program, application = load_program(target, args or ())
         if not is_silent:
             _print_guarantee(application, config, is_resumable=folder is not None)
         with program_arguments(program), stop, view:

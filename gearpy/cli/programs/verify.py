@@ -1,17 +1,18 @@
-"""Runs a program here and as a Spark query on the same records, and tells what differs."""
+"""``gear verify``: runs a program here and as a Spark query, and tells what differs."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.options import AppArgs, Given, Target, configured
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.embedded.run import run
 from gearpy.config.schema import Config
@@ -33,7 +34,7 @@ from gearpy.task.api.interfaces import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Answer", "Verdict", "verify_application", "verify_program"]
+__all__ = ["Answer", "Verdict", "verify", "verify_application"]
 
 Late = Literal["as written", "keep", "gather"]
 
@@ -85,24 +86,50 @@ class Verdict:
         return all(answer.found.is_empty for answer in self.answers)
 
 
-def verify_program(
-    target: str,
-    args: Sequence[str],
+@configured
+def verify(
+    given: Given,
+    target: Target,
+    args: AppArgs = None,
     *,
-    config: Config,
-    records: int | None,
-    show: int,
-    allows_late: bool,
-    spark: str | None,
-    as_json: bool,
+    against: Annotated[
+        Literal["spark"], typer.Option("--against", help="What computes the same once more.")
+    ] = "spark",
+    records: Annotated[
+        int | None,
+        typer.Option(
+            "--records",
+            min=1,
+            metavar="N",
+            help="Take so many records of each source; sources without an end need it.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        int, typer.Option("--show", min=0, metavar="N", help="Differences to print, of each kind.")
+    ] = 5,
+    allow_late: Annotated[
+        bool,
+        typer.Option("--allow-late", help="Records that the stream leaves out as late are right."),
+    ] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark",
+            metavar="URL",
+            help="Which Spark: local[2], spark://HOST:PORT, or sc://HOST:PORT; default: one here.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Verify a program and print the verdict.
+    """Run a program and the same as a Spark query, on the same records; print what differs.
 
-    Raises:
-        GearpyError: it cannot be loaded, has no Spark query, or one side failed.
-        typer.Exit: the answers differ, or records were late.
+    Files are read as they are; what other sources give is recorded first. The exit code is 1 if
+    the answers differ, or if the stream leaves records out as late.
     """
-    _, application = load_program(target, args)
+    assert against == "spark", "there is no other yet"
+    config = given.config()
+    _, application = load_program(target, args or ())
     app = written_as(application)
     if app is None:
         raise ConfigError(
@@ -118,11 +145,11 @@ def verify_program(
     finally:
         if is_own:
             stop()
-    if as_json:
+    if given.as_json:
         print_json(_as_data(verdict, show))
     else:
         _print(verdict, show)
-    if not verdict.agrees or (verdict.late_records and not allows_late):
+    if not verdict.agrees or (verdict.late_records and not allow_late):
         raise typer.Exit(FAILED)
 
 

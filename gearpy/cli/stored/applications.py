@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from gearpy.cli.apps.connect import connected
 from gearpy.cli.terminal import text
-from gearpy.cluster.checkpoints.paths import find_application
-from gearpy.cluster.checkpoints.tool import open_store
+from gearpy.cli.terminal.connect import connected
+from gearpy.cli.terminal.options import Given
+from gearpy.cluster.checkpoints.reading import find_application, open_store
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.core.master.registry import TERMINAL
@@ -36,24 +36,17 @@ class StoredApplication(NamedTuple):
     prefix: str
 
 
-def find_stored(
-    config: Config, app: str, *, checkpoints: str | None, cluster: str | None
-) -> StoredApplication:
-    """Return an application.
-
-    Args:
-        config: says where the store is.
-        app: its number, or its name.
-        checkpoints: the store, if it is another one.
-        cluster: its id, if several have an application of this number.
+def find_stored(given: Given, app: str, config: Config | None = None) -> StoredApplication:
+    """Find an application by its number or name, where the options of a command say.
 
     Raises:
         ConfigError: there is no such store, or no such application in it.
     """
-    place = checkpoints or config.checkpoint.folder
+    config = config or given.config()
+    place = given.checkpoints or config.checkpoint.folder
     store = open_store(place)
     try:
-        prefix = find_application(store, app, cluster=cluster)
+        prefix = find_application(store, app, cluster=given.cluster)
     except OSError as error:
         raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
     return StoredApplication(AppId(int(prefix.rpartition("app")[2])), store, prefix)

@@ -1,4 +1,4 @@
-"""Prints the coordinator log of an application, and appends to it."""
+"""``gear coordinator-log ...``: prints the coordinator log of an application, appends to it."""
 
 import base64
 import binascii
@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
 
 from gearpy.cli.stored.applications import (
     OR_FORCE,
@@ -16,6 +19,9 @@ from gearpy.cli.stored.applications import (
     refuse_while_running,
 )
 from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.app.config import check_setting
 from gearpy.config.schema import Config
@@ -41,34 +47,77 @@ from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_l
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import NO_CLASSES
 
-__all__ = ["SOURCE", "append_message", "print_log"]
+__all__ = ["commands"]
 
 #: Stands for bytes, which JSON lacks.
 _BYTES: Final = "base64"
 #: Says of a message that this command has appended it.
-SOURCE: Final = "gear coordinator-log"
+_SOURCE: Final = "gear coordinator-log"
 
 
-def print_log(
-    config: Config,
-    app: str,
+class _ShowGroup(TyperGroup):
+    """``gear coordinator-log 3`` is ``gear coordinator-log show 3``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_help = bool(args) and args[0] in ctx.help_option_names
+        if args and args[0] not in self.commands and not is_help:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+commands = group(
+    "What app masters store for each other; 'gear coordinator-log ID' shows it.", cls=_ShowGroup
+)
+
+
+@commands.command(epilog=HELP)
+@takes(
+    "checkpoints",
+    "cluster",
+    "conf",
+    "set_",
+    "as_json",
+    "verbose",
+    as_json=Annotated[
+        bool, typer.Option("--json", help="For programs: a line of JSON for each message.")
+    ],
+)
+def show(
+    given: Given,
+    app: StoredAppId,
     *,
-    checkpoints: str | None,
-    cluster: str | None,
-    types: Sequence[str],
-    keys: Sequence[str],
-    everything: bool,
-    as_json: bool,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="GLOB",
+            help="Only messages of this type, such as epoch or 'set-*'; may be given several "
+            "times.",
+            show_default=False,
+        ),
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="GLOB",
+            help="Only messages with this key, such as '0/*'; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also what no longer counts, as far as it was not compacted away.",
+        ),
+    ] = False,
 ) -> None:
-    """Print the messages that count, or with ``everything`` all there are, the oldest first.
+    """Show the last message of each type and key, the oldest first.
 
-    Of a damaged log what can be read is printed, and then the error raised.
-
-    Raises:
-        ConfigError: there is no such application.
-        GearpyError: the log is damaged, or the store cannot be used.
+    Of a damaged log what can be read is printed, and then the error.
     """
-    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
+    stored = find_stored(given, app)
     damage: LogDamaged | None = None
     try:
         messages = read_log(stored.checkpoints, stored.prefix).history
@@ -76,9 +125,9 @@ def print_log(
         damage, messages = error, _readable(stored)
     if not everything:
         messages = CoordinatorState(messages).messages()
-    chosen = [each for each in messages if _is_chosen(each.type, types)]
-    chosen = [each for each in chosen if _is_chosen(each.key, keys)]
-    if as_json:
+    chosen = [each for each in messages if _is_chosen(each.type, types or ())]
+    chosen = [each for each in chosen if _is_chosen(each.key, keys or ())]
+    if given.as_json:
         for each in chosen:
             print_json(_values_of(each))
     else:
@@ -87,29 +136,42 @@ def print_log(
         raise damage
 
 
-def append_message(
-    config: Config,
-    app: str,
-    draft: tuple[str, str, str],
+@commands.command(epilog=HELP)
+@storing
+def append(
+    given: Given,
+    app: StoredAppId,
+    type_: Annotated[
+        str, typer.Argument(metavar="TYPE", help="Such as set-config.", show_default=False)
+    ],
+    key: Annotated[str, typer.Argument(metavar="KEY", show_default=False)],
+    values: Annotated[
+        str,
+        typer.Argument(
+            metavar="VALUES",
+            help='A JSON object, in which {"base64": ...} stands for bytes; null deletes.',
+            show_default=False,
+        ),
+    ],
     *,
-    checkpoints: str | None,
-    cluster: str | None,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also if the application runs: its app master then ends, and is launched again. "
+            "Whether it runs, the master tells; if none answers within seconds, it counts as "
+            "running while its log is younger than a minute.",
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check and print it.")] = False,
 ) -> None:
-    """Append a message, given as type, key and values as JSON.
-
-    Raises:
-        ConfigError: it cannot be understood, or the application runs.
-        GearpyError: the log is damaged, or the store cannot be used.
-    """
-    made = _draft(*draft)
-    stored = find_stored(config, app, checkpoints=checkpoints, cluster=cluster)
+    """Append a message; the next launch of the application's app master reads it."""
+    made, config = _draft(type_, key, values), given.config()
+    stored = find_stored(given, app, config)
     now_ms = time.time_ns() // 1_000_000
     if not dry_run:
         _append(config, stored, made, now_ms=now_ms, force=force)
-    if as_json:
+    if given.as_json:
         shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
         print_json(
             {"app_id": stored.app_id, "prefix": stored.prefix, "appended": not dry_run, **shown}
@@ -134,7 +196,7 @@ def _append(
         stored.checkpoints,
         stored.prefix,
         launch=launch,
-        source=SOURCE,
+        source=_SOURCE,
         wall_ms=lambda: now_ms,
     )
     log.append([draft])

@@ -1,28 +1,40 @@
-"""Lists, shows and replays records that were put aside."""
+"""``gear quarantine ...``: lists, shows and replays records that were put aside."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import typer
 
 from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedList, QuarantinedRecord
 
-__all__ = ["list_records", "replay_records", "show_records"]
+__all__ = ["commands"]
+
+commands = group(
+    "Records that an operator raised on, put aside (application.on-error = quarantine)."
+)
+
+_Numbers: TypeAlias = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[NUMBER]...", help="Of the list; default: all.", show_default=False),
+]
 
 
-def list_records(client: ClusterClient, ref: str, *, as_json: bool) -> None:
-    """Print the records of an application that were put aside, oldest first.
-
-    Raises:
-        GearpyError: there is no such application.
-    """
-    app_id = client.find(ref)
-    listed = client.quarantined(app_id)
-    if as_json:
+@commands.command("list", epilog=HELP)
+@asking
+def list_(given: Given, ref: AppRef) -> None:
+    """List the records of an application that were put aside, the oldest first."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        listed = client.quarantined(app_id)
+    if given.as_json:
         print_json(
             {
                 "app_id": app_id,
@@ -34,17 +46,16 @@ def list_records(client: ClusterClient, ref: str, *, as_json: bool) -> None:
     _print_list(app_id, listed)
 
 
-def show_records(client: ClusterClient, ref: str, numbers: Sequence[int], *, as_json: bool) -> None:
-    """Print records with their values and tracebacks.
-
-    Raises:
-        GearpyError: there is no such application or record.
-    """
-    app_id = client.find(ref)
-    wanted = numbers or [each.number for each in client.quarantined(app_id).records]
-    # One at a time: one answer need not hold them all.
-    found = [each for number in wanted for each in client.quarantined(app_id, [number]).records]
-    if as_json:
+@commands.command(epilog=HELP)
+@asking
+def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
+    """Show records with why they were put aside, and the traceback."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        wanted = numbers or [each.number for each in client.quarantined(app_id).records]
+        # One at a time: one answer need not hold them all.
+        found = [each for number in wanted for each in client.quarantined(app_id, [number]).records]
+    if given.as_json:
         print_json({"app_id": app_id, "records": [_values(each) for each in found]})
         return
     if not found:
@@ -55,21 +66,18 @@ def show_records(client: ClusterClient, ref: str, numbers: Sequence[int], *, as_
         print_lines(_lines(record))
 
 
-def replay_records(
-    client: ClusterClient, ref: str, numbers: Sequence[int], *, as_json: bool
-) -> None:
-    """Give records back to their operators.
-
-    Raises:
-        GearpyError: there is no such record, or the application does not run.
-    """
-    app_id = client.find(ref)
-    given = client.replay_quarantined(app_id, numbers)
-    if as_json:
-        print_json({"app_id": app_id, "replayed": [each.number for each in given]})
+@commands.command(epilog=HELP)
+@asking
+def replay(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
+    """Give records back to their operators; one that fails again is put aside again."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        replayed = client.replay_quarantined(app_id, numbers or ())
+    if given.as_json:
+        print_json({"app_id": app_id, "replayed": [each.number for each in replayed]})
         return
-    listed = ", ".join(str(each.number) for each in given)
-    number = text.plural(len(given), "record")
+    listed = ", ".join(str(each.number) for each in replayed)
+    number = text.plural(len(replayed), "record")
     print(f"application {app_id}: {number} given back to the operators: {listed or 'none'}")
 
 

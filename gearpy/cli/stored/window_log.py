@@ -1,10 +1,15 @@
-"""Lists, shows, checks, compacts and purges window logs."""
+"""``gear window-log ...``: lists, shows, checks, compacts and purges window logs."""
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
 
 from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.core.base.times import duration_ms
 from gearpy.core.handover.window_log import LogView, Piece, Segment
@@ -13,27 +18,33 @@ from gearpy.windowlog.bodies import SegmentInfo
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
 from gearpy.windowlog.retention import expire
-from gearpy.windowlog.verify import Finding, verify
+from gearpy.windowlog.verify import Finding
+from gearpy.windowlog.verify import verify as verify_log
 
-__all__ = ["compact_log", "list_files", "purge_log", "show_rows", "verify_log"]
+__all__ = ["commands"]
+
+commands = group("Window logs: what finished windows are handed on in.")
 
 _NS_PER_MS: Final = 1_000_000
 _READER_COLUMNS: Final = ("reader", "reported", "#batches left", "#rows left", "#rows/s")
 
+_Path: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PATH", help="Folder of the log, or its URL.")
+]
+_about_a_log = takes("as_json", "verbose")
 
-def list_files(path: str, *, as_json: bool) -> None:
-    """Print the files of a log, and its readers.
 
-    Raises:
-        GearpyError: there is no log, or a file is damaged.
-    """
+@commands.command("list", epilog=HELP)
+@_about_a_log
+def list_(given: Given, path: _Path) -> None:
+    """List the files of a log with their batches, lane by lane, and how far readers are."""
     log = _begun(path)
     view = log.view()
     listed = [
         (piece, log.info(piece.segment)) for lane in view.lanes for piece in view.pieces(lane)
     ]
     readers = log.readers()
-    if as_json:
+    if given.as_json:
         print_json(
             {
                 "path": log.place,
@@ -50,14 +61,23 @@ def list_files(path: str, *, as_json: bool) -> None:
         table("readers", _READER_COLUMNS, [_reader_row(view, each) for each in readers])
 
 
-def show_rows(
-    path: str, lane: str | None, batch: int | None, *, rows_max: int, as_json: bool
+@commands.command(epilog=HELP)
+@_about_a_log
+def show(
+    given: Given,
+    path: _Path,
+    lane: Annotated[
+        str | None,
+        typer.Argument(metavar="[LANE]", help="Default: the first one.", show_default=False),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Argument(metavar="[BATCH]", help="Its number; default: the last.", min=1),
+    ] = None,
+    *,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="So many at most; 0 for all.")] = 20,
 ) -> None:
-    """Print the rows of a batch.
-
-    Raises:
-        GearpyError: there is no such batch, or its file is damaged.
-    """
+    """Show the rows of a batch."""
     log = _begun(path)
     ends = log.view().ends()
     lane = lane or next(iter(ends), "")
@@ -66,10 +86,10 @@ def show_rows(
         raise ConfigError(f"window log {log.place} has no lane {lane!r}: there are {known}")
     number = batch or ends[lane]
     found = log.read_range(lane, number, number)
-    shown = found.slice(0, rows_max) if rows_max else found
-    if as_json:
-        rows = [{name: _plain(cell) for name, cell in row.items()} for row in shown.to_pylist()]
-        print_json({"lane": lane, "batch": number, "rows": found.num_rows, "shown": rows})
+    shown = found.slice(0, rows) if rows else found
+    if given.as_json:
+        values = [{name: _plain(cell) for name, cell in row.items()} for row in shown.to_pylist()]
+        print_json({"lane": lane, "batch": number, "rows": found.num_rows, "shown": values})
         return
     columns = [f"#{name}" if _is_number(found, name) else name for name in found.schema.names]
     title = f"batch {number} of lane {lane}: {text.plural(found.num_rows, 'row')}"
@@ -78,15 +98,13 @@ def show_rows(
         print(f"\nthese are {shown.num_rows}; for more, --rows")
 
 
-def verify_log(path: str, *, as_json: bool) -> None:
-    """Read everything, and print what is wrong.
-
-    Raises:
-        GearpyError: something is.
-    """
+@commands.command(epilog=HELP)
+@_about_a_log
+def verify(given: Given, path: _Path) -> None:
+    """Read everything: are batches missing, files damaged, windows twice? Exit code 1 if so."""
     log = _begun(path)
-    checked = verify(log)
-    if as_json:
+    checked = verify_log(log)
+    if given.as_json:
         print_json(
             {
                 "path": log.place,
@@ -104,38 +122,63 @@ def verify_log(path: str, *, as_json: bool) -> None:
         )
 
 
-def compact_log(path: str, *, rows_max: int, as_json: bool) -> None:
-    """Make few files of many.
-
-    Raises:
-        GearpyError: there is no log, or a file is damaged.
-    """
+@commands.command(epilog=HELP)
+@_about_a_log
+def compact(
+    given: Given,
+    path: _Path,
+    *,
+    rows: Annotated[
+        int, typer.Option("--rows", min=1, help="So many has a file at most.")
+    ] = 1_000_000,
+) -> None:
+    """Make few large files of many small ones; readers and writers may go on meanwhile."""
     log = _begun(path)
     before = len(log.segments())
-    made = compact_all(log, rows_max=rows_max)
+    made = compact_all(log, rows_max=rows)
     after = len(log.segments())
-    if as_json:
+    if given.as_json:
         print_json({"path": log.place, "before": before, "after": after, "made": _names(made)})
         return
     print(f"{log.place}: {text.plural(before, 'file')} before, {after} now")
 
 
-def purge_log(path: str, *, readers: Sequence[str], older_than: str | None, as_json: bool) -> None:
-    """Remove the oldest files.
-
-    Raises:
-        GearpyError: there is no log, or no such reader.
-    """
+@commands.command(epilog=HELP)
+@_about_a_log
+def purge(
+    given: Given,
+    path: _Path,
+    *,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reader",
+            help="Remove what this reader has done with; may be given again: then what all have "
+            "done with. Default: all readers.",
+            show_default=False,
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="TIME",
+            help="Remove what was shown longer ago, such as 7d, whoever has read it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Remove the oldest files; the last one of each lane stays."""
     log = _begun(path)
     if older_than is None:
-        removed = log.purge(positions_of(_wanted(log, readers)))
-    elif readers:
+        removed = log.purge(positions_of(_wanted(log, reader or ())))
+    elif reader:
         raise ConfigError("give --reader or --older-than, not both")
     else:
         before_ms = time.time_ns() // _NS_PER_MS - duration_ms(older_than)
         lanes = log.view().lanes
         removed = [each for lane in lanes for each in expire(log, lane, before_ms=before_ms)]
-    if as_json:
+    if given.as_json:
         print_json({"path": log.place, "removed": _names(removed)})
         return
     print(f"{log.place}: {text.plural(len(removed), 'file')} removed")

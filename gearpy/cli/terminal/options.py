@@ -1,27 +1,117 @@
-"""Arguments and options that several commands have."""
+"""Options that commands share: what they are, and how a command gets what was given for them.
 
+A command takes a `Given` first; a decorator, such as `asking`, adds the options behind its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
+
+from gearpy.cli.terminal.guard import guarded
+
+if TYPE_CHECKING:
+    from gearpy.cluster.client.client import ClusterClient
+    from gearpy.config.schema import Config
 
 __all__ = [
     "AppArgs",
     "AppRef",
-    "AsJson",
-    "Checkpoints",
-    "Cluster",
-    "Conf",
     "ConfFiles",
     "Executors",
-    "Master",
+    "Given",
     "Override",
     "Program",
-    "Set",
     "StoredAppId",
     "Target",
-    "Verbose",
+    "asking",
+    "configured",
+    "storing",
+    "takes",
 ]
+
+_Command: TypeAlias = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a user has given for the shared options of a command."""
+
+    conf: Sequence[Path] | None = None
+    set_: Sequence[str] | None = None
+    master: str | None = None
+    checkpoints: str | None = None
+    cluster: str | None = None
+    as_json: bool = False
+    verbose: bool = False
+
+    def config(
+        self,
+        *assignments: str,
+        master: str | None = None,
+        defaults: Mapping[str, str] | None = None,
+    ) -> "Config":
+        """Return the configuration; see `settings.configure`.
+
+        Raises:
+            ConfigError: with all mistakes.
+        """
+        from gearpy.cli.terminal.settings import configure
+
+        chosen = master or self.master
+        return configure(
+            self.conf, [*(self.set_ or ()), *assignments], master=chosen, defaults=defaults
+        )
+
+    def client(self) -> "AbstractContextManager[ClusterClient]":
+        """Connect to the master of the cluster.
+
+        Raises:
+            ConfigError: several masters are named, or the configuration has mistakes.
+        """
+        from gearpy.cli.terminal.connect import connected
+
+        return connected(self.config())
+
+
+def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
+    """Make a decorator that adds shared options to a command, and ends it as `guarded` does.
+
+    Args:
+        names: of the options; see `Given`.
+        instead: options that this command has in another form, by name.
+    """
+    options = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=False if name in _FLAGS else None,
+            annotation=instead.get(name, _SHARED[name]),
+        )
+        for name in names
+    ]
+
+    def decorated(command: _Command) -> _Command:
+        @wraps(command)
+        def run(**values: Any) -> None:
+            given = Given(**{name: values.pop(name) for name in names})
+            with guarded(as_json=given.as_json, verbose=given.verbose):
+                command(given, **values)
+
+        _, *own = signature(command).parameters.values()
+        parameters = [*own, *options]
+        shown: Any = run
+        shown.__signature__ = signature(command).replace(parameters=parameters)
+        shown.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorated
+
 
 Target: TypeAlias = Annotated[
     str,
@@ -67,7 +157,7 @@ Executors: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Conf: TypeAlias = Annotated[
+_Conf: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(
         "--conf",
@@ -76,7 +166,7 @@ Conf: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Set: TypeAlias = Annotated[
+_Set: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -100,7 +190,7 @@ ConfFiles: TypeAlias = Annotated[
     list[Path] | None,
     typer.Argument(metavar="FILE", help="Configuration files (TOML).", show_default=False),
 ]
-Master: TypeAlias = Annotated[
+_Master: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--master",
@@ -119,7 +209,7 @@ StoredAppId: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Checkpoints: TypeAlias = Annotated[
+_Checkpoints: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--checkpoints",
@@ -128,7 +218,7 @@ Checkpoints: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Cluster: TypeAlias = Annotated[
+_Cluster: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--cluster",
@@ -137,7 +227,25 @@ Cluster: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="For programs: JSON, one line.")]
-Verbose: TypeAlias = Annotated[
+_AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="For programs: JSON, one line.")]
+_Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Tracebacks of user code, and gearpy's log.")
 ]
+
+_FLAGS: Final = ("as_json", "verbose")
+_SHARED: Final[Mapping[str, Any]] = {
+    "conf": _Conf,
+    "set_": _Set,
+    "master": _Master,
+    "checkpoints": _Checkpoints,
+    "cluster": _Cluster,
+    "as_json": _AsJson,
+    "verbose": _Verbose,
+}
+
+#: Of commands that only need a configuration.
+configured = takes("conf", "set_", "as_json", "verbose")
+#: Of commands that ask a cluster.
+asking = takes("conf", "set_", "master", "as_json", "verbose")
+#: Of commands that look at what is stored of an application, and ask a cluster only if it runs.
+storing = takes("checkpoints", "cluster", "conf", "set_", "master", "as_json", "verbose")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from gearpy.cluster.app.config import NOT_OF_APPLICATIONS
 from gearpy.config.load import as_overrides, load
-from gearpy.config.schema import Config, values_of
+from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 
-__all__ = ["application_overrides", "check", "configure", "show"]
+__all__ = ["application_overrides", "configure"]
 
 
 def configure(
@@ -44,31 +44,6 @@ def application_overrides(config: Config) -> dict[str, str]:
         for key, value in as_overrides(config).items()
         if not key.startswith(NOT_OF_APPLICATIONS)
     }
-
-
-def show(config: Config, *, as_json: bool) -> None:
-    """Print every key with its value, as a file that sets it or as JSON."""
-    if as_json:
-        from gearpy.cli.terminal.output import print_json
-
-        print_json(values_of(config))
-    else:
-        from gearpy.config.render import as_toml
-
-        print(as_toml(config), end="")
-
-
-def check(config: Config, *, as_json: bool) -> None:
-    """Print what differs from the defaults."""
-    changes = as_overrides(config)
-    if as_json:
-        from gearpy.cli.terminal.output import print_json
-
-        print_json({"changes": changes})
-        return
-    print(f"the configuration is right; keys that differ from their defaults: {len(changes)}")
-    for key, value in changes.items():
-        print(f"  {key} = {value}")
 
 
 def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:

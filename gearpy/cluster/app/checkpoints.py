@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gearpy.cluster.app.config import inherited, of_submission
-from gearpy.cluster.checkpoints.changes import drop_expired
+from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
 from gearpy.core.coordinator.log import (
     EPOCH,

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from gearpy.cluster.checkpoints.migration import check_moves
-from gearpy.cluster.checkpoints.paths import find_named
-from gearpy.cluster.checkpoints.tool import find_checkpoint, open_store
+from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.log import DagVersions
 from gearpy.core.dag.graph import Dag
@@ -19,8 +18,10 @@ from gearpy.storage.coordinator_log import read_log
 
 __all__ = ["resume_moves", "resume_point"]
 
-_DIGITS_MAX: Final = 18  # Of the number of an application.
-_PREFIX: Final = re.compile(r"[^/]*/?app[0-9]+", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_EPOCH: Final = re.compile(r"[0-9]{0,18}", re.ASCII)
+_PREFIX: Final = re.compile(r"(?:[^/@]+/)?app[0-9]+", re.ASCII)
+_SHOWN_CHARS_MAX: Final = 100
 
 
 def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: bool = False) -> str:
@@ -44,8 +45,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
     except ConfigError as error:
         raise _refusal(text, *error.mistakes) from error
     try:
-        name = _full_name(text, checkpoints, cluster_id)
-        prefix, epoch = find_checkpoint(checkpoints, name)
+        prefix, epoch = _found(text, checkpoints, cluster_id)
     except ConfigError as error:
         raise _refusal(text, *(f"{place}: {each}" for each in error.mistakes)) from error
     except OSError as error:
@@ -80,11 +80,30 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
     return ConfigError(*(f"--from-checkpoint {text}: {each}" for each in mistakes))
 
 
-def _full_name(text: str, checkpoints: Checkpoints, cluster_id: str) -> str:
-    """Return a name with the cluster in it: a number or name means an application of this one."""
-    name, at, epoch = text.rpartition("@") if "@" in text else (text, "", "")
-    if name.isascii() and name.isdigit() and len(name) <= _DIGITS_MAX:
-        return f"{prefix_of(cluster_id, AppId(int(name)))}{at}{epoch}"
-    if _PREFIX.fullmatch(name) or (epoch and not epoch.isdigit()):
-        return text
-    return f"{find_named(checkpoints, name, cluster=cluster_id)}{at}{epoch}"
+def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> tuple[str, int | None]:
+    """Return the prefix of an application and its epoch, None for the newest.
+
+    A number or a name alone means an application of this cluster.
+    """
+    name, _, epoch = text.rpartition("@") if "@" in text else (text, "", "")
+    if not _EPOCH.fullmatch(epoch):
+        raise ConfigError(
+            f"{text[:_SHOWN_CHARS_MAX]!r} names no checkpoint: write the number of an application, "
+            "or its cluster too, as in k3f9a1c2/app3, and then the epoch, as in 3@17, if it is not "
+            "the newest"
+        )
+    if _NUMBER.fullmatch(name):
+        prefix = prefix_of(cluster_id, AppId(int(name)))
+    elif _PREFIX.fullmatch(name):
+        prefix = name
+    else:
+        prefix = find_application(checkpoints, name, cluster=cluster_id)
+    wanted = int(epoch) if epoch else None
+    stored = StoredEpochs(checkpoints, prefix)
+    regions = {each.region for each in stored.find(wanted)}
+    if lacking := sorted(stored.manifests.keys() - regions):
+        raise ConfigError(
+            f"{prefix} has epoch {epoch} of some regions only, and not of {lacking}: each has "
+            "epochs of its own, take the newest"
+        )
+    return prefix, wanted

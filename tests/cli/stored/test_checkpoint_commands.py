@@ -473,7 +473,7 @@ def test_a_store_that_fails_is_told(
     for name in ("drop", "drop_all"):
         monkeypatch.setattr(CheckpointStore, name, fail)
     if command.startswith("diff"):
-        monkeypatch.setattr("gearpy.cluster.checkpoints.tool.SnapshotChain", fail)
+        monkeypatch.setattr("gearpy.cluster.checkpoints.reading.SnapshotChain", fail)
 
     told = checkpoint(*command.split(), code=FAILED)
 

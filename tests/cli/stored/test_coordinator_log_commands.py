@@ -318,8 +318,9 @@ def test_an_application_is_found_by_its_name(log: Log, store: Path) -> None:
         )
 
     assert log("carts").startswith("coordinator log of k3f9a1c2/app9\n")
-    assert "no application 'cart' in the checkpoint store, only: app1, app2, carts" in " ".join(
-        log("cart", code=WRONG_USE).split()
+    assert (
+        "nothing of application 'cart' in the checkpoint store, only of: app1, app2, carts"
+        in " ".join(log("cart", code=WRONG_USE).split())
     )
 
 

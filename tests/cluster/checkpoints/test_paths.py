@@ -2,9 +2,8 @@
 
 import pytest
 
-from gearpy.cluster.checkpoints.paths import application_prefixes, find_prefix
+from gearpy.cluster.checkpoints.reading import find_application, stored_prefixes
 from gearpy.errors import ConfigError
-from gearpy.ids import AppId
 from gearpy.storage.checkpoints import MemoryCheckpoints
 
 
@@ -28,35 +27,38 @@ STORE = a_store(
 
 
 def test_an_application_is_below_its_cluster() -> None:
-    """Several clusters may share a store; older gearpy knew no cluster's id."""
-    assert application_prefixes(STORE, AppId(3)) == ["0a0a0a0a/app3", "k3f9a1c2/app3"]
-    assert application_prefixes(STORE, AppId(30)) == ["k3f9a1c2/app30"]
-    assert application_prefixes(STORE, AppId(4)) == ["app4"]
-    assert [application_prefixes(STORE, AppId(each)) for each in (5, 6, 7)] == [[], [], []]
+    """Several clusters may share a store, and a store may be of one alone."""
+    assert stored_prefixes(STORE) == {
+        "0a0a0a0a/app3": 3,
+        "k3f9a1c2/app3": 3,
+        "app4": 4,
+        "k3f9a1c2/app30": 30,
+    }
+    assert stored_prefixes(STORE, "0a0a0a0a") == {"0a0a0a0a/app3": 3}
 
 
 def test_the_only_one_is_found() -> None:
     """Nobody need know the cluster's id."""
-    assert find_prefix(STORE, AppId(30)) == "k3f9a1c2/app30"
-    assert find_prefix(STORE, AppId(4)) == "app4"
+    assert find_application(STORE, "30") == "k3f9a1c2/app30"
+    assert find_application(STORE, "4") == "app4"
 
 
 def test_one_of_several_is_chosen_by_its_cluster() -> None:
     """The text says which there are."""
-    assert find_prefix(STORE, AppId(3), cluster="0a0a0a0a") == "0a0a0a0a/app3"
-    assert find_prefix(STORE, AppId(4), cluster="") == "app4"
+    assert find_application(STORE, "3", cluster="0a0a0a0a") == "0a0a0a0a/app3"
+    assert find_application(STORE, "4", cluster="") == "app4"
     with pytest.raises(ConfigError, match="clusters, 0a0a0a0a, k3f9a1c2: choose one with --cluste"):
-        find_prefix(STORE, AppId(3))
+        find_application(STORE, "3")
 
 
 def test_what_is_not_there_is_told_with_what_is() -> None:
     """A typing error, a wrong store, or an application that has succeeded."""
     with pytest.raises(ConfigError, match=r"of application 7 in the .* only of: 0a0a0a0a/a"):
-        find_prefix(STORE, AppId(7))
+        find_application(STORE, "7")
     with pytest.raises(ConfigError, match="of application 3 of cluster 'x' in the"):
-        find_prefix(STORE, AppId(3), cluster="x")
+        find_application(STORE, "3", cluster="x")
     with pytest.raises(ConfigError, match="only of: none; what succeeded is deleted after"):
-        find_prefix(a_store(), AppId(7))
+        find_application(a_store(), "7")
 
 
 def test_many_others_are_counted() -> None:
@@ -64,10 +66,10 @@ def test_many_others_are_counted() -> None:
     store = a_store(*(f"k/app{each}/x" for each in range(15)))
 
     with pytest.raises(ConfigError, match="k/app8, k/app9 and 5 more;"):
-        find_prefix(store, AppId(99))
+        find_application(store, "99")
 
 
 def test_a_cluster_without_a_name_is_told_as_such() -> None:
-    """An older gearpy's application beside one of today."""
+    """An application of a store for one cluster beside one of several."""
     with pytest.raises(ConfigError, match="several clusters, '', k:"):
-        find_prefix(a_store("app3/x", "k/app3/x"), AppId(3))
+        find_application(a_store("app3/x", "k/app3/x"), "3")

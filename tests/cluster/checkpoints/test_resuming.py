@@ -6,8 +6,11 @@ import pytest
 
 from gearpy.cluster.checkpoints.resuming import resume_point
 from gearpy.config.load import from_overrides
+from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import ResumePoint
 from gearpy.errors import ConfigError
+from gearpy.storage.coordinator_log import CoordinatorLog
 from tests.cluster.resume_build import a_store
 
 HERE = "k3f9a1c2"
@@ -52,13 +55,32 @@ def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["4", "3@5", "yyyyyyyy/app3", "", "words", "3@x", "²", "../app3", "9" * 5000]
+    ("text", "why"),
+    [
+        ("3@5", "has no epoch 5; there are: 6, 7"),
+        *((text, "has no complete epoch") for text in ("4", "yyyyyyyy/app3")),
+        *((text, "nothing of application") for text in ("", "words", "²", "9" * 5000)),
+        ("../app3", "each of letters, digits, dots"),
+        ("3@x", "names no checkpoint"),
+    ],
 )
-def test_what_is_not_there_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_not_there_is_refused(tmp_path: Path, text: str, why: str) -> None:
     """With the store that was looked into: it may be the wrong one."""
     a_store(tmp_path, f"{HERE}/app3")
 
-    refusal(text, tmp_path)
+    assert why in refusal(text, tmp_path)
+
+
+def test_an_epoch_that_a_region_lacks_is_refused(tmp_path: Path) -> None:
+    """Regions store their epochs at different times."""
+    prefix = f"{HERE}/app3"
+    log = CoordinatorLog(a_store(tmp_path, prefix), prefix, launch=2, source="", wall_ms=lambda: 0)
+    for epoch in (5, 7):
+        manifest = Manifest(region=1, epoch=epoch, attempt=1, clock_ms=0, snapshots=())
+        log.append(EpochManifests(log.state).messages_for(manifest))
+
+    assert resume("3@7", tmp_path) == f"{prefix}@7"
+    assert "epoch 6 of some regions only, and not of [1]" in refusal("3@6", tmp_path)
 
 
 def test_a_store_out_of_sight_is_told_and_not_made(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.cluster.checkpoints.changes import (
+from gearpy.cluster.checkpoints.changing import (
     Orphan,
     PlannedPlace,
     check_unused,
@@ -14,17 +14,16 @@ from gearpy.cluster.checkpoints.changes import (
     needed_files,
     plan_places,
     set_places,
-    stored_prefixes,
 )
-from gearpy.cluster.checkpoints.tool import (
+from gearpy.cluster.checkpoints.reading import (
     StoredEpochs,
     TaskChange,
     TaskContents,
     Unreadable,
     compare,
-    find_checkpoint,
     open_store,
-    plain_place,
+    plain,
+    stored_prefixes,
     verify,
 )
 from gearpy.core.coordinator.log import EpochManifests
@@ -53,57 +52,6 @@ def store() -> MemoryCheckpoints:
     made = MemoryCheckpoints()
     an_application(made)
     return made
-
-
-# -- which one is meant ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("3", (PREFIX, None)),
-        ("3@", (PREFIX, None)),
-        ("3@18", (PREFIX, 18)),
-        (PREFIX, (PREFIX, None)),
-        (f"{PREFIX}@17", (PREFIX, 17)),
-    ],
-)
-def test_a_checkpoint_is_named_by_application_and_epoch(
-    store: MemoryCheckpoints, text: str, found: tuple[str, int | None]
-) -> None:
-    """With the cluster, if several use the store; without the epoch it is the newest."""
-    assert find_checkpoint(store, text) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("3@20", r"has no epoch 20; there are: 17, 18, 19"),
-        ("4", "nothing of application 4"),
-        ("k3f9a1c2/app4", "has no complete epoch; there are: none"),
-        *((text, "names no checkpoint") for text in ("", "@3", "3@x", "shop", "a/b/app3", "-1")),
-    ],
-)
-def test_what_names_no_checkpoint_is_refused(store: MemoryCheckpoints, text: str, why: str) -> None:
-    """Before anything begins from it."""
-    with pytest.raises(ConfigError, match=why):
-        find_checkpoint(store, text)
-
-
-def test_an_epoch_that_a_region_lacks_is_refused(store: MemoryCheckpoints) -> None:
-    """Regions store their epochs at different times."""
-    log = CoordinatorLog(store, PREFIX, launch=2, source="", wall_ms=lambda: 0)
-    other = a_manifest(17, [])
-    for region, epoch in ((1, 5), (1, 18)):
-        manifest = type(other)(
-            region=region, epoch=epoch, attempt=1, clock_ms=0, snapshots=(), offsets=()
-        )
-        log.append(EpochManifests(log.state).messages_for(manifest))
-
-    assert find_checkpoint(store, "3") == (PREFIX, None)
-    assert find_checkpoint(store, "3@18") == (PREFIX, 18)
-    with pytest.raises(ConfigError, match=r"epoch 17 of some regions only, and not of \[1\]"):
-        find_checkpoint(store, "3@17")
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
@@ -143,8 +91,8 @@ def test_an_epoch_has_places_and_tasks(store: MemoryCheckpoints) -> None:
 
     contents = epochs.contents(epochs.find(18)[0])
 
-    assert contents.places == {FILES: {"a.txt": 70, "b=c.txt": ("line", 5)}}
-    assert contents.overridden == {}
+    assert contents.offsets == {FILES: {"a.txt": 70, "b=c.txt": ("line", 5)}}
+    assert contents.overrides == {}
     assert contents.tasks == [
         TaskContents(task=FILES, operator="files", head_bytes=5, state_bytes=0),
         TaskContents(task=COUNT, operator="count(word)", head_bytes=18, state_bytes=43),
@@ -161,11 +109,11 @@ def test_a_damaged_epoch_is_shown_as_far_as_it_is_known(store: MemoryCheckpoints
 
     assert EPOCH18 in contents.damage
     assert contents.tasks == []
-    assert contents.places[FILES]["a.txt"] == 95
+    assert contents.offsets[FILES]["a.txt"] == 95
 
 
 @pytest.mark.parametrize(
-    ("place", "plain"),
+    ("place", "shown"),
     [
         (None, None),
         ({"a": (1, b"\0")}, {"a": [1, {"base64": "AA=="}]}),
@@ -174,9 +122,9 @@ def test_a_damaged_epoch_is_shown_as_far_as_it_is_known(store: MemoryCheckpoints
         (dt.date(2026, 1, 1), "datetime.date(2026, 1, 1)"),
     ],
 )
-def test_places_are_shown_as_json(place: Any, plain: Any) -> None:
+def test_places_are_shown_as_json(place: Any, shown: Any) -> None:
     """Whatever a source keeps."""
-    assert plain_place(place) == plain
+    assert plain(place) == shown
 
 
 # -- is it whole -----------------------------------------------------------------------------
@@ -272,7 +220,7 @@ def test_epochs_differ_in_places_and_cells(store: MemoryCheckpoints) -> None:
     """What was deleted, what is new, what is another."""
     (found,) = compare(StoredEpochs(store, PREFIX), 17, 19)
 
-    assert [(each.partition, each.old, each.new) for each in found.places] == [
+    assert [(each.partition, each.old, each.new) for each in found.offsets] == [
         ("a.txt", 40, 95),
         ("b=c.txt", ("line", 3), None),
     ]
@@ -319,7 +267,7 @@ def test_places_count_once_they_are_set(store: MemoryCheckpoints) -> None:
         "b=c.txt": ["line", 1],
     }
     epochs = StoredEpochs(store, PREFIX)
-    assert epochs.contents(epochs.find()[0]).overridden == {
+    assert epochs.contents(epochs.find()[0]).overrides == {
         FILES: {"a.txt": 13, "b=c.txt": ["line", 1]}
     }
     assert [each.old for each in planned(store, a=14)] == [13]

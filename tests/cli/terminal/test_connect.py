@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cli.apps.connect import connected
+from gearpy.cli.terminal.connect import connected
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config

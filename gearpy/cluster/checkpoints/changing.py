@@ -3,16 +3,21 @@
 Without a cluster; whoever calls this knows that the application does not run.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from gearpy.cluster.checkpoints.tool import StoredEpochs, Unreadable, decoded_place, plain_place
+from gearpy.cluster.checkpoints.reading import (
+    StoredEpochs,
+    Unreadable,
+    decoded_place,
+    plain,
+    stored_prefixes,
+)
 from gearpy.core.coordinator.log import ApplicationView, CheckpointManager, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
-from gearpy.ids import AppId, TaskId
+from gearpy.ids import TaskId
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
 from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log
@@ -28,13 +33,11 @@ __all__ = [
     "needed_files",
     "plan_places",
     "set_places",
-    "stored_prefixes",
 ]
 
 #: Says of a message of the coordinator log that this tool has appended it.
 SOURCE: Final = "gear checkpoint"
 _FOLDERS: Final = ("changelog", "epochs")
-_PREFIX: Final = re.compile(r"((?:[^/]+/)?app([0-9]{1,18}))/", re.ASCII)
 
 
 # -- places of sources -----------------------------------------------------------------------
@@ -57,7 +60,7 @@ def plan_places(
 ) -> list[PlannedPlace]:
     """Check places, given as JSON has them, for partitions of tasks such as ``1.0``.
 
-    Those that are as they were are left out: `plain_place` of all, with one edited, will do.
+    Those that are as they were are left out: `plain` of all, with one edited, will do.
 
     Raises:
         ConfigError: with all mistakes: there is no such task or partition, or a place is of
@@ -147,7 +150,7 @@ def _planned(
         partition=partition,
         epoch=manifest.epoch,
         old=old,
-        new=old if place == plain_place(old) else _alike(old, place, where),
+        new=old if place == plain(old) else _alike(old, place, where),
     )
 
 
@@ -191,16 +194,6 @@ class Orphan(NamedTuple):
 
     location: str
     size_bytes: int
-
-
-def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, AppId]:
-    """Return below which names there is an application, of one cluster or any, and its number.
-
-    Raises:
-        OSError: the store cannot be read.
-    """
-    found = (_PREFIX.match(name) for name in checkpoints.names(cluster))
-    return {each[1]: AppId(int(each[2])) for each in found if each is not None}
 
 
 def needed_files(checkpoints: Checkpoints) -> set[str]:

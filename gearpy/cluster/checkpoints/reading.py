@@ -1,27 +1,27 @@
-"""What is stored of an application: its epochs, what is in them, and whether that is whole.
+"""Reads what is stored of applications, without a cluster, and changes nothing.
 
-Reads the checkpoint store, without a cluster; nothing here prints or changes anything. Samza:
-`CheckpointTool`. `checkpoint_changes` has what changes something.
+Which applications a store has, their epochs, what is in them, and whether that is whole. Samza:
+`CheckpointTool`.
 """
 
 import base64
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.cluster.checkpoints.paths import find_prefix
 from gearpy.core.coordinator.log import (
     EPOCH,
+    ApplicationView,
     CheckpointManager,
     CoordinatorState,
     DagVersions,
     EpochManifests,
 )
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
+from gearpy.errors import ConfigError, GearpyError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import rebuilt
@@ -42,16 +42,19 @@ __all__ = [
     "Unreadable",
     "compare",
     "decoded_place",
-    "find_checkpoint",
+    "find_application",
     "open_store",
-    "plain_place",
+    "plain",
+    "stored_prefixes",
     "verify",
 ]
 
-_TEXT: Final = re.compile(r"(?:((?:[^/@]+/)?app[0-9]+)|([0-9]{1,18}))(?:@([0-9]{0,18}))?", re.ASCII)
+#: What is below `LaunchExecutor.checkpoints`; a store may be of one cluster alone.
+_PREFIX: Final = re.compile(r"((?:[^/]+/)?app([0-9]{1,18}))/", re.ASCII)
+_DIGITS_MAX: Final = 18  # Of the number of an application.
+_SHOWN_MAX: Final = 10
 #: A line of `Dag.description` about a processor; the name may be anything.
 _PROCESSOR: Final = re.compile(r"(\d+) (?!-> )(.+?) x\d+(?: \(| life | reads |$)", re.ASCII)
-_SHOWN_CHARS_MAX: Final = 100
 #: Epochs of an application that runs may go while they are read, even all of them.
 _LOOKS_MAX: Final = 5
 
@@ -93,15 +96,15 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContents:
-    """What is in an epoch. ``places`` of source tasks, by partition; None has finished.
+    """What is in an epoch. ``offsets`` has the places of sources, by task; None: finished.
 
-    ``overridden`` are the places that were set by hand, and count more. ``damage`` says why the
+    ``overrides`` are the places that were set by hand, and count more. ``damage`` says why the
     sizes of tasks are not known.
     """
 
     summary: EpochSummary
-    places: Mapping[TaskId, Mapping[str, Any]]
-    overridden: Mapping[TaskId, Mapping[str, Any]]
+    offsets: Mapping[TaskId, Mapping[str, Any]]
+    overrides: Mapping[TaskId, Mapping[str, Any]]
     tasks: Sequence[TaskContents]
     files: Sequence[SnapshotFile]
     damage: str = ""
@@ -184,8 +187,8 @@ class StoredEpochs:
             damage = str(error)
         return EpochContents(
             summary=self.summary(manifest),
-            places=_decoded(self.places(manifest)),
-            overridden=_decoded(self.overrides(manifest)),
+            offsets=_decoded(self.places(manifest)),
+            overrides=_decoded(self.overrides(manifest)),
             tasks=tasks,
             files=manifest.chain,
             damage=damage,
@@ -222,37 +225,71 @@ def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folde
         raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
 
 
-def find_checkpoint(checkpoints: Checkpoints, text: str) -> tuple[str, int | None]:
-    """Return what a user means: below which name an application is, and which of its epochs.
+def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, AppId]:
+    """Return the prefix and the number of each application, of one cluster or any, by number.
+
+    Raises:
+        OSError: the store cannot be read.
+    """
+    found = map(_PREFIX.match, checkpoints.names(cluster))
+    pairs = {(AppId(int(each[2])), each[1]) for each in found if each is not None}
+    return {prefix: app_id for app_id, prefix in sorted(pairs)}
+
+
+def find_application(checkpoints: Checkpoints, wanted: str, *, cluster: str | None = None) -> str:
+    """Find an application by its number, or the newest one of a name; return its prefix.
 
     Args:
         checkpoints: the store.
-        text: the number of an application or, with that of a cluster, such as ``k3f9a1c2/app3``;
-            then maybe ``@`` and the number of an epoch. Without one it is the newest: None.
+        wanted: the number or name.
+        cluster: id of its cluster; None: there is only one that has it.
 
     Raises:
-        ConfigError: it is no such text, or there is no such application or epoch.
-        GearpyError: the log of the application cannot be read.
+        ConfigError: there is no such application, or several clusters have it.
         OSError: the store cannot be read.
     """
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    every = stored_prefixes(checkpoints)
+    mine = [each for each in every if cluster in (None, _cluster_of(each))]
+    if wanted.isascii() and wanted.isdigit() and len(wanted) <= _DIGITS_MAX:
+        known, shown = dict.fromkeys(every, ""), f"application {wanted}"
+        found = [prefix for prefix in mine if every[prefix] == int(wanted)]
+    else:
+        known = {prefix: _name_of(checkpoints, prefix) or f"app{every[prefix]}" for prefix in mine}
+        shown = f"application {wanted!r}"
+        found = [prefix for prefix in mine if known[prefix] == wanted]
+    clusters = sorted({_cluster_of(each) for each in found})
+    if len(clusters) > 1:
         raise ConfigError(
-            f"{text[:_SHOWN_CHARS_MAX]!r} names no checkpoint: write the number of an application, "
-            "or its cluster too, as in k3f9a1c2/app3, and then the epoch, as in 3@17, if it is not "
-            "the newest"
+            f"{shown} is in the checkpoint store for several clusters, "
+            f"{_listed(each or repr(each) for each in clusters)}: choose one with --cluster"
         )
-    prefix, number, epoch = found.groups()
-    prefix = prefix or find_prefix(checkpoints, AppId(int(number)))
-    wanted = int(epoch) if epoch else None
-    stored = StoredEpochs(checkpoints, prefix)
-    regions = {each.region for each in stored.find(wanted)}
-    if lacking := sorted(stored.manifests.keys() - regions):
+    if not found:
+        whose = "" if cluster is None else f" of cluster {cluster!r}"
+        there = _listed(dict.fromkeys(name or prefix for prefix, name in known.items()))
         raise ConfigError(
-            f"{prefix} has epoch {epoch} of some regions only, and not of {lacking}: each has "
-            "epochs of its own, take the newest"
+            f"there is nothing of {shown}{whose} in the checkpoint store, only of: "
+            f"{there or 'none'}; what succeeded is deleted after checkpoint.keep-succeeded hours; "
+            "another store is named with --checkpoints"
         )
-    return prefix, wanted
+    return found[-1]
+
+
+def _cluster_of(prefix: str) -> str:
+    return prefix.rpartition("/")[0]
+
+
+def _name_of(checkpoints: Checkpoints, prefix: str) -> str:
+    """Return the name of an application; empty if its log does not say it."""
+    try:
+        return ApplicationView(read_log(checkpoints, prefix).state).name
+    except GearpyError:
+        return ""
+
+
+def _listed(texts: Iterable[str]) -> str:
+    every = list(texts)
+    more = f" and {len(every) - _SHOWN_MAX} more" if len(every) > _SHOWN_MAX else ""
+    return ", ".join(every[:_SHOWN_MAX]) + more
 
 
 # -- is it whole -----------------------------------------------------------------------------
@@ -397,7 +434,7 @@ class EpochDifference:
     region: int
     old: int
     new: int
-    places: Sequence[PlaceChange]
+    offsets: Sequence[PlaceChange]
     tasks: Sequence[TaskChange]
 
 
@@ -418,7 +455,7 @@ def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
             region=before.region,
             old=old,
             new=new,
-            places=_changed_places(stored, before, after),
+            offsets=_changed_places(stored, before, after),
             tasks=_changed_tasks(stored, before, after),
         )
         for before, after in pairs
@@ -502,21 +539,29 @@ def decoded_place(data: bytes) -> Any:
         return Unreadable(data)
 
 
-def plain_place(place: Any) -> Any:
-    """Return a place as JSON has it; what it does not know as text, or as bytes in base64."""
-    match place:
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: an unknown one as text, or as bytes in base64."""
+    match value:
         case None | bool() | int() | float() | str():
-            return place
-        case list() | tuple():
-            return [plain_place(each) for each in place]
-        case dict():
-            return {str(key): plain_place(value) for key, value in place.items()}
+            return value
+        case TaskId():
+            return str(value)
         case bytes():
-            return {"base64": base64.b64encode(place).decode()}
+            return {"base64": base64.b64encode(value).decode()}
         case Unreadable():
-            return plain_place(place.data)
-        case _:
-            return repr(place)
+            return plain(value.data)
+    if (named := _named(value)) is not None:
+        return {str(name): plain(each) for name, each in named.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else repr(value)
+
+
+def _named(value: Any) -> Mapping[Any, Any] | None:
+    """Return the fields of a record; None if it has none."""
+    if isinstance(value, dict):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else None
 
 
 def _decoded(places: Mapping[TaskId, Mapping[str, bytes]]) -> dict[TaskId, dict[str, Any]]:

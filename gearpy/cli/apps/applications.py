@@ -1,0 +1,273 @@
+"""``gear app ...``, ``gear info``, ``gear worker list``: applications and workers of a cluster."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import typer
+
+from gearpy.cli.apps.describe import describe_application
+from gearpy.cli.terminal import text
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import add_lazy, group
+from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.output import print_json, table
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.core.master.registry import TERMINAL
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
+from gearpy.messages.client import LogText
+from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
+
+__all__ = ["commands", "info", "kill", "list_workers"]
+
+_POLL_S: Final = 0.5
+
+commands = group("Submit, list, describe and stop applications on a cluster.")
+add_lazy(commands, "submit", "apps.submit:submit", help="Start an application on a cluster.")
+
+
+@asking
+def info(
+    given: Given,
+    ref: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Only this application.", show_default=False),
+    ] = None,
+) -> None:
+    """List the applications and workers of a cluster, or describe one application."""
+    with given.client() as client:
+        if ref is not None:
+            describe_application(client, ref, as_json=given.as_json, verbose=given.verbose)
+            return
+        cluster, applications, workers = client.cluster(), client.applications(), client.workers()
+    if given.as_json:
+        lists = {**_as_values(applications=applications), **_as_values(workers=workers)}
+        print_json({**asdict(cluster), **lists})
+    else:
+        print(f"cluster {text.printable(cluster.cluster_id)}\n")
+        _table_of_applications(applications)
+        print()
+        _table_of_workers(workers)
+
+
+@commands.command("list", epilog=HELP)
+@asking
+def list_(
+    given: Given,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all/--living", help="Also those that have ended.")
+    ] = True,
+) -> None:
+    """List the applications of a cluster, the oldest first."""
+    with given.client() as client:
+        applications = [
+            each for each in client.applications() if everything or each.status not in TERMINAL
+        ]
+    if given.as_json:
+        print_json(_as_values(applications=applications))
+    else:
+        _table_of_applications(applications)
+
+
+@asking
+def list_workers(given: Given) -> None:
+    """List the workers of a cluster with their slots."""
+    with given.client() as client:
+        workers = client.workers()
+    if given.as_json:
+        print_json(_as_values(workers=workers))
+    else:
+        _table_of_workers(workers)
+
+
+@commands.command(epilog=HELP)
+@asking
+def describe(given: Given, ref: AppRef) -> None:
+    """Show all there is to know of an application: executors, processors, failures."""
+    with given.client() as client:
+        describe_application(client, ref, as_json=given.as_json, verbose=given.verbose)
+
+
+@commands.command(epilog=HELP)
+@asking
+def kill(given: Given, ref: AppRef) -> None:
+    """Stop an application; it becomes 'terminated'."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        client.shutdown(app_id)
+        summary = client.application(app_id)
+    if given.as_json:
+        print_json(asdict(summary))
+    else:
+        print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
+
+
+@commands.command(epilog=HELP)
+@asking
+def restart(
+    given: Given,
+    ref: AppRef,
+    *,
+    from_beginning: Annotated[
+        bool,
+        typer.Option(
+            "--from-beginning", help="As it was submitted, without what it has stored since."
+        ),
+    ] = False,
+) -> None:
+    """Stop an application if it runs, and start it again, under a new ID.
+
+    It goes on from its newest epoch, with the configuration that its coordinator log has. One that
+    has succeeded begins from the beginning.
+    """
+    with given.client() as client:
+        app_id = client.find(ref)
+        running = client.restart(app_id, from_beginning=from_beginning)
+    if given.as_json:
+        print_json({"app_id": running.app_id, "name": running.name, "restarted": app_id})
+    else:
+        name = text.printable(running.name)
+        print(f"application {app_id} ({name}) starts again as application {running.app_id}")
+
+
+@commands.command("replay", epilog=HELP, hidden=True)  # Its earlier name.
+@commands.command("restart-tasks", epilog=HELP)
+@asking
+def restart_tasks(given: Given, ref: AppRef) -> None:
+    """Restart the tasks of an application from its newest epoch; it keeps its ID."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        epoch = client.replay(app_id)
+    if given.as_json:
+        print_json({"app_id": app_id, "epoch": epoch})
+    else:
+        start = f"after epoch {epoch}" if epoch else "from the beginning"
+        print(f"application {app_id}: its tasks start again {start}")
+
+
+@commands.command(epilog=HELP)
+@asking
+def logs(
+    given: Given,
+    ref: AppRef,
+    *,
+    executor: Annotated[
+        int | None,
+        typer.Option("--executor", min=0, metavar="N", help="Of this one.", show_default=False),
+    ] = None,
+    appmaster: Annotated[
+        bool, typer.Option("--appmaster", help="Of its app master; that is the default.")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, metavar="N", help="So many.")
+    ] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
+) -> None:
+    """Print the last lines of an application's log, also of one that has ended."""
+    if appmaster and executor is not None:
+        raise typer.BadParameter("choose one of --executor and --appmaster")
+    executor_id = MASTER_EXECUTOR if executor is None else ExecutorId(executor)
+    with given.client() as client:
+        app_id = client.find(ref)
+        shown = client.log(app_id, executor_id, lines=lines)
+        if given.as_json:
+            print_json(asdict(shown))
+        else:
+            _print(shown.text, ends_line=not follow)
+        if follow:
+            _follow(client, app_id, executor_id, shown, as_json=given.as_json)
+
+
+def _follow(
+    client: ClusterClient,
+    app_id: AppId,
+    executor_id: ExecutorId,
+    shown: LogText,
+    *,
+    as_json: bool,
+) -> None:
+    """Ask again and again for what is new; a new launch has a log of its own."""
+    pause, has_ended = threading.Event(), False
+    while True:
+        more = client.log(app_id, executor_id, after=shown.position)
+        if as_json and more.text:
+            print_json(asdict(more))
+        elif more.text:
+            if more.source != shown.source:
+                print(f"\n==> {text.printable(more.source)} <==")
+            _print(more.text, ends_line=False)
+        shown = more
+        if more.text:
+            continue
+        if has_ended:
+            return
+        has_ended = client.application(app_id).status in TERMINAL
+        pause.wait(_POLL_S)  # Also at the end: its processes may have something left to say.
+
+
+def _print(log: str, *, ends_line: bool) -> None:
+    missing = "\n" if ends_line and log and not log.endswith("\n") else ""
+    print(text.printable(log), end=missing, flush=True)
+
+
+def _as_values(
+    **lists: Sequence[ApplicationSummary] | Sequence[WorkerSummary],
+) -> dict[str, object]:
+    return {name: [asdict(each) for each in items] for name, items in lists.items()}
+
+
+def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
+    if not applications:
+        print("no applications")
+        return
+    columns = (
+        "#id",
+        "name",
+        "status",
+        "submitted",
+        "#duration",
+        "#in",
+        "#out",
+        "watermark",
+        "note",
+    )
+    now_ms = time.time_ns() // 1_000_000
+    table("applications", columns, [_application_row(each, now_ms) for each in applications])
+
+
+def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
+    progress = summary.progress
+    waits = f"waits for {progress.waits_for}" if progress.waits_for else ""
+    note = summary.cause.cause if summary.cause else progress.stall or waits
+    return [
+        str(summary.app_id),
+        summary.name,
+        summary.status,
+        text.moment(summary.submitted_ms),
+        text.duration(text.duration_ms_of(summary, now_ms)),
+        text.count(progress.records_in),
+        text.count(progress.records_out),
+        text.watermark(progress.watermark_ms),
+        note.partition("\n")[0],
+    ]
+
+
+def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
+    if not workers:
+        print("no workers")
+        return
+    columns = ("#id", "address", "#slots", "#free", "#executors")
+    rows = [
+        [
+            str(each.worker_id),
+            each.address or "in the master",
+            str(each.slots),
+            str(each.free_slots),
+            str(each.executors),
+        ]
+        for each in workers
+    ]
+    table("workers", columns, rows)
