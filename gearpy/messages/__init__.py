@@ -8,9 +8,9 @@
 - `client`: client -> master, and the answers.
 - `cluster`: master, workers and app masters.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
-- `node`: process to process, beneath all others.
+- `peer`: process to process, beneath all others.
 
-Everything in `app`, `client`, `cluster`, `node` and `summaries` is a frozen dataclass of plain
+Everything in `app`, `client`, `cluster`, `peer` and `summaries` is a frozen dataclass of plain
 values, registered by its class name with `wire.codec`, and can cross a process boundary. Any layer
 above may import this.
 """

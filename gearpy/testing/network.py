@@ -10,12 +10,12 @@ from typing import Final
 
 from gearpy.ids import ActorPath, TaskId, address_of, node_text
 from gearpy.messages.data import DataMessage, LinkMessage
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import (
     LinkHandler,
     LinkLost,
-    NodeLost,
+    PeerLost,
     TakeLetter,
     TransportStats,
 )
@@ -197,14 +197,14 @@ class Network:
 
 
 class WorldNodes:
-    """`Nodes` of one process of a world."""
+    """`Peers` of one process of a world."""
 
     def __init__(self, network: Network, system: WorldActorSystem, node: str) -> None:
         self._network = network
         self.system = system
         self._node = node
         self._deliver: TakeLetter | None = None
-        self._watchers: dict[str, dict[object, NodeLost]] = {}
+        self._watchers: dict[str, dict[object, PeerLost]] = {}
         self.given_up: set[str] = set()  # With incarnation; for ever.
         self._known: set[str] = set()  # Who was written to or watched.
         self._number = 0
@@ -212,11 +212,11 @@ class WorldNodes:
 
     @property
     def node(self) -> str:
-        """See `Nodes`."""
+        """See `Peers`."""
         return self._node
 
     def serve(self, deliver: TakeLetter) -> None:
-        """See `Nodes`."""
+        """See `Peers`."""
         self._deliver = deliver
 
     def send(
@@ -229,7 +229,7 @@ class WorldNodes:
         ask: int = 0,
         answers: int = 0,
     ) -> bool:
-        """See `Nodes`."""
+        """See `Peers`."""
         if node in self.given_up:
             return False
         self._known.add(node)
@@ -240,8 +240,8 @@ class WorldNodes:
         self._network.carry(self._node, node, "letters", lambda: self._arrive(node, letter))
         return True
 
-    def watch(self, node: str, key: object, lost: NodeLost) -> None:
-        """See `Nodes`."""
+    def watch(self, node: str, key: object, lost: PeerLost) -> None:
+        """See `Peers`."""
         if node in self.given_up:
             lost("it was given up")
             return
@@ -254,11 +254,11 @@ class WorldNodes:
             )
 
     def unwatch(self, node: str, key: object) -> None:
-        """See `Nodes`."""
+        """See `Peers`."""
         self._watchers.get(node, {}).pop(key, None)
 
     def fence(self, node: str) -> None:
-        """See `Nodes`."""
+        """See `Peers`."""
         self.given_up.add(node)
         target = self._network.find(node)
         if target is not None:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, TaskId
 from gearpy.messages.data import LinkMessage
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.wire.connection.frames import FrameLimits
 from gearpy.wire.connection.machine import HandshakeLimits
 
@@ -16,8 +16,8 @@ __all__ = [
     "Counters",
     "LinkHandler",
     "LinkLost",
-    "NodeLost",
-    "Nodes",
+    "PeerLost",
+    "Peers",
     "TakeLetter",
     "Transport",
     "TransportLimits",
@@ -37,7 +37,7 @@ LinkLost: TypeAlias = Callable[[str, str], None]
 TakeLetter: TypeAlias = Callable[[str, Letter], None]
 
 #: Told the reason when a node is lost. Called on any thread: it must only enqueue.
-NodeLost: TypeAlias = Callable[[str], None]
+PeerLost: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class TransportLimits:
     heartbeat_timeout_ms: int = 6000  # ... and a connection on which nothing arrives is lost.
     letters_max: int = 100_000  # Not taken by one node; above it that node counts as lost.
     senders_max: int = 10_000  # Conversations that can be resumed.
-    fenced_max: int = 100_000  # Nodes that are refused; the oldest are forgotten.
+    fenced_max: int = 100_000  # Peers that are refused; the oldest are forgotten.
 
     @property
     def frames(self) -> FrameLimits:
@@ -168,7 +168,7 @@ class Transport(Protocol):
         ...
 
 
-class Nodes(Protocol):
+class Peers(Protocol):
     """Carries letters to other processes, and tells when one of them is lost.
 
     Letters to one node arrive in the order they were sent, each once, also when connections
@@ -205,7 +205,7 @@ class Nodes(Protocol):
         """
         ...
 
-    def watch(self, node: str, key: object, lost: NodeLost) -> None:
+    def watch(self, node: str, key: object, lost: PeerLost) -> None:
         """Call ``lost`` once when a node is lost, at once if it is; replaces that of this key."""
         ...
 

@@ -5,7 +5,7 @@ accepted only in exactly the form that `encode_control` gives it: every field pr
 beside them, every value of the declared type.
 
 An answer, in the body of a letter, is ``u8 outcome | control message, nothing, or class name and
-text of an error``. A frame of kind `NODE` holds a message of `messages.node`.
+text of an error``. A frame of kind `NODE` holds a message of `messages.peer`.
 """
 
 import dataclasses
@@ -16,8 +16,8 @@ import msgspec
 
 from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
-from gearpy.messages import app, client, cluster, node, summaries
-from gearpy.messages.node import NodeMessage
+from gearpy.messages import app, client, cluster, peer, summaries
+from gearpy.messages.peer import PeerMessage
 from gearpy.wire.connection.frames import (
     PROTOCOL_VERSION,
     Frame,
@@ -30,10 +30,10 @@ __all__ = [
     "CONTROL_CLASSES",
     "decode_answer",
     "decode_control",
-    "decode_node",
+    "decode_peer",
     "encode_answer",
     "encode_control",
-    "encode_node",
+    "encode_peer",
 ]
 
 
@@ -50,7 +50,7 @@ def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
 
 
 #: Every class that may cross a control connection, by its name on the wire.
-CONTROL_CLASSES: Final = _dataclasses_of(app, client, cluster, node, summaries)
+CONTROL_CLASSES: Final = _dataclasses_of(app, client, cluster, peer, summaries)
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
@@ -197,24 +197,24 @@ def _decode_error(body: memoryview) -> GearpyError:
     return GearpyError(f"{name}: {text}") if known is None else known(text)
 
 
-def encode_node(message: NodeMessage, limits: FrameLimits) -> list[bytes | memoryview]:
+def encode_peer(message: PeerMessage, limits: FrameLimits) -> list[bytes | memoryview]:
     """Return the frame of a message from one process to another.
 
     Raises:
         ConfigError: the message is larger than a frame may be.
     """
-    return encode_frame(FrameKind.NODE, [encode_control(message)], limits)
+    return encode_frame(FrameKind.PEER, [encode_control(message)], limits)
 
 
-def decode_node(frame: Frame) -> NodeMessage:
+def decode_peer(frame: Frame) -> PeerMessage:
     """Return the message that another process has sent.
 
     Raises:
         ProtocolError: it is something else, or malformed.
     """
-    if frame.kind is not FrameKind.NODE:
-        raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of nodes")
+    if frame.kind is not FrameKind.PEER:
+        raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of peers")
     message = decode_control(frame.body)
-    if not isinstance(message, NodeMessage):
-        raise ProtocolError(f"{type(message).__name__} is nothing that one node says to another")
+    if not isinstance(message, PeerMessage):
+        raise ProtocolError(f"{type(message).__name__} is nothing that one peer says to another")
     return message

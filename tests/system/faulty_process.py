@@ -21,7 +21,7 @@ from typing import Any, Final
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.ids import address_of
 from gearpy.transport.api import LinkLost
-from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.tcp import TcpTransport
 from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
 from tests.system.network_build import ELSEWHERE, ProxiedTransport
@@ -72,17 +72,17 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
             for arg in sys.argv
         ]
     faults = _Faults(Path(environ[_FOLDER]), float(environ[_UNTIL]))
-    serve_nodes, data_transport = TcpTransport.serve_nodes, Endpoint.data_transport
+    serve_peers, data_transport = TcpTransport.serve_peers, Endpoint.data_transport
 
-    def serve_elsewhere(transport: TcpTransport, *args: Any, **kwargs: Any) -> NodeLinks:
-        nodes = serve_nodes(transport, *args, **{**kwargs, "hostname": ELSEWHERE})
+    def serve_elsewhere(transport: TcpTransport, *args: Any, **kwargs: Any) -> LetterPeers:
+        nodes = serve_peers(transport, *args, **{**kwargs, "hostname": ELSEWHERE})
         faults.begin(transport.address, address_of(nodes.node))
         return nodes
 
     def transport_elsewhere(endpoint: Endpoint, on_lost: LinkLost) -> Any:
         return ProxiedTransport(data_transport(endpoint, on_lost), faults.network)
 
-    setattr(TcpTransport, "serve_nodes", serve_elsewhere)  # noqa: B010 - mypy refuses the other
+    setattr(TcpTransport, "serve_peers", serve_elsewhere)  # noqa: B010 - mypy refuses the other
     setattr(Endpoint, "data_transport", transport_elsewhere)  # noqa: B010 - the same
 
 

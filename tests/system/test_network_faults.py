@@ -22,7 +22,7 @@ from gearpy.transport.security.tls import load_contexts
 from tests.system.fault_proxy import SILENT, Fault, Network, Shape, Way
 from tests.system.network_build import ELSEWHERE, HEARTBEAT_TIMEOUT_MS, WINDOW, WIRE, Flow, Pair
 from tests.transport.build import KEYS, SECRET, eventually
-from tests.transport.nodes_build import Process
+from tests.transport.letters_build import Process
 
 #: A link is lost after the time-out, two ticks and what a busy machine adds.
 BOUND_S: Final = HEARTBEAT_TIMEOUT_MS / 1000 + 2.0

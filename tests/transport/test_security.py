@@ -12,11 +12,11 @@ import pytest
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.client import ListWorkers, WorkerList
-from gearpy.messages.node import Greeting, Letter, Ping
+from gearpy.messages.peer import Greeting, Letter, Ping
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
-from gearpy.wire.codec import encode_control, encode_node
+from gearpy.wire.codec import encode_control, encode_peer
 from gearpy.wire.connection.auth import (
     CHALLENGE_BYTES,
     HELLO_BYTES,
@@ -37,9 +37,9 @@ LIMITS = TransportLimits(unauthenticated_max=3)
 #: For who must be cut off in time; still long enough for good peers on a busy machine.
 IMPATIENT = TransportLimits(handshake_timeout_ms=1000)
 GOOD_FRAME = b"".join(LinkCodec().encode(request(666, TARGET)))
-GOOD_LETTER = b"".join(encode_node(Letter(number=1, to="actor", body=b"bad"), FrameLimits()))
+GOOD_LETTER = b"".join(encode_peer(Letter(number=1, to="actor", body=b"bad"), FrameLimits()))
 GOOD_QUESTION = b"".join(
-    encode_node(Letter(number=1, to="", body=encode_control(ListWorkers()), ask=1), FrameLimits())
+    encode_peer(Letter(number=1, to="", body=encode_control(ListWorkers()), ask=1), FrameLimits())
 )
 OTHER_CLUSTER = KeyRing.of_cluster(b"t" * 32)
 
@@ -61,7 +61,7 @@ class Port:
         self.transport.serve_control(self._answer)
         self.address = self.transport.start()
         self.letters: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self.nodes = self.transport.serve_nodes()
+        self.nodes = self.transport.serve_peers()
         self.nodes.serve(lambda _, letter: self.letters.put(letter.body))
 
     def connect(self) -> socket.socket:
@@ -85,7 +85,7 @@ class Port:
             good.locate({TARGET: self.address})
             good.send([request(7, TARGET)])
             assert self.inbox.take_seqs(1) == [7]
-            good.serve_nodes().send(self.nodes.node, to="actor", body=b"good")
+            good.serve_peers().send(self.nodes.node, to="actor", body=b"good")
             assert self.letters.get(timeout=PATIENCE_S) == b"good"
         finally:
             good.stop()
@@ -385,20 +385,20 @@ def stranger() -> bytes:
 
 def ping() -> bytes:
     """Return another message that is not the first."""
-    return b"".join(encode_node(Ping(number=1), FrameLimits()))
+    return b"".join(encode_peer(Ping(number=1), FrameLimits()))
 
 
 def greeting() -> bytes:
     """Return a greeting that is no node message at all."""
-    return b"".join(encode_frame(FrameKind.NODE, [b"\x93\x01\xa8Greeting"], FrameLimits()))
+    return b"".join(encode_frame(FrameKind.PEER, [b"\x93\x01\xa8Greeting"], FrameLimits()))
 
 
 def not_for_nodes() -> bytes:
     """Return a control message that nodes do not send each other."""
-    return b"".join(encode_frame(FrameKind.NODE, [encode_control(ListWorkers())], FrameLimits()))
+    return b"".join(encode_frame(FrameKind.PEER, [encode_control(ListWorkers())], FrameLimits()))
 
 
-@pytest.mark.parametrize("purpose", [Purpose.NODE, Purpose.CLIENT])
+@pytest.mark.parametrize("purpose", [Purpose.PEER, Purpose.CLIENT])
 @pytest.mark.parametrize(
     "nonsense",
     [oversize, damaged, of_no_kind, lambda: GOOD_FRAME, stranger, ping, greeting, not_for_nodes],
@@ -420,7 +420,7 @@ def test_a_malformed_question_is_answered_with_an_error(port: Port) -> None:
     letter = Letter(number=1, to="", body=b"\xc1", ask=1)
     with port.connect() as sock:
         client = proved(sock, purpose=Purpose.CLIENT)
-        sock.sendall(b"".join(encode_node(letter, FrameLimits())))
+        sock.sendall(b"".join(encode_peer(letter, FrameLimits())))
         while not (events := client.events()):
             client.receive_data(sock.recv(4096), 1)
 
@@ -512,14 +512,14 @@ def test_an_application_does_not_take_the_name_of_a_node_of_the_cluster(
     master = TcpTransport(KEYS)
     master.start()
     stack.callback(master.stop)
-    nodes = master.serve_nodes()
+    nodes = master.serve_peers()
     nodes.send(port.nodes.node, to="actor", body=b"first")
     assert port.letters.get(timeout=PATIENCE_S) == b"first"
     lie = Greeting(sender=nodes.node, receiver=port.nodes.node, session=2, resumes=False)
 
     with port.connect() as sock:
-        proved(sock, keys_of(1), Purpose.NODE)
-        sock.sendall(b"".join(encode_node(lie, FrameLimits())) + GOOD_LETTER)
+        proved(sock, keys_of(1), Purpose.PEER)
+        sock.sendall(b"".join(encode_peer(lie, FrameLimits())) + GOOD_LETTER)
         assert_closed_by_peer(sock)
 
     nodes.send(port.nodes.node, to="actor", body=b"second")

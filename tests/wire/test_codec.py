@@ -24,16 +24,16 @@ from gearpy.messages.client import (
     Submitted,
 )
 from gearpy.messages.cluster import RegisterWorker
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.messages.summaries import ErrorCard
 from gearpy.wire.codec import (
     CONTROL_CLASSES,
     decode_answer,
     decode_control,
-    decode_node,
+    decode_peer,
     encode_answer,
     encode_control,
-    encode_node,
+    encode_peer,
 )
 from gearpy.wire.connection.frames import (
     PROTOCOL_VERSION,
@@ -229,19 +229,19 @@ def test_a_letter_arrives() -> None:
     """It holds another message, encoded."""
     letter = Letter(number=1, to="master", body=encode_control(ListWorkers()))
 
-    assert decode_node(only_frame(encode_node(letter, FrameLimits()))) == letter
+    assert decode_peer(only_frame(encode_peer(letter, FrameLimits()))) == letter
 
 
 @pytest.mark.parametrize(
     "frame",
     [
         encode_frame(FrameKind.ACK, [b""], FrameLimits()),
-        encode_frame(FrameKind.NODE, [encode_control(ListWorkers())], FrameLimits()),
-        encode_frame(FrameKind.NODE, [b"\xff"], FrameLimits()),
+        encode_frame(FrameKind.PEER, [encode_control(ListWorkers())], FrameLimits()),
+        encode_frame(FrameKind.PEER, [b"\xff"], FrameLimits()),
     ],
     ids=["another frame", "another message", "no message"],
 )
 def test_nodes_say_nothing_else(frame: list[bytes | memoryview]) -> None:
     """A message for an actor comes in a letter."""
     with pytest.raises(ProtocolError):
-        decode_node(only_frame(frame))
+        decode_peer(only_frame(frame))

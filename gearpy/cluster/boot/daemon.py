@@ -157,7 +157,7 @@ class WorkerDaemon:
             opened.callback(self._launcher.close)
             self._worker = self._spawn(logs, on_ready, on_waiting)
             self._exit = _Exit(self._worker)
-            self._endpoint.nodes.on_given_up = self._exit.give_up
+            self._endpoint.peers.on_given_up = self._exit.give_up
             self._opened = opened.pop_all()
 
     def wait(self) -> None:

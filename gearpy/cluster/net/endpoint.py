@@ -46,14 +46,14 @@ class Endpoint:
             self._loop.stop()
             raise
         hostname = config.hostname if host in _EVERYWHERE else host
-        self.nodes = self.transport.serve_nodes(hostname=hostname)
-        self.system = ThreadedActorSystem(node=self.nodes.node)
-        self.post = Post(self.system, self.nodes, allow=self._allow)
+        self.peers = self.transport.serve_peers(hostname=hostname)
+        self.system = ThreadedActorSystem(node=self.peers.node)
+        self.post = Post(self.system, self.peers, allow=self._allow)
 
     @property
     def node(self) -> str:
         """What others call this process."""
-        return self.nodes.node
+        return self.peers.node
 
     def data_transport(self, on_lost: LinkLost) -> TcpTransport:
         """Return a listener for the batches of tasks; whoever has it starts and stops it."""
@@ -71,7 +71,7 @@ class Endpoint:
         return in_time
 
     def _allow(self, sender: str, _to: str, message: object) -> bool:
-        principal = self.nodes.principal_of(sender)
+        principal = self.peers.principal_of(sender)
         own = self._credentials.keys.own
         return principal is not None and may_send(principal, sender, message, own=own)
 

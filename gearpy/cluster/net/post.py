@@ -11,8 +11,8 @@ from gearpy.actor.system import ActorSystem
 from gearpy.cluster.net.questions import Questions
 from gearpy.errors import ActorStopped, GearpyError, MailboxFull, ProtocolError
 from gearpy.ids import ActorPath, incarnation_of, is_same_node
-from gearpy.messages.node import Letter
-from gearpy.transport.api import Nodes
+from gearpy.messages.peer import Letter
+from gearpy.transport.api import Peers
 from gearpy.transport.letters.answers import Answers, Find, send_answer
 from gearpy.wire.codec import decode_answer, decode_control, encode_answer, encode_control
 
@@ -33,7 +33,7 @@ class Post:
     """Delivers control messages to actors by path.
 
     Every message is encoded and decoded on its way, also within one process: what works here
-    works between processes, and no role ever shares an object with another. With ``nodes``,
+    works between processes, and no role ever shares an object with another. With ``peers``,
     paths may lead to other processes, and letters from those are delivered, if ``allow`` allows.
 
     Letters that cannot be delivered are counted and logged, never raised: ``undelivered`` if
@@ -45,27 +45,27 @@ class Post:
     def __init__(
         self,
         system: ActorSystem,
-        nodes: Nodes | None = None,
+        peers: Peers | None = None,
         *,
         allow: Allow | None = None,
         answer_timeout_s: float = _ANSWER_TIMEOUT_S,
     ) -> None:
         self.undelivered = self.refused = self.malformed = 0
         self._system = system
-        self._nodes = nodes
+        self._peers = peers
         self._allow = allow
         self._answer_timeout_s = answer_timeout_s
         self._lock = threading.Lock()  # Of the counters and `_refs`.
         self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
-        if nodes is not None:
-            self._questions = Questions(nodes)
+        if peers is not None:
+            self._questions = Questions(peers)
             self._answers = Answers("gearpy-answers")
-            nodes.serve(self._deliver)
+            peers.serve(self._deliver)
 
     @property
     def node(self) -> str:
         """What other processes call this one; empty if there are none."""
-        return "" if self._nodes is None else self._nodes.node
+        return "" if self._peers is None else self._peers.node
 
     def tell(self, path: ActorPath, message: Any) -> bool:
         """Send a message; if there is no such actor or node it is counted and logged, and False.
@@ -76,23 +76,23 @@ class Post:
             MailboxFull: the actor is here and too many messages wait for it.
             ConfigError: the message is too large to travel.
         """
-        nodes = self._nodes_to(path)
-        if nodes is None:
+        peers = self._peers_to(path)
+        if peers is None:
             return self._tell_here(path, decode_control(encode_control(message)))
-        is_sent = nodes.send(path.node, to=path.name, body=encode_control(message))
+        is_sent = peers.send(path.node, to=path.name, body=encode_control(message))
         if not is_sent:
             self._count_undelivered(path, message)
         return is_sent
 
     def find(self, path: ActorPath) -> Ref[Any] | None:
         """Return the actor's reference, to watch it; that of another process always exists."""
-        nodes = self._nodes_to(path)
-        if nodes is None:
+        peers = self._peers_to(path)
+        if peers is None:
             return self._system.resolve(path.name if self._is_here(path) else path)
         with self._lock:
             ref = self._refs.get(path)
             if ref is None:
-                ref = self._refs[path] = RemoteRef(path, self, nodes)
+                ref = self._refs[path] = RemoteRef(path, self, peers)
             return ref
 
     def ask(self, path: ActorPath, message: Any, timeout_s: float) -> Any:
@@ -103,25 +103,25 @@ class Post:
             AskTimeout: no answer in time; the question may still be handled.
             GearpyError: what the actor raised; of another class if it is not one of ours.
         """
-        if self._nodes_to(path) is not None:
+        if self._peers_to(path) is not None:
             return self._questions.ask(path, message, timeout_s)
         answer = self._ask_here(path, decode_control(encode_control(message)), timeout_s)
         return decode_answer(encode_answer(answer))
 
     def give_up(self, path: ActorPath) -> None:
         """Listen no more to the process of an actor; it hears of that, and should end."""
-        nodes = self._nodes_to(path)
-        if nodes is not None:
-            nodes.fence(path.node)
+        peers = self._peers_to(path)
+        if peers is not None:
+            peers.fence(path.node)
 
     def close(self) -> None:
         """Answer no more questions of other processes."""
-        if self._nodes is not None:
+        if self._peers is not None:
             self._answers.close()
 
-    def _nodes_to(self, path: ActorPath) -> Nodes | None:
+    def _peers_to(self, path: ActorPath) -> Peers | None:
         """Return the way to another process, None if the path does not lead to one."""
-        return None if self._is_here(path) else self._nodes
+        return None if self._is_here(path) else self._peers
 
     def _is_here(self, path: ActorPath) -> bool:
         return not path.node or is_same_node(path.node, self.node)
@@ -185,9 +185,9 @@ class Post:
         return lambda: self._ask_here(path, message, timeout_s)
 
     def _reply(self, sender: str, letter: Letter) -> Callable[[bytes], object]:
-        nodes = self._nodes
-        assert nodes is not None, "letters come from nodes"
-        return lambda body: nodes.send(sender, to="", body=body, answers=letter.ask)
+        peers = self._peers
+        assert peers is not None, "letters come from peers"
+        return lambda body: peers.send(sender, to="", body=body, answers=letter.ask)
 
 
 class RemoteRef(Ref[M_contra]):
@@ -201,10 +201,10 @@ class RemoteRef(Ref[M_contra]):
 
     # Without `__slots__`, so that the post can hold it weakly.
 
-    def __init__(self, path: ActorPath, post: "Post", nodes: Nodes) -> None:
+    def __init__(self, path: ActorPath, post: "Post", peers: Peers) -> None:
         self.path = path
         self._post = post
-        self._nodes = nodes
+        self._peers = peers
         self._is_alive = True
 
     def tell(self, message: M_contra) -> None:
@@ -228,11 +228,11 @@ class RemoteRef(Ref[M_contra]):
             self._note_loss()
             notify(Exited(self, Killed()))
 
-        self._nodes.watch(self.path.node, (self.path, key), lost)
+        self._peers.watch(self.path.node, (self.path, key), lost)
 
     def remove_watcher(self, key: object) -> None:
         """See `Ref.remove_watcher`."""
-        self._nodes.unwatch(self.path.node, (self.path, key))
+        self._peers.unwatch(self.path.node, (self.path, key))
 
     def _note_loss(self) -> None:
         # Where there is no incarnation, another process may take the place of the lost one.

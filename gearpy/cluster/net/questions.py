@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gearpy.errors import ActorStopped, AskTimeout, GearpyError, ProtocolError
 from gearpy.ids import ActorPath
-from gearpy.messages.node import Letter
-from gearpy.transport.api import Nodes
+from gearpy.messages.peer import Letter
+from gearpy.transport.api import Peers
 from gearpy.wire.codec import decode_answer, encode_control
 
 __all__ = ["Questions"]
@@ -23,8 +23,8 @@ _FIRST_NUMBER_BITS: Final = 62
 class Questions:
     """Questions that wait for their answers. Runs on: any thread; `ask` blocks."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
         self._numbers = count(1 + secrets.randbits(_FIRST_NUMBER_BITS))
         self._open: dict[int, Future[Any]] = {}
 
@@ -40,7 +40,7 @@ class Questions:
             raise AskTimeout(f"no answer from actor {path} to {what} in {timeout_s} s") from None
         finally:
             del self._open[number]
-            self._nodes.unwatch(path.node, answer)
+            self._peers.unwatch(path.node, answer)
         if isinstance(outcome, GearpyError):
             raise outcome
         return outcome
@@ -60,12 +60,12 @@ class Questions:
         def lost(reason: str) -> None:
             _settle(answer, ActorStopped(f"actor {path} is gone: {reason}"))
 
-        self._nodes.watch(path.node, answer, lost)
-        self._nodes.send(  # What comes of False is told to the watcher.
+        self._peers.watch(path.node, answer, lost)
+        self._peers.send(  # What comes of False is told to the watcher.
             path.node,
             to=path.name,
             body=encode_control(message),
-            reply_to=ActorPath(self._nodes.node, ""),
+            reply_to=ActorPath(self._peers.node, ""),
             ask=number,
         )
 

@@ -85,10 +85,10 @@ def _run(spec: LaunchSpec) -> str:
     spawned.result().add_watcher(exits, exits.on_exited)
     told = (name, os.getpid(), endpoint.node, spec.worker_node)
     _log.info("%s runs as process %d, node %s, of worker %s", *told)
-    endpoint.nodes.on_given_up = _end_as_given_up
+    endpoint.peers.on_given_up = _end_as_given_up
     failure = _why(exits.wait())
     if not failure:  # Else go at once: who hears of it first would kill us, and hide the failure.
-        endpoint.nodes.on_given_up = _log_given_up  # They are told that this process ends.
+        endpoint.peers.on_given_up = _log_given_up  # They are told that this process ends.
         endpoint.close()
     return failure
 

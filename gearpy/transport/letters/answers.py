@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from gearpy.errors import GearpyError, ProtocolError
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.transport.loop.loop import LoopThread
-from gearpy.wire.codec import decode_control, decode_node, encode_answer, encode_node
+from gearpy.wire.codec import decode_control, decode_peer, encode_answer, encode_peer
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 
@@ -121,7 +121,7 @@ class ClientServer:
         """
         principal = protocol.connection.principal
         for frame in frames:
-            letter = decode_node(frame)
+            letter = decode_peer(frame)
             if not isinstance(letter, Letter) or not letter.ask:
                 raise ProtocolError(f"unexpected {type(letter).__name__} of a client")
             if protocol.paused:
@@ -145,4 +145,4 @@ class ClientServer:
 
     def _reply(self, protocol: WireProtocol, ask: int, body: bytes) -> None:
         letter = Letter(number=ask, to="", body=body, answers=ask)
-        self._loop.call_soon(protocol.write, encode_node(letter, self._limits.frames))
+        self._loop.call_soon(protocol.write, encode_peer(letter, self._limits.frames))

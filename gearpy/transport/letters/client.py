@@ -8,12 +8,12 @@ from itertools import count
 from typing import NoReturn, Self
 
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import NO_TLS_THERE, monotonic_ms, new_connection
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.transport.security.tls import TlsPipe
-from gearpy.wire.codec import decode_answer, decode_node, encode_control, encode_node
+from gearpy.wire.codec import decode_answer, decode_peer, encode_control, encode_peer
 from gearpy.wire.connection.auth import Purpose, Role
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.machine import Authenticated, Connection, ConnectionClosed
@@ -63,7 +63,7 @@ class ControlClient:
         with self._lock:
             ask = next(self._ids)
             letter = Letter(number=ask, to="", body=encode_control(message), ask=ask)
-            data = b"".join(encode_node(letter, self._limits.frames))
+            data = b"".join(encode_peer(letter, self._limits.frames))
             try:
                 self._send(data, deadline_ms)
                 answer = self._answer(ask, deadline_ms)
@@ -225,7 +225,7 @@ class ControlClient:
 
 
 def _decode_letter(frame: Frame) -> Letter:
-    letter = decode_node(frame)
+    letter = decode_peer(frame)
     if not isinstance(letter, Letter) or not letter.answers:
         raise ProtocolError(f"expected an answer, got {type(letter).__name__}")
     return letter

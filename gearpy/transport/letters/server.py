@@ -1,34 +1,34 @@
-"""What other nodes say to this one: letters are handed on, pings answered, zombies refused."""
+"""What other peers say to this one: letters are handed on, pings answered, zombies refused."""
 
 import logging
 import threading
 from collections import OrderedDict
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
-from gearpy.messages.node import (
+from gearpy.messages.peer import (
     Fenced,
     Greeting,
     Letter,
     LettersTaken,
-    NodeMessage,
+    PeerMessage,
     Ping,
     Pong,
     Welcome,
 )
 from gearpy.transport.api import TakeLetter, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
-from gearpy.wire.codec import decode_node, encode_node
+from gearpy.wire.codec import decode_peer, encode_peer
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
-from gearpy.wire.connection.mail import Intake, Verdict
+from gearpy.wire.connection.letters import Intake, Verdict
 
-__all__ = ["NodeServer"]
+__all__ = ["LetterServer"]
 
 _log = logging.getLogger(__name__)
 
 
-class NodeServer:
-    """Answers the nodes that have connected to this one.
+class LetterServer:
+    """Answers the peers that have connected to this one.
 
     Runs on: the loop thread. ``lock`` guards the intake.
     """
@@ -77,7 +77,7 @@ class NodeServer:
         taken = 0
         for frame in frames:
             was_welcome = protocol in self._greetings
-            taken = self._on_message(protocol, decode_node(frame)) or taken
+            taken = self._on_message(protocol, decode_peer(frame)) or taken
             if was_welcome and protocol not in self._greetings:
                 return  # Refused; the rest is of no interest.
         if taken:
@@ -92,7 +92,7 @@ class NodeServer:
         """Forget a connection."""
         self._greetings.pop(protocol, None)
 
-    def _on_message(self, protocol: WireProtocol, message: NodeMessage) -> int:
+    def _on_message(self, protocol: WireProtocol, message: PeerMessage) -> int:
         """Take one message; return the number of a letter that was taken, else 0."""
         greeting = self._greetings.get(protocol)
         match message:
@@ -180,4 +180,4 @@ class NodeServer:
     def _write(
         self, protocol: WireProtocol, message: Welcome | Fenced | LettersTaken | Pong
     ) -> None:
-        protocol.write(encode_node(message, self._limits.frames))
+        protocol.write(encode_peer(message, self._limits.frames))

@@ -8,7 +8,7 @@ from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol, server_protocol
 from gearpy.transport.letters.answers import ClientServer
-from gearpy.transport.letters.server import NodeServer
+from gearpy.transport.letters.server import LetterServer
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
@@ -38,7 +38,7 @@ class Listener:
         on_frames: Callable[[list[Frame]], None],
     ) -> None:
         self.clients: ClientServer | None = None
-        self.nodes: NodeServer | None = None
+        self.letters: LetterServer | None = None
         self._credentials = credentials_of(shown)
         self._limits = limits
         self._counters = counters
@@ -102,8 +102,8 @@ class Listener:
         connection = protocol.connection
         if connection.purpose is Purpose.LINK and not protocol.paused:
             protocol.write(encode_receipt(arrived, self._limits.frames))
-        elif connection.held_bytes and self.nodes is not None:
-            self.nodes.reassure(protocol)
+        elif connection.held_bytes and self.letters is not None:
+            self.letters.reassure(protocol)
 
     # -- what sockets tell -----------------------------------------------------------------
 
@@ -143,17 +143,17 @@ class Listener:
         if protocol.connection.purpose is Purpose.LINK:
             self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)
-        elif protocol.connection.purpose is Purpose.NODE:
-            self._on_node_frames(protocol, frames)
+        elif protocol.connection.purpose is Purpose.PEER:
+            self._on_peer_frames(protocol, frames)
         elif self.clients is not None:
             self.clients.on_frames(protocol, frames)
         else:
             raise ProtocolError("this process answers no questions")
 
-    def _on_node_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        if self.nodes is None:
+    def _on_peer_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
+        if self.letters is None:
             raise ProtocolError("this process takes no letters")
-        self.nodes.on_frames(protocol, frames)
+        self.letters.on_frames(protocol, frames)
 
     def on_writable(self, protocol: WireProtocol) -> None:
         """Nothing waits: answers are written as they come."""
@@ -162,8 +162,8 @@ class Listener:
         """Forget it."""
         self._protocols.discard(protocol)
         self._seen.pop(protocol, None)
-        if self.nodes is not None:
-            self.nodes.on_closed(protocol)
+        if self.letters is not None:
+            self.letters.on_closed(protocol)
         self._drop_unproved(protocol)
         if isinstance(error, ProtocolError):
             _log.warning("connection closed: %s", error)

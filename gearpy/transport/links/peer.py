@@ -13,17 +13,17 @@ from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown
 from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
-from gearpy.wire.connection.mail import Patience
+from gearpy.wire.connection.letters import Patience
 from gearpy.wire.connection.receipts import Unreceived
 
-__all__ = ["Peer"]
+__all__ = ["LinkPeer"]
 
 _log = logging.getLogger(__name__)
 
 _Buffers = list[bytes | memoryview]
 
 
-class Peer(Redial):
+class LinkPeer(Redial):
     """Sends frames to one address, in the order they were queued.
 
     It connects when there is something to send. An idle connection is written to at once; while

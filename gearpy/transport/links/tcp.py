@@ -16,9 +16,9 @@ from gearpy.transport.api import (
     TransportStats,
 )
 from gearpy.transport.letters.answers import ClientServer, ControlAllows, ControlHandler
-from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.listener import Listener
-from gearpy.transport.links.peer import Peer
+from gearpy.transport.links.peer import LinkPeer
 from gearpy.transport.links.routes import Routes
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown, credentials_of
@@ -77,8 +77,8 @@ class TcpTransport:
             on_frames=self._on_frames,
         )
         self._lock = threading.Lock()  # Of `_peers`, `_running` and `_stopped`.
-        self._peers: dict[str, Peer] = {}
-        self._nodes: NodeLinks | None = None
+        self._peers: dict[str, LinkPeer] = {}
+        self._letters: LetterPeers | None = None
         self._running = False
         self._stopped = False
 
@@ -117,8 +117,8 @@ class TcpTransport:
                 return
             self._stopped, self._running = True, False
             peers = list(self._peers.values())
-        if self._nodes is not None:
-            self._nodes.stop()
+        if self._letters is not None:
+            self._letters.stop()
         if self._loop.running:
             self._loop.call(self._close(peers))
         if self._owns_loop:
@@ -159,21 +159,21 @@ class TcpTransport:
         allows = allows or (lambda principal, _: principal == own)
         self._listener.clients = ClientServer(handler, self._loop, self._limits, allows)
 
-    def serve_nodes(self, *, hostname: str = "") -> NodeLinks:
+    def serve_peers(self, *, hostname: str = "") -> LetterPeers:
         """Return what carries letters to and from this process; after `start`, once.
 
         ``hostname`` is this host as others see it; the one that is listened on if not given.
         """
         assert self._running, "the port is part of the node: start first"
-        assert self._nodes is None, "a process is one node"
-        self._nodes = NodeLinks(
+        assert self._letters is None, "a process is one node"
+        self._letters = LetterPeers(
             _address(hostname or self._host, self._port),
             self._credentials,
             loop=self._loop,
             limits=self._limits,
         )
-        self._listener.nodes = self._nodes.server
-        return self._nodes
+        self._listener.letters = self._letters.server
+        return self._letters
 
     def _send_to(self, address: str | None, messages: list[LinkMessage]) -> None:
         if address is None or address == self.address:
@@ -186,11 +186,11 @@ class TcpTransport:
         for message in messages:
             peer.enqueue(self._codec.encode(message))
 
-    def _new_peer(self, address: str) -> Peer | None:
+    def _new_peer(self, address: str) -> LinkPeer | None:
         """Return the peer with an address, made if need be; None unless this transport runs."""
         with self._lock:
             if self._running and address not in self._peers:
-                self._peers[address] = Peer(
+                self._peers[address] = LinkPeer(
                     address,
                     self._credentials,
                     loop=self._loop,
@@ -216,7 +216,7 @@ class TcpTransport:
         if self._on_link_lost is not None:
             self._on_link_lost(address, reason)
 
-    async def _close(self, peers: list[Peer]) -> None:
+    async def _close(self, peers: list[LinkPeer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())
 
 

@@ -8,6 +8,6 @@
 - `keys`: who may prove what: the cluster secret, the keys of applications, and what a launch is
   given.
 - `receipts`: whether what is written on a link arrives: the other end says how many bytes it has.
-- `mail`: how letters get from node to node exactly once and in order, and when a node counts as
+- `letters`: how letters get from node to node exactly once and in order, and when a node counts as
   lost.
 """

@@ -70,7 +70,7 @@ class Purpose(IntEnum):
 
     LINK = 1
     CLIENT = 2
-    NODE = 3
+    PEER = 3
 
 
 class Hello(NamedTuple):

@@ -44,7 +44,7 @@ class FrameKind(IntEnum):
     LATENCY_PROBE = 5
     UNMANAGED = 6
     RECEIPT = 7
-    NODE = 16
+    PEER = 16
 
 
 class Frame(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 
 from gearpy.errors import ProtocolError
 from gearpy.wire.connection.frames import Frame, FrameKind, FrameLimits, encode_frame
-from gearpy.wire.connection.mail import Heartbeat
+from gearpy.wire.connection.letters import Heartbeat
 
 __all__ = ["Unreceived", "encode_receipt"]
 

@@ -21,7 +21,7 @@ from gearpy.ids import ActorPath, AppId, address_of
 from gearpy.messages.client import ListWorkers, ShutdownApplication
 from gearpy.messages.cluster import PutValue, ValueStored
 from gearpy.transport.api import TransportLimits
-from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.tcp import TcpTransport
 
 SECRET = b"s" * 32
@@ -71,7 +71,7 @@ class Side:
         self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.transport = TcpTransport(SECRET, port=port)
         self.transport.start()
-        self.nodes: NodeLinks = self.transport.serve_nodes()
+        self.nodes: LetterPeers = self.transport.serve_peers()
         self.system = ThreadedActorSystem(node=self.nodes.node)
         self.post = Post(self.system, self.nodes, allow=allow, answer_timeout_s=5)
         self.echo: Ref[Any] = self.system.spawn(lambda: Echo(self.seen), "echo")

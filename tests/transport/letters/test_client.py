@@ -18,12 +18,12 @@ from gearpy.errors import (
 )
 from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication, ListWorkers, Refused, Submitted, WorkerList
-from gearpy.messages.node import Letter
+from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import monotonic_ms, new_connection
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
-from gearpy.wire.codec import encode_control, encode_node
+from gearpy.wire.codec import encode_control, encode_peer
 from gearpy.wire.connection.auth import CHALLENGE_BYTES, Purpose, Role
 from tests.transport.build import PATIENCE_S, SECRET, eventually
 
@@ -259,7 +259,7 @@ def test_a_client_that_asks_and_does_not_read_is_cut_off(server: TcpTransport) -
         client.receive_data(sock.recv(CHALLENGE_BYTES, socket.MSG_WAITALL), monotonic_ms())
         sock.sendall(client.data_to_send())
         letter = Letter(number=1, to="", body=encode_control(question(5)), ask=1)
-        ask = b"".join(encode_node(letter, LIMITS.frames))
+        ask = b"".join(encode_peer(letter, LIMITS.frames))
 
         def was_cut_off() -> bool:
             try:

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 import pytest
 
 from gearpy.ids import AppId
-from gearpy.messages.node import (
+from gearpy.messages.peer import (
     Fenced,
     Greeting,
     LettersTaken,
-    NodeMessage,
+    PeerMessage,
     Ping,
     Pong,
     Welcome,
@@ -18,7 +18,7 @@ from gearpy.messages.node import (
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import KeyRing, application_key
 from tests.transport.build import SECRET
-from tests.transport.nodes_build import QUICK, Make, Raw, a_letter, maker
+from tests.transport.letters_build import QUICK, Make, Raw, a_letter, maker
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_a_zombie_says_before_it_knows_is_refused_and_counted(
     ids=["letter", "ping", "welcome"],
 )
 def test_a_node_that_does_not_greet_first_is_cut_off(
-    make: Make, stack: ExitStack, nonsense: NodeMessage
+    make: Make, stack: ExitStack, nonsense: PeerMessage
 ) -> None:
     """Who speaks must be known before anything is believed."""
     one = make()

@@ -160,7 +160,7 @@ def test_letters_travel_encrypted_between_the_cluster_and_an_application(
         transport = TcpTransport(Credentials(keys=keys, tls=contexts))
         transport.start()
         stack.callback(transport.stop)
-        nodes.append(transport.serve_nodes())
+        nodes.append(transport.serve_peers())
         nodes[-1].serve(lambda _, letter: got.put(letter.body))
     cluster, application = nodes
 

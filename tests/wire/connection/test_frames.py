@@ -84,7 +84,7 @@ def test_a_frame_within_one_chunk_is_not_copied() -> None:
     [
         (FrameKind.DATA, 1000),
         (FrameKind.UNMANAGED, 100),
-        (FrameKind.NODE, 100),
+        (FrameKind.PEER, 100),
         (FrameKind.ACK, 10),
         (FrameKind.ACK_REQUEST, 10),
         (FrameKind.INITIAL_ACK_REQUEST, 10),

@@ -1,4 +1,4 @@
-"""Processes that write to each other, over real sockets; see `gearpy.transport.letters.nodes`."""
+"""Processes that write to each other, over real sockets; see `gearpy.transport.letters.peers`."""
 
 import logging
 import socket
@@ -11,13 +11,13 @@ import pytest
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, node_text
-from gearpy.messages.node import (
+from gearpy.messages.peer import (
     Letter,
 )
 from gearpy.transport.api import split_address
 from gearpy.transport.links.tcp import TcpTransport
 from tests.transport.build import PATIENCE_S, SECRET, eventually
-from tests.transport.nodes_build import QUICK, Make, maker
+from tests.transport.letters_build import QUICK, Make, maker
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_letters_wait_until_somebody_takes_them(make: Make) -> None:
 
 def test_a_process_that_ends_is_lost_at_once(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """An executor that crashed is replaced at once; one that stops by itself is no fault."""
-    caplog.set_level(logging.INFO, "gearpy.transport.letters.nodes")
+    caplog.set_level(logging.INFO, "gearpy.transport.letters.peers")
     one, other = make(), make()
     one.watch(other.node)
     one.tell(other.node)
@@ -304,6 +304,6 @@ def test_the_address_of_a_node_may_be_another_than_what_is_listened_on(stack: Ex
     transport.start()
     stack.callback(transport.stop)
 
-    nodes = transport.serve_nodes(hostname="worker-1")
+    nodes = transport.serve_peers(hostname="worker-1")
 
     assert address_of(nodes.node) == f"worker-1:{split_address(transport.address)[1]}"

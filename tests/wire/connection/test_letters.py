@@ -1,4 +1,4 @@
-"""Letters between nodes, see `wire.connection.mail`. The network is a list, time a number."""
+"""Letters between nodes, see `wire.connection.letters`. The network is a list, time a number."""
 
 import random
 from collections import deque
@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import ActorPath
-from gearpy.messages.node import Fenced, Greeting, Letter, Ping, Welcome
+from gearpy.messages.peer import Fenced, Greeting, Letter, Ping, Welcome
 from gearpy.wire.codec import encode_control
-from gearpy.wire.connection.mail import (
+from gearpy.wire.connection.letters import (
     Heartbeat,
     Intake,
     Outbox,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import ActorPath, incarnation_of
-from gearpy.messages.node import Fenced, Greeting, Letter, Ping, Welcome
+from gearpy.messages.peer import Fenced, Greeting, Letter, Ping, Welcome
 
 if TYPE_CHECKING:
     from random import Random
@@ -147,10 +147,10 @@ class Verdict(Enum):
 
 
 class Intake:
-    """What other nodes have written to this one, and which of them are not listened to.
+    """What other peers have written to this one, and which of them are not listened to.
 
     A conversation is what one sender writes to this node under one name; its newest session
-    counts. `zombies` counts what fenced nodes still said, `repeats` letters that came again.
+    counts. `zombies` counts what fenced peers still said, `repeats` letters that came again.
 
     Invariant: the letters of a session are handed on in order, each once; a conversation that was
     forgotten for the limit is never resumed.

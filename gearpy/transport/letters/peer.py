@@ -8,24 +8,24 @@ from collections.abc import Callable
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.ids import address_of, incarnation_of, is_same_node
-from gearpy.messages.node import Fenced, LettersTaken, NodeMessage, Pong, Welcome
-from gearpy.transport.api import NodeLost, TransportLimits
+from gearpy.messages.peer import Fenced, LettersTaken, PeerMessage, Pong, Welcome
+from gearpy.transport.api import PeerLost, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol, monotonic_ms
 from gearpy.transport.connection.redial import Redial, is_refusal
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown
-from gearpy.wire.codec import decode_node, encode_node
+from gearpy.wire.codec import decode_peer, encode_peer
 from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
-from gearpy.wire.connection.mail import Heartbeat, Outbox, Patience
+from gearpy.wire.connection.letters import Heartbeat, Outbox, Patience
 
-__all__ = ["NodeLink"]
+__all__ = ["LetterPeer"]
 
 _log = logging.getLogger(__name__)
 
 
-class NodeLink(Redial):
+class LetterPeer(Redial):
     """Sends the letters of an `Outbox`; connects when there is a need, and again when it breaks.
 
     There is a need while letters are not taken or somebody watches. Then the other end is asked
@@ -46,17 +46,17 @@ class NodeLink(Redial):
         lock: threading.Lock,
         limits: TransportLimits,
         principal_of: Callable[[str], Principal | None],
-        on_gone: Callable[["NodeLink", str], None],
-        on_idle: Callable[["NodeLink"], None],
+        on_gone: Callable[["LetterPeer", str], None],
+        on_idle: Callable[["LetterPeer"], None],
         on_given_up: Callable[[str], None],
     ) -> None:
         # A process of the cluster proves an application's key to its processes. Whoever is at a
         # mere address must know our own.
         is_incarnated = bool(incarnation_of(node))
-        super().__init__(address_of(node), shown, limits, Purpose.NODE, follow=is_incarnated)
+        super().__init__(address_of(node), shown, limits, Purpose.PEER, follow=is_incarnated)
         self.node = node
         self.outbox = outbox
-        self.watchers: dict[object, NodeLost] = {}
+        self.watchers: dict[object, PeerLost] = {}
         self.reached = ""  # The node that welcomed us last.
         self.reconnects = 0
         self._own = own
@@ -141,10 +141,10 @@ class NodeLink(Redial):
         """Return letters that this connection has not had."""
         with self._lock:
             letters = self.outbox.unsent(self._limits.write_buffer_bytes)
-        return [part for letter in letters for part in encode_node(letter, self._limits.frames)]
+        return [part for letter in letters for part in encode_peer(letter, self._limits.frames)]
 
-    def _write(self, protocol: WireProtocol, message: NodeMessage) -> None:
-        protocol.write(encode_node(message, self._limits.frames))
+    def _write(self, protocol: WireProtocol, message: PeerMessage) -> None:
+        protocol.write(encode_peer(message, self._limits.frames))
 
     def _give_up(self, reason: str) -> None:
         if not self.ended:
@@ -199,9 +199,9 @@ class NodeLink(Redial):
         self._heartbeat.on_heard(monotonic_ms())
         for frame in frames:
             if not self.ended:
-                self._on_message(protocol, decode_node(frame))
+                self._on_message(protocol, decode_peer(frame))
 
-    def _on_message(self, protocol: WireProtocol, message: NodeMessage) -> None:
+    def _on_message(self, protocol: WireProtocol, message: PeerMessage) -> None:
         match message:
             case Welcome() if self.open is None:
                 self._on_welcome(protocol, message)

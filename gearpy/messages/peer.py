@@ -14,7 +14,7 @@ __all__ = [
     "Greeting",
     "Letter",
     "LettersTaken",
-    "NodeMessage",
+    "PeerMessage",
     "Ping",
     "Pong",
     "Welcome",
@@ -95,4 +95,4 @@ class Pong:
 
 
 #: All that one node says to another.
-NodeMessage: TypeAlias = Greeting | Welcome | Fenced | Letter | LettersTaken | Ping | Pong
+PeerMessage: TypeAlias = Greeting | Welcome | Fenced | Letter | LettersTaken | Ping | Pong

@@ -1,4 +1,4 @@
-"""Letters between the actors of different processes, over TCP: `Nodes`."""
+"""Letters between the actors of different processes, over TCP: `Peers`."""
 
 import asyncio
 import logging
@@ -10,15 +10,15 @@ from typing import Final
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
-from gearpy.transport.api import NodeLost, TakeLetter, TransportLimits, split_address
-from gearpy.transport.letters.link import NodeLink
-from gearpy.transport.letters.server import NodeServer
+from gearpy.transport.api import PeerLost, TakeLetter, TransportLimits, split_address
+from gearpy.transport.letters.peer import LetterPeer
+from gearpy.transport.letters.server import LetterServer
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown
 from gearpy.wire.connection.keys import Principal
-from gearpy.wire.connection.mail import Intake, Outbox
+from gearpy.wire.connection.letters import Intake, Outbox
 
-__all__ = ["NodeLinks", "NodeStats"]
+__all__ = ["LetterPeers", "LetterStats"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,11 +28,11 @@ _STOPPING: Final = "it is stopping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeStats:
+class LetterStats:
     """What passed between this node and others since it began.
 
     ``resent``: letters sent again after a connection broke. ``repeats``: letters that came again
-    and were dropped. ``zombies``: what fenced nodes still said. ``lost``: nodes given up.
+    and were dropped. ``zombies``: what fenced peers still said. ``lost``: peers given up.
     """
 
     letters_in: int
@@ -43,11 +43,11 @@ class NodeStats:
     reconnects: int
 
 
-class NodeLinks:
-    """`Nodes` over TCP: one connection to each node it writes to or watches.
+class LetterPeers:
+    """`Peers` over TCP: one connection to each node it writes to or watches.
 
     A connection is made when needed and again when it breaks; letters that were not taken are
-    sent again on the next one. Made by `TcpTransport.serve_nodes`, which stops it, too.
+    sent again on the next one. Made by `TcpTransport.serve_peers`, which stops it, too.
 
     Runs on: any thread, except `stop`, which waits for the loop thread.
     Restart: none; a new one has another incarnation.
@@ -67,15 +67,15 @@ class NodeLinks:
         self._intake = Intake(
             self._node, senders_max=limits.senders_max, fenced_max=limits.fenced_max
         )
-        self._links: dict[str, NodeLink] = {}
+        self._links: dict[str, LetterPeer] = {}
         self._sessions = 0
         self._lost = self._resent = self._reconnects = 0  # The last two of links that have ended.
         self._stopped = False
         #: Told, on the loop thread, that another node counts this process as lost: it was
         #: frozen or cut off for too long, and whatever it does is in vain. It should end.
         self.on_given_up: Callable[[str], None] = lambda _: None
-        #: What the listener hands connections of nodes to.
-        self.server = NodeServer(self._intake, lock=self._lock, limits=limits)
+        #: What the listener hands connections of peers to.
+        self.server = LetterServer(self._intake, lock=self._lock, limits=limits)
 
     @property
     def node(self) -> str:
@@ -83,11 +83,11 @@ class NodeLinks:
         return self._node
 
     @property
-    def stats(self) -> NodeStats:
+    def stats(self) -> LetterStats:
         """What has passed so far."""
         with self._lock:
             links = list(self._links.values())
-            return NodeStats(
+            return LetterStats(
                 letters_in=self.server.letters_in,
                 resent=self._resent + sum(link.outbox.resent for link in links),
                 repeats=self._intake.repeats,
@@ -101,7 +101,7 @@ class NodeLinks:
         return self.server.principal_of(node)
 
     def serve(self, deliver: TakeLetter) -> None:
-        """See `Nodes.serve`; until then, other nodes wait."""
+        """See `Peers.serve`; until then, other peers wait."""
         assert self.server.deliver is None, "one taker of letters"
         self.server.deliver = deliver
 
@@ -115,7 +115,7 @@ class NodeLinks:
         ask: int = 0,
         answers: int = 0,
     ) -> bool:
-        """See `Nodes.send`."""
+        """See `Peers.send`."""
         with self._lock:
             link = self._link(node)
             if isinstance(link, str):
@@ -127,11 +127,11 @@ class NodeLinks:
             self._lose(link, f"{link.outbox.untaken} letters were not taken, no room for more")
         return kept
 
-    def watch(self, node: str, key: object, lost: NodeLost) -> None:
-        """See `Nodes.watch`."""
+    def watch(self, node: str, key: object, lost: PeerLost) -> None:
+        """See `Peers.watch`."""
         with self._lock:
             link = self._link(node)
-            if isinstance(link, NodeLink):
+            if isinstance(link, LetterPeer):
                 link.watchers[key] = lost
         if isinstance(link, str):
             lost(link)
@@ -139,14 +139,14 @@ class NodeLinks:
             link.poke()
 
     def unwatch(self, node: str, key: object) -> None:
-        """See `Nodes.unwatch`."""
+        """See `Peers.unwatch`."""
         with self._lock:
             link = self._links.get(node)
             if link is not None:
                 link.watchers.pop(key, None)
 
     def fence(self, node: str) -> None:
-        """See `Nodes.fence`."""
+        """See `Peers.fence`."""
         with self._lock:
             link = self._links.get(node)
             self._intake.fence(node, "this process gave it up")
@@ -156,7 +156,7 @@ class NodeLinks:
             self._loop.call_soon(self._drop, node)
 
     def stop(self) -> None:
-        """Let go of all other nodes, and tell them; may be called twice.
+        """Let go of all other peers, and tell them; may be called twice.
 
         Letters that are on their way are waited for, as long as a close may take.
         """
@@ -166,7 +166,7 @@ class NodeLinks:
         if not stopped and self._loop.running:
             self._loop.call(self._close(links))
 
-    async def _close(self, links: list[NodeLink]) -> None:
+    async def _close(self, links: list[LetterPeer]) -> None:
         drains = [asyncio.ensure_future(link.drain()) for link in links]
         if drains:
             _, late = await asyncio.wait(drains, timeout=self._limits.close_timeout_ms / 1000)
@@ -175,7 +175,7 @@ class NodeLinks:
         self.server.close(_STOPPING)
         await asyncio.gather(*(link.close() for link in links))
 
-    def _link(self, node: str) -> NodeLink | str:
+    def _link(self, node: str) -> LetterPeer | str:
         """Return the link to a node, made if need be, or why there is none. With the lock held."""
         if self._stopped:
             return _STOPPED
@@ -190,7 +190,7 @@ class NodeLinks:
             self._links[node] = self._new_link(node)
         return self._links[node]
 
-    def _new_link(self, node: str) -> NodeLink:
+    def _new_link(self, node: str) -> LetterPeer:
         self._sessions += 1
         outbox = Outbox(
             self._sessions,
@@ -198,7 +198,7 @@ class NodeLinks:
             bytes_max=self._limits.queue_bytes_max,
             letter_bytes_max=self._limits.control_frame_bytes_max,
         )
-        return NodeLink(
+        return LetterPeer(
             node,
             outbox,
             own=self._node,
@@ -215,7 +215,7 @@ class NodeLinks:
     def _tell_given_up(self, reason: str) -> None:
         self.on_given_up(reason)
 
-    def _lose(self, link: NodeLink, reason: str) -> None:
+    def _lose(self, link: LetterPeer, reason: str) -> None:
         """Give up a node: for ever if it has an incarnation."""
         with self._lock:
             if self._links.get(link.node) is not link:
@@ -242,20 +242,20 @@ class NodeLinks:
         if reason is not None:
             self.server.drop(node, f"fenced: {reason}")
 
-    def _forget(self, link: NodeLink) -> None:
+    def _forget(self, link: LetterPeer) -> None:
         """Drop a link without connection that nobody needs; the next letter makes a new one."""
         with self._lock:
             if self._links.get(link.node) is link and not link.is_needed:
                 link.ended = True
                 self._remove(link)
 
-    def _remove(self, link: NodeLink) -> None:
+    def _remove(self, link: LetterPeer) -> None:
         del self._links[link.node]
         self._resent += link.outbox.resent
         self._reconnects += link.reconnects
 
 
-def _tell(lost: NodeLost, reason: str) -> None:
+def _tell(lost: PeerLost, reason: str) -> None:
     try:
         lost(reason)
     except Exception:  # noqa: BLE001 - one watcher must not cost the others their news

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from gearpy.messages.node import Letter, NodeMessage
+from gearpy.messages.peer import Letter, PeerMessage
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.letters.nodes import NodeLinks
+from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
-from gearpy.wire.codec import decode_node, encode_node
+from gearpy.wire.codec import decode_peer, encode_peer
 from gearpy.wire.connection.auth import NONCE_BYTES, Purpose, Role
 from gearpy.wire.connection.frames import Frame, FrameLimits
 from gearpy.wire.connection.keys import KeyRing
@@ -43,7 +43,7 @@ class Process:
         self.losses: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.transport = TcpTransport(shown, port=port, limits=limits)
         self.address = self.transport.start()
-        self.nodes: NodeLinks = self.transport.serve_nodes(hostname=hostname)
+        self.nodes: LetterPeers = self.transport.serve_peers(hostname=hostname)
         self.node = self.nodes.node
         if serve:
             self.serve()
@@ -102,24 +102,24 @@ class Raw:
             keys=KeyRing.of_cluster(SECRET),
             nonce=bytes(NONCE_BYTES),
             now_ms=0,
-            purpose=Purpose.NODE,
+            purpose=Purpose.PEER,
         )
-        self._heard: list[NodeMessage] = []
+        self._heard: list[PeerMessage] = []
         self._sock.sendall(self._connection.data_to_send())
         while not self._connection.authenticated:
             self._receive()
         self._connection.events()
 
-    def say(self, *messages: NodeMessage) -> None:
+    def say(self, *messages: PeerMessage) -> None:
         """Send messages at once."""
-        frames = [encode_node(message, FrameLimits()) for message in messages]
+        frames = [encode_peer(message, FrameLimits()) for message in messages]
         self._sock.sendall(b"".join(buffer for frame in frames for buffer in frame))
 
-    def hear(self, wanted: int = 1) -> list[NodeMessage]:
+    def hear(self, wanted: int = 1) -> list[PeerMessage]:
         """Wait for messages; fewer when the connection has ended."""
         while len(self._heard) < wanted and self._receive():
             frames = [event for event in self._connection.events() if isinstance(event, Frame)]
-            self._heard += [decode_node(frame) for frame in frames]
+            self._heard += [decode_peer(frame) for frame in frames]
         heard, self._heard = self._heard[:wanted], self._heard[wanted:]
         return heard
 

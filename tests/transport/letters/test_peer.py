@@ -1,4 +1,4 @@
-"""Links that break, peers that freeze or are gone, see `gearpy.transport.letters.link`."""
+"""Links that break, peers that freeze or are gone, see `gearpy.transport.letters.peer`."""
 
 import random
 import socket
@@ -16,7 +16,7 @@ from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, R
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
 from tests.transport.build import SECRET, eventually
-from tests.transport.nodes_build import PATIENT, QUICK, Make, maker, relayed
+from tests.transport.letters_build import PATIENT, QUICK, Make, maker, relayed
 from tests.transport.relay import Relay
 
 
