@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from gearpy.errors import ConfigError
-from gearpy.messages.late_time import LateTime, late_places, late_time
+from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_time
 
 __all__ = [
     "ROWS_PER_CREDIT",
@@ -216,6 +216,8 @@ def oldest_of(timestamps: list[int], default: int) -> int:
     """Return the oldest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[0] if len(timestamps) else default
+    if type(timestamps) is OrderedTimes:
+        return timestamps[0] if timestamps else default
     return int(min(timestamps, default=default))
 
 
@@ -223,6 +225,8 @@ def newest_of(timestamps: list[int], default: int) -> int:
     """Return the newest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[1] if len(timestamps) else default
+    if type(timestamps) is OrderedTimes:
+        return timestamps[-1] if timestamps else default
     return int(max(timestamps, default=default))
 
 

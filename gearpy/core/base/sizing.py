@@ -27,7 +27,9 @@ def estimate_bytes(values: Sequence[Any]) -> int:
     if count <= _SAMPLES:
         return sum(_size(value, _DEPTH_MAX) for value in values)
     picked = (values[0], values[count // 2], values[-1])
-    return sum(_size(value, _DEPTH_MAX) for value in picked) * count // _SAMPLES
+    if type(picked[0]) is type(picked[1]) is type(picked[2]) is str:
+        return sum(map(getsizeof, picked)) * count // _SAMPLES
+    return sum([_size(value, _DEPTH_MAX) for value in picked]) * count // _SAMPLES
 
 
 def _size(value: Any, depth: int) -> int:

@@ -14,6 +14,7 @@ from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
+from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
@@ -136,9 +137,45 @@ class RunningFold(RunningStage):
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
-        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._values
-        out = []
+        fold = self._counted if self._fold.kind == "count" else self._folded
+        out: list[tuple[Any, Any]] = []
         dropped: list[int] = []
+        fold(values, timestamps, out, dropped)
+        if out:
+            if self._changes is not None:
+                self._changes.note(out)
+            yield out, _without(timestamps, dropped) if dropped else timestamps
+
+    def _counted(
+        self,
+        values: list[Any],
+        timestamps: list[int],
+        out: list[tuple[Any, Any]],
+        dropped: list[int],
+    ) -> None:
+        """Do what `_folded` does for a count, without a call for each record."""
+        key_of, state = self._key, self._values
+        for record in values:
+            try:
+                key = key_of(record)
+                total = state.get(key)
+                if total is None:
+                    key = one_nan(key)
+                    total = state.get(key, 0)
+                state[key] = total = total + 1
+                out.append((key, total))
+            except USER_ERRORS as error:
+                self._drop(error, record, timestamps, len(out), dropped)
+
+    def _folded(
+        self,
+        values: list[Any],
+        timestamps: list[int],
+        out: list[tuple[Any, Any]],
+        dropped: list[int],
+    ) -> None:
+        """Append an update for each record to ``out``, places of bad records to ``dropped``."""
+        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._values
         for record in values:
             try:
                 key = key_of(record)
@@ -151,13 +188,19 @@ class RunningFold(RunningStage):
                 # The next record may change what is kept, within this batch.
                 out.append((key, after if type(after) in ATOMS else own(after)))
             except USER_ERRORS as error:
-                at = len(out) + len(dropped)
-                self._reject(error, record, timestamps[at])
-                dropped.append(at)
-        if out:
-            if self._changes is not None:
-                self._changes.note(out)
-            yield out, _without(timestamps, dropped) if dropped else timestamps
+                self._drop(error, record, timestamps, len(out), dropped)
+
+    def _drop(
+        self,
+        error: BaseException,
+        record: Any,
+        timestamps: list[int],
+        folded: int,
+        dropped: list[int],
+    ) -> None:
+        at = folded + len(dropped)
+        self._reject(error, record, timestamps[at])
+        dropped.append(at)
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:
@@ -250,9 +293,9 @@ class WindowFold:
         if not timestamps:
             return
         start_of = self._pieces.start_of
-        low, high = min(timestamps), max(timestamps)
+        low = oldest_of(timestamps, MAX_MS)
         start = start_of(low)
-        if start == start_of(high):
+        if start == start_of(newest_of(timestamps, low)):
             self._add(start, values, timestamps, low)
         else:
             self._add_split(values, timestamps)

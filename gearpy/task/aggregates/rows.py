@@ -205,7 +205,7 @@ class _Code:
             "    pending = iter(values)",
             f"    for {'r, t' if self.is_timed else 'r'} in {pairs}:",
             "        try:",
-            *indented([*self._values(), _key_line(key), "a = get(k)"], 3),
+            *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
             "            if a is None: k = one_nan(k); a = get(k)",
             f"            if a is None: {self._empty()}",
             f"            else: {accumulators}, = a",
@@ -229,7 +229,7 @@ class _Code:
 
     def _values(self) -> list[str]:
         """Return the lines that take the values out of record ``r``."""
-        lines = ["d = type(r) is dict"]
+        lines = ["d = type(r) is dict"] if any(isinstance(of, str) for of in self._of) else []
         for at, of in enumerate(self._of):
             if of is None:
                 lines.append(f"x{at} = r")
@@ -270,13 +270,13 @@ class _Code:
         return error
 
 
-def _key_line(key: KeyFunction) -> str:
-    """Return the line that makes the key ``k`` of record ``r``."""
+def _key_lines(key: KeyFunction) -> list[str]:
+    """Return the lines that make the key ``k`` of record ``r``."""
     if not isinstance(key, FieldGetter | FieldsGetter):
-        return "k = key(r)"
+        return ["k = key(r)"]
     fields = [f"r[{name!r}]" for name in key.names]
     made = fields[0] if isinstance(key, FieldGetter) else f"({', '.join(fields)},)"
-    return f"k = {made} if d else key(r)"
+    return [f"k = {made} if type(r) is dict else key(r)"]
 
 
 def _keys_of(key: KeyFunction) -> Callable[[dict[Any, Any], list[Any]], Iterator[Any]]:

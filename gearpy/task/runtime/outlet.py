@@ -22,6 +22,7 @@ from gearpy.messages.data import (
     LinkMessage,
     Origin,
 )
+from gearpy.messages.late_time import OrderedTimes
 from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.sides import SidePartitioner
@@ -78,10 +79,9 @@ class _Portion(NamedTuple):
     size_bytes: int
 
     @classmethod
-    def of(cls, batch: Batch, epoch: int) -> "_Portion":
-        """Measure some records; none are older than nothing and take no room."""
-        oldest_ms = oldest_of(batch.timestamps, MAX_MS)
-        return cls(batch, epoch, oldest_ms, estimate_bytes(batch.values))
+    def of(cls, batch: Batch, epoch: int, size_bytes: int) -> "_Portion":
+        """Return a portion of at least one record."""
+        return cls(batch, epoch, oldest_of(batch.timestamps, MAX_MS), size_bytes)
 
     @classmethod
     def empty(cls, epoch: int) -> "_Portion":
@@ -95,15 +95,16 @@ class _Portion(NamedTuple):
 
     def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
         """Return as many of the first records as take so much credit, and the rest."""
-        batch = self.batch
-        records = credit * ROWS_PER_CREDIT if type(batch.values) is Table else credit
-        first, rest = _part(batch, 0, records), _part(batch, records, len(batch))
-        return _Portion.of(first, self.epoch), _Portion.of(rest, self.epoch)
+        records = credit * ROWS_PER_CREDIT if type(self.batch.values) is Table else credit
+        return self.part(0, records), self.part(records, len(self.batch))
 
-
-def _part(batch: Batch, start: int, stop: int) -> Batch:
-    values, timestamps = batch.values[start:stop], batch.timestamps[start:stop]
-    return Batch(values, timestamps, batch.has_late, batch.origin)
+    def part(self, start: int, stop: int) -> "_Portion":
+        """Return the records from one place to another, with their share of the bytes."""
+        batch, times = self.batch, self.batch.timestamps[start:stop]
+        if type(batch.timestamps) is OrderedTimes:
+            times = OrderedTimes(times)
+        part = Batch(batch.values[start:stop], times, batch.has_late, batch.origin)
+        return _Portion.of(part, self.epoch, self.size_bytes * len(times) // len(batch))
 
 
 class Outlet:
@@ -299,18 +300,15 @@ class Outlet:
                     self._dispatch(edge, index, _Portion.empty(self.epoch), now_ms)
 
     def _portions(self, batch: Batch) -> Iterable[_Portion]:
-        whole = _Portion.of(batch, self.epoch)
-        values, count = batch.values, len(batch)
+        values, count = batch.values, len(batch.values)
+        whole = _Portion.of(batch, self.epoch, estimate_bytes(values))
         fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
         is_table = type(values) is Table
         limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
         step = min(limit, fits)
         if count <= step:
             return (whole,)
-        return (
-            _Portion.of(_part(batch, start, start + step), self.epoch)
-            for start in range(0, count, step)
-        )
+        return (whole.part(start, start + step) for start in range(0, count, step))
 
     def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
         link = edge.links[index]
@@ -426,6 +424,6 @@ class _EdgeOutput:
         if origin is not self._told[0]:
             told = NOWHERE if origin.is_split else origin
             if told.source >= 0 and not self._partitioner.keeps_whole:
-                told = told._replace(is_split=True)
+                told = Origin(*told[:-1], is_split=True)
             self._told = (origin, told)
         return self._told[1]

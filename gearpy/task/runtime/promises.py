@@ -35,6 +35,8 @@ class Promises:
 
     def set_idle(self, idle: bool, task: Task | None) -> None:  # noqa: FBT001 - its only question
         """Learn whether nothing comes at present."""
+        if not (idle or self._is_idle):
+            return  # The rule, with each batch.
         self._is_idle = idle
         idle = idle and (task is None or task.passes_ms == MAX_MS)
         self._outlet.announce(self._outlet.watermark_ms, idle=idle)

@@ -13,6 +13,7 @@ from typing import Any
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.late_time import ordered
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import is_final
@@ -166,18 +167,20 @@ class SourcePartition:
             return None
         self._quiet_since_ms, self._is_quiet = None, False
         self._check(batch)
-        counters = self._counters
-        counters.records_in += len(batch)
-        counters.newest_ms = max(counters.newest_ms, newest_of(batch.timestamps, MIN_MS))
+        counters, times = self._counters, batch.timestamps
+        if type(times) is not Times:
+            times = ordered(times)
+        counters.records_in += len(times)
+        counters.newest_ms = max(counters.newest_ms, newest_of(times, MIN_MS))
         after_ms = self._known_ms
-        origin = self._origin._replace(offset=self.read_records)
+        origin = self._origin.at(self.read_records)
         if after_ms == MIN_MS:  # It never promises: nobody could wait for its records.
             origin = origin._replace(is_by_arrival=True)
-        self.read_records += len(batch)
+        self.read_records += len(times)
         return self._late.judge(
             Portion(
                 batch.values,
-                batch.timestamps,
+                times,
                 before_ms,
                 after_ms,
                 self.reader.out_of_order_ms,

@@ -252,7 +252,8 @@ class SourceTask(ChainTask):
         return [part for part in self._parts if not part.is_idle]
 
     def _read(self) -> Portion | None:
-        self._parts.sort(key=lambda part: part.promised_ms)
+        if len(self._parts) > 1:
+            self._parts.sort(key=lambda part: part.promised_ms)
         limits, now_ms = self.context.limits, self.context.now_ms()
         is_rows = self._schema is None
         limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
@@ -285,10 +286,9 @@ class SourceTask(ChainTask):
         """Promise what the partitions do, but nothing behind the cut."""
         watermark_ms = MAX_MS
         if self._parts:
-            live = (part.promised_ms for part in self._live())
-            promised_ms = min(live, default=None)
-            if promised_ms is None:  # As if the one that is furthest had become idle last.
-                promised_ms = max(part.promised_ms for part in self._parts)
+            live = [part.promised_ms for part in self._live()]
+            # Where none is live, as if the one that is furthest had become idle last.
+            promised_ms = min(live) if live else max(part.promised_ms for part in self._parts)
             self._note_span(promised_ms)
             watermark_ms = min(promised_ms, self._cut_ms)
         if watermark_ms > self._watermark_ms:
@@ -311,12 +311,13 @@ class SourceTask(ChainTask):
 
     def _drop_finished(self) -> None:
         done, total = self._progress
-        for part in [part for part in self._parts if part.is_finished]:
-            self._parts.remove(part)
-            self._finished.append(part.name)
-            done, total = done + part.reader.progress[0], total + part.reader.progress[1]
-            part.close()
-        self._progress = (done, total)
+        for part in self._parts[:]:
+            part_done, part_total = part.reader.progress
+            done, total = done + part_done, total + part_total
+            if part.is_finished:
+                self._parts.remove(part)
+                self._finished.append(part.name)
+                self._progress = (self._progress[0] + part_done, self._progress[1] + part_total)
+                part.close()
         counters = self.context.counters
-        counters.done = done + sum(part.reader.progress[0] for part in self._parts)
-        counters.total = total + sum(part.reader.progress[1] for part in self._parts)
+        counters.done, counters.total = done, total

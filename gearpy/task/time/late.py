@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.messages.data import NOWHERE, Batch, Origin
-from gearpy.messages.late_time import late_time
+from gearpy.messages.late_time import OrderedTimes, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.sides import Side, split_sides
@@ -46,7 +46,7 @@ WINDOW_LATE: Final[tuple[WindowLate, ...]] = ("drop", "restamp", "side")
 LATE: Final = "late"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # Not frozen, which would make it slow to make.
 class Portion:
     """Some records of one partition in their order, and what it promised around them.
 
@@ -99,8 +99,7 @@ class Portion:
             return False
         if type(times) is Times:
             return are_sorted(times) or times.bounds()[0] >= self.after_ms
-        # To sort what is sorted is the quickest look at all of them that Python has.
-        return sorted(times) == times or min(times) >= self.after_ms
+        return type(times) is OrderedTimes or min(times) >= self.after_ms
 
     def promised(self) -> Sequence[int]:
         """Return what was promised before each record; never falls."""

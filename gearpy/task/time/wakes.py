@@ -48,6 +48,7 @@ class Wakes:
 
 def timer_at_ms(timers: Timers, keyed: KeyedTask, now_ms: int) -> int | None:
     """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
-    key_wait_ms = keyed.wait_ms
-    waits = [timers.due_ms, None if key_wait_ms is None else now_ms + key_wait_ms]
-    return min((at for at in waits if at is not None), default=None)
+    due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
+    if key_wait_ms is None:
+        return due_ms
+    return now_ms + key_wait_ms if due_ms is None else min(due_ms, now_ms + key_wait_ms)
