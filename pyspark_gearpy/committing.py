@@ -22,8 +22,19 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.connectors.files.column_times import times_of
-from gearpy.core.handover.window_log import LogView, Segment, lane_name, segment_name, segments_of
+from gearpy.core.handover.window_log import (
+    LOG_FOLDERS,
+    OWNERS,
+    PENDING,
+    LogView,
+    Segment,
+    lane_name,
+    segment_name,
+    segments_of,
+)
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
@@ -35,7 +46,6 @@ from gearpy.windowlog.schema import (
     schema_text,
     spark_schema,
 )
-from gearpy.windowlog.store import OWNERS, PENDING, LocalStore, Store
 from pyspark_gearpy.options import WriteOptions
 
 __all__ = [
@@ -113,7 +123,7 @@ def begin_log(log: WindowLog, schema: pa.Schema) -> None:
 
 def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
     """Make a new log; return its columns, which may be those that another has made first."""
-    log.store.make()
+    log.store.make(*LOG_FOLDERS)
     schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=_now_ms())
     log.store.put_new(SCHEMA_FILE, schema_text(schema))
     return log.schema.arrow
@@ -172,7 +182,7 @@ def show(log: WindowLog, options: WriteOptions, delivery: Delivery) -> Segment |
 class _Ledger:
     """What each run has written last into a lane, noted once it is to be seen."""
 
-    def __init__(self, store: Store, lane: str) -> None:
+    def __init__(self, store: Folder, lane: str) -> None:
         self._store = store
         self.lane = lane
 
@@ -327,7 +337,7 @@ def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
 
 
 @contextmanager
-def _tables(store: Store, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
+def _tables(store: Folder, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
     """Open what tasks have written. On a disk it is mapped: it may be larger than memory."""
     sources = [_source(store, part) for part in parts if part.rows]
     try:
@@ -337,15 +347,15 @@ def _tables(store: Store, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
             source.close()
 
 
-def _source(store: Store, part: Part) -> Any:
+def _source(store: Folder, part: Part) -> Any:
     if not part.name:
         return pa.BufferReader(part.data)
-    if isinstance(store, LocalStore):
+    if isinstance(store, LocalFolder):
         return pa.memory_map(store.location(PENDING + part.name))
     return store.open(PENDING + part.name)
 
 
-def _clear(store: Store, options: WriteOptions, delivery: Delivery) -> None:
+def _clear(store: Folder, options: WriteOptions, delivery: Delivery) -> None:
     """Remove what this run has left: parts, and those of tasks that were killed or given up."""
     prefix = _prefix(options, delivery.run)
     for name in store.names(PENDING):
@@ -357,9 +367,9 @@ def _clear(store: Store, options: WriteOptions, delivery: Delivery) -> None:
 
 
 @contextmanager
-def _alone(store: Store, lane: str) -> Iterator[None]:
+def _alone(store: Folder, lane: str) -> Iterator[None]:
     """Let one process at a time write a lane, where there is a disk and a lock for it."""
-    if not isinstance(store, LocalStore):
+    if not isinstance(store, LocalFolder):
         yield
         return
     with open(store.location(f"{OWNERS}{lane}.lock"), "ab") as file:  # noqa: PTH123 - as the store has it

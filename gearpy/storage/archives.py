@@ -24,7 +24,7 @@ from typing import IO, BinaryIO, Final
 
 from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
-from gearpy.storage.disk import sync_folder, told
+from gearpy.storage.folder.files import sync_folder, told
 
 __all__ = ["SUFFIXES", "ArtifactLimits", "check_filename", "unpack"]
 

@@ -18,7 +18,7 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
-from gearpy.storage.disk import create_file, sync_file, sync_folder
+from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 
 __all__ = [
     "ARTIFACT_QUESTIONS",

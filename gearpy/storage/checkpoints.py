@@ -1,39 +1,38 @@
-"""Files of checkpoints, found again by location and checksum."""
+"""Files of checkpoints in a folder, found again by location and checksum."""
 
-import os
-import shutil
+import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from gearpy.errors import ConfigError, SnapshotDamaged
-from gearpy.storage.checkpoint_files import (
-    LEFTOVER_S,
-    StoredFile,
-    is_name,
-    loaded,
-    parts_of_name,
-    stored,
-    temporary_name,
-)
-from gearpy.storage.disk import TEMPORARY, FolderDisk
+from gearpy.storage.folder.api import TEMPORARY, Folder, parent_of
+from gearpy.storage.folder.at import folder_at
+from gearpy.storage.folder.memory import MemoryFolder
 
 __all__ = [
-    "CheckpointStore",
     "Checkpoints",
+    "FolderCheckpoints",
     "MemoryCheckpoints",
     "StoredFile",
     "checkpoints_at",
     "orphans",
 ]
 
-_FOLDER_URLS: Final = ("file://", "local://")
-#: Making a file is tried so often while others remove the folder because it is empty.
-_TRIES: Final = 10
+#: Leftovers younger than this may belong to a process that still writes.
+_LEFTOVER_MS: Final = 3_600_000
+_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_PARTS_MAX: Final = 8
+
+
+class StoredFile(NamedTuple):
+    """Where a file is, and how it is known to be the same."""
+
+    location: str
+    sha256: str
+    size_bytes: int
 
 
 class Checkpoints(Protocol):
@@ -60,7 +59,7 @@ class Checkpoints(Protocol):
         ...
 
     def open(self, location: str) -> BinaryIO:
-        """Return what was stored, to be read in portions; whoever reads checks it.
+        """Return a stored file, to be read in portions; the reader checks it.
 
         Raises:
             SnapshotDamaged: it is not there.
@@ -69,7 +68,7 @@ class Checkpoints(Protocol):
         ...
 
     def load(self, location: str, sha256: str = "") -> bytes:
-        """Return the whole of what was stored, checked if its SHA-256 is given.
+        """Return the whole of a stored file, checked if its SHA-256 is given.
 
         Raises:
             SnapshotDamaged: it is not there, or is not what was stored.
@@ -95,29 +94,7 @@ class Checkpoints(Protocol):
         ...
 
 
-def checkpoints_at(folder_or_url: str) -> Checkpoints:
-    """Return the store in a folder, or at a URL that fsspec knows.
-
-    Raises:
-        ConfigError: it is no URL that can be used here.
-        OSError: the folder cannot be used.
-    """
-    for scheme in _FOLDER_URLS:
-        if folder_or_url.startswith(scheme):  # It can do more than fsspec does: make it durable.
-            return CheckpointStore(_folder_of(folder_or_url, scheme))
-    if "://" not in folder_or_url:
-        return CheckpointStore(folder_or_url)
-    from gearpy.storage.url_checkpoints import UrlCheckpoints  # noqa: PLC0415 - seldom, and slow
-
-    return UrlCheckpoints(folder_or_url)
-
-
-def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> list[str]:
-    """Return the names below a prefix that nobody needs."""
-    return sorted(set(checkpoints.names(prefix)).difference(needed))
-
-
-class CheckpointStore:
+class FolderCheckpoints:
     """`Checkpoints` in a folder that all machines of a cluster see.
 
     A location is the name itself, so that machines may mount the folder in different places.
@@ -128,171 +105,117 @@ class CheckpointStore:
         OSError: the folder cannot be used.
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        self._folder = Path(folder).expanduser()
-        FolderDisk(self._folder)  # Makes it.
-        if not self._folder.is_dir():
-            raise NotADirectoryError(f"{self._folder} is a file, and no folder")
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        folder.make()
         self._remove_leftovers()
 
     @property
     def place(self) -> str:
         """See `Checkpoints`."""
-        return str(self._folder)
+        return self._folder.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`."""
-        path = self._path(name)
-        temporary = temporary_name(path.name)
-        disk = _disk_with(path.parent, temporary)
-        try:
-            file = stored(name, chunks, lambda chunk: disk.write(temporary, chunk))
-            disk.sync(temporary)
-            disk.rename(temporary, to=path.name)
-            disk.sync_names()
-        except BaseException:
-            with suppress(OSError):
-                disk.remove(temporary)
-            self._remove_empty(path.parent)
-            raise
-        finally:
-            disk.unlock()
-        return file
+        _check_name(name)
+        digest, size = sha256(), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                yield chunk
+
+        self._folder.write(name, counted())
+        return StoredFile(name, digest.hexdigest(), size)
 
     def open(self, location: str) -> BinaryIO:
         """See `Checkpoints`."""
         try:
-            return self._path(location).open("rb")
+            _check_name(location)
+            return self._folder.open(location)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ConfigError) as error:
             raise SnapshotDamaged(location=location, reason=str(error)) from error
 
     def load(self, location: str, sha256: str = "") -> bytes:
         """See `Checkpoints`."""
-        return loaded(self.open(location), location, sha256)
-
-    def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
-        top = self._path(prefix) if prefix else self._folder
-        found = (path.relative_to(self._folder).as_posix() for path in _files_below(top))
-        return sorted(name for name in found if is_name(name))
-
-    def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
-        path = self._path(location)
-        path.unlink(missing_ok=True)
-        self._remove_empty(path.parent)
-
-    def drop_all(self, prefix: str) -> None:
-        """See `Checkpoints`."""
-        path = self._path(prefix)
-        if path.is_symlink() or path.is_file():
-            path.unlink(missing_ok=True)
-        elif path.exists():
-            with suppress(FileNotFoundError):  # Somebody else was quicker.
-                shutil.rmtree(path)
-        self._remove_empty(path.parent)
-
-    def _remove_empty(self, folder: Path) -> None:
-        """Remove a folder and those above it, as long as they are empty."""
-        while folder != self._folder:
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                pass
-            except OSError:
-                return
-            folder = folder.parent
-
-    def _path(self, name: str) -> Path:
-        return self._folder.joinpath(*parts_of_name(name))
-
-    def _remove_leftovers(self) -> None:
-        latest_s = time.time() - LEFTOVER_S
-        for path in _files_below(self._folder):
-            if path.name.endswith(TEMPORARY):
-                with suppress(FileNotFoundError):
-                    if path.stat().st_mtime < latest_s:
-                        path.unlink()
-
-
-class MemoryCheckpoints:
-    """`Checkpoints` in memory, for clusters of one process, and for simulations."""
-
-    def __init__(self) -> None:
-        self._stored: dict[str, bytes] = {}
-
-    @property
-    def place(self) -> str:
-        """See `Checkpoints`."""
-        return "memory"
-
-    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """See `Checkpoints`."""
-        parts_of_name(name)
-        data = b"".join(chunks)
-        self._stored[name] = data
-        return StoredFile(name, sha256(data).hexdigest(), len(data))
-
-    def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`."""
-        data = self._stored.get(location)
-        if data is None:
-            raise SnapshotDamaged(location=location, reason="it is not there")
-        return BytesIO(data)
-
-    def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
-        return loaded(self.open(location), location, sha256)
+        with self.open(location) as file:
+            data = file.read()
+        found = _digest(data) if sha256 else ""
+        if found != sha256:
+            reason = f"the {len(data)} bytes found have SHA-256 {found}, stored was {sha256}"
+            raise SnapshotDamaged(location=location, reason=reason)
+        return data
 
     def names(self, prefix: str) -> list[str]:
         """See `Checkpoints`."""
         if prefix:
-            parts_of_name(prefix)
-        below = f"{prefix}/" if prefix else ""
-        return sorted(name for name in list(self._stored) if name.startswith(below))
+            _check_name(prefix)
+        return sorted(filter(_is_name, self._folder.walk(prefix)))
 
     def drop(self, location: str) -> None:
         """See `Checkpoints`."""
-        parts_of_name(location)
-        self._stored.pop(location, None)
+        _check_name(location)
+        self._folder.remove(location)
+        self._folder.prune(parent_of(location))
 
     def drop_all(self, prefix: str) -> None:
         """See `Checkpoints`."""
-        parts_of_name(prefix)
-        for name in [prefix, *self.names(prefix)]:
-            self._stored.pop(name, None)
+        _check_name(prefix)
+        self._folder.remove_tree(prefix)
+        self._folder.prune(parent_of(prefix))
+
+    def _remove_leftovers(self) -> None:
+        latest_ms = time.time() * 1000 - _LEFTOVER_MS
+        for name in self._folder.walk():
+            facts = self._folder.look(name) if name.endswith(TEMPORARY) else None
+            # Where nobody knows how old a file is, it stays; it does no harm but to take space.
+            if facts is not None and 0 < facts.changed_ms < latest_ms:
+                self._folder.remove(name)
 
 
-def _disk_with(folder: Path, name: str) -> FolderDisk:
-    """Return a folder with an empty file in it, so that nobody takes it for empty."""
-    for left in reversed(range(_TRIES)):
-        try:
-            disk = FolderDisk(folder)
-            disk.write(name, b"")
-        except FileNotFoundError:  # Somebody has dropped the last file in it meanwhile.
-            if not left:
-                raise
-        else:
-            break
-    return disk
+class MemoryCheckpoints(FolderCheckpoints):
+    """`Checkpoints` in memory, for clusters of one process, and for simulations."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryFolder())
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    for at, _, files in os.walk(folder, onerror=_raise_unless_gone):
-        yield from (Path(at, name) for name in files)
+def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
+    """Return the store in a folder, or at a URL that fsspec knows.
+
+    Raises:
+        ConfigError: it is no URL that can be used here.
+        OSError: the folder cannot be used.
+    """
+    return FolderCheckpoints(folder_at(folder_or_url, key="checkpoint.folder", private=True))
 
 
-def _raise_unless_gone(error: OSError) -> None:
-    """Let no folder be left out in silence, except one that others have removed meanwhile."""
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise error
+def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> list[str]:
+    """Return the names below a prefix that nobody needs."""
+    return sorted(set(checkpoints.names(prefix)).difference(needed))
 
 
-def _folder_of(url: str, scheme: str) -> str:
-    path = url.removeprefix(scheme)
-    if not path.startswith(("/", "~")):
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _is_name(text: str) -> bool:
+    parts = text.split("/")
+    is_good = len(parts) <= _PARTS_MAX and all(map(_PART.fullmatch, parts))
+    return is_good and not text.endswith(TEMPORARY)
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that may lead out of the store.
+
+    Raises:
+        ConfigError: it is no name.
+    """
+    if not _is_name(name):
         raise ConfigError(
-            f"checkpoint.folder {url!r} does not name a folder of this machine: write "
-            f"{scheme}/path with three slashes, or the path alone"
+            f"checkpoint name {name[:200]!r} is not allowed: at most {_PARTS_MAX} parts with a "
+            "slash between, each of letters, digits, dots, dashes and underscores, beginning "
+            f"with a letter or digit, and not ending with {TEMPORARY}"
         )
-    return path

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gearpy.errors import LogBroken, LogDamaged
-from gearpy.storage.disk import TEMPORARY, Disk, FolderDisk, MemoryDisk, replace
+from gearpy.storage.folder.api import TEMPORARY, LogFolder
+from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.storage.framing import (
     HEADER_BYTES,
     Segment,
@@ -94,18 +96,21 @@ class FileLog:
         OSError: the folder cannot be used.
     """
 
-    def __init__(self, where: Path | str | Disk) -> None:
-        self._disk: Disk = FolderDisk(where) if isinstance(where, str | Path) else where
+    def __init__(self, where: Path | str | LogFolder) -> None:
+        self._folder: LogFolder = (
+            LocalFolder(where, private=True) if isinstance(where, str | Path) else where
+        )
+        self._folder.make()
         self._broken = ""
         self._start = 0  # Records before the segment that is written to.
         self._count = 0  # Records in it.
         self._salt = 0
         self._bytes = 0  # Of the segment.
-        self._disk.lock()
+        self._folder.lock()
         try:
             self._open()
         except BaseException:
-            self._disk.unlock()
+            self._folder.unlock()
             raise
 
     def append(self, records: Sequence[bytes]) -> int:
@@ -113,8 +118,7 @@ class FileLog:
         if records:
             frame = frame_of(records, self._salt)
             with self._writing():
-                self._disk.write(self._segment, frame)
-                self._disk.sync(self._segment)
+                self._folder.append(self._segment, frame)
                 self._promise(self._bytes + len(frame))
             self._count += len(records)
         return self._start + self._count
@@ -125,15 +129,15 @@ class FileLog:
         snapshot = None
         if snapshots:
             name = _name("snapshot", snapshots[-1])
-            snapshot = read_snapshot(self._disk.read(name), self._path(name))
-        data = self._disk.read(self._segment)
+            snapshot = read_snapshot(self._read(name), self._path(name))
+        data = self._read(self._segment)
         return Replay(snapshot, read_segment(data, self._path(self._segment)).records)
 
     def snapshot(self, state: bytes) -> None:
         """See `Log`."""
         index = self._start + self._count
         with self._writing():
-            replace(self._disk, _name("snapshot", index), snapshot_of(state))
+            self._folder.put(_name("snapshot", index), snapshot_of(state))
             if self._count:
                 self._begin_segment(index)
             self._remove_before(index)
@@ -141,14 +145,14 @@ class FileLog:
     def close(self) -> None:
         """See `Log`."""
         self._broken = self._broken or "it is closed"
-        self._disk.unlock()
+        self._folder.unlock()
 
     # -- opening ---------------------------------------------------------------------------
 
     def _open(self) -> None:
-        for name in self._disk.names():
+        for name in self._folder.names():
             if name.endswith(TEMPORARY):  # Its content was never promised to anybody.
-                self._disk.remove(name)
+                self._folder.remove(name)
         snapshots, segments = self._numbers("snapshot"), self._numbers("segment")
         covered = snapshots[-1] if snapshots else 0
         self._check_promised(segments)
@@ -174,7 +178,7 @@ class FileLog:
     def _check_promised(self, segments: list[int]) -> None:
         """Refuse to go on when a segment is gone that had something in it."""
         for number in self._numbers("head"):
-            promised = acknowledged_bytes(self._disk.read(_name("head", number)), None)
+            promised = acknowledged_bytes(self._read(_name("head", number)), None)
             if promised > HEADER_BYTES and not any(each >= number for each in segments):
                 path = self._path(_name("segment", number))
                 reason = f"the file is missing, and {promised} bytes of it were acknowledged"
@@ -183,20 +187,18 @@ class FileLog:
     def _begin_segment(self, start: int) -> None:
         salt = int.from_bytes(os.urandom(4), "big")
         header = header_of(salt)
-        replace(self._disk, _name("head", start), mark_of(len(header), salt))
-        replace(self._disk, _name("segment", start), header)
+        self._folder.put(_name("head", start), mark_of(len(header), salt))
+        self._folder.put(_name("segment", start), header)
         self._start, self._count, self._salt, self._bytes = start, 0, salt, len(header)
 
     def _promise(self, size: int) -> None:
         """Make durable that the segment is so long."""
-        head = _name("head", self._start)
-        self._disk.write(head, mark_of(size, self._salt))
-        self._disk.sync(head)
+        self._folder.append(_name("head", self._start), mark_of(size, self._salt))
         self._bytes = size
 
     def _recover_segment(self, start: int) -> None:
         name = _name("segment", start)
-        segment = read_segment(self._disk.read(name), self._path(name))
+        segment = read_segment(self._read(name), self._path(name))
         self._check_whole(name, segment)
         if segment.torn_bytes:
             _log.warning(
@@ -205,18 +207,18 @@ class FileLog:
                 segment.torn_bytes,
                 segment.good_bytes,
             )
-            self._disk.truncate(name, segment.good_bytes)
+            self._folder.truncate(name, segment.good_bytes)
         # The last process may have been killed before it did; what counts from now on is durable.
-        self._disk.sync(name)
-        self._disk.sync_names()
+        self._folder.append(name, b"")
+        self._folder.sync_names()
         self._start, self._count, self._salt = start, len(segment.records), segment.salt
         self._bytes = segment.good_bytes
-        replace(self._disk, _name("head", start), mark_of(self._bytes, self._salt))
+        self._folder.put(_name("head", start), mark_of(self._bytes, self._salt))
 
     def _check_whole(self, name: str, segment: Segment) -> None:
         """Tell damage of what was promised from what a crash has cut off."""
         head = name.replace("segment", "head")
-        marks = self._disk.read(head) if head in self._disk.names() else b""
+        marks = self._folder.read(head) or b""
         promised = acknowledged_bytes(marks, segment.salt)
         if not promised:
             _log.warning(
@@ -238,7 +240,7 @@ class FileLog:
         for kind in ("head", "segment", "snapshot"):
             for number in self._numbers(kind):
                 if number < index:
-                    self._disk.remove(_name(kind, number))
+                    self._folder.remove(_name(kind, number))
 
     # -- files -----------------------------------------------------------------------------
 
@@ -246,24 +248,30 @@ class FileLog:
     def _segment(self) -> str:
         return _name("segment", self._start)
 
+    def _read(self, name: str) -> bytes:
+        data = self._folder.read(name)
+        if data is None:
+            raise LogDamaged(file=self._path(name), offset=0, reason="the file is missing")
+        return data
+
     def _path(self, name: str) -> str:
-        return f"{self._disk.place}/{name}"
+        return f"{self._folder.place}/{name}"
 
     def _numbers(self, kind: str) -> list[int]:
         """Return the numbers of all files of a kind, oldest first."""
-        found = filter(None, map(_NAME.fullmatch, self._disk.names()))
+        found = filter(None, map(_NAME.fullmatch, self._folder.names()))
         return sorted(int(match[2]) for match in found if match[1] == kind)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         if self._broken:
-            raise LogBroken(f"the log in {self._disk.place} takes nothing more: {self._broken}")
+            raise LogBroken(f"the log in {self._folder.place} takes nothing more: {self._broken}")
         try:
             yield
         except OSError as error:
             # Never tried again: after a failed fsync the system may have dropped the data.
             self._broken = str(error)
-            raise LogBroken(f"cannot write the log in {self._disk.place}: {error}") from error
+            raise LogBroken(f"cannot write the log in {self._folder.place}: {error}") from error
         except BaseException as error:
             self._broken = repr(error)
             raise
@@ -272,9 +280,9 @@ class FileLog:
 class MemoryLog:
     """`Log` in memory, for masters whose applications end with them, and for simulations."""
 
-    def __init__(self, disk: MemoryDisk | None = None) -> None:
-        self.disk = MemoryDisk() if disk is None else disk
-        self._log = FileLog(self.disk)
+    def __init__(self, folder: MemoryFolder | None = None) -> None:
+        self.folder = MemoryFolder() if folder is None else folder
+        self._log = FileLog(self.folder)
 
     def append(self, records: Sequence[bytes]) -> int:
         """See `Log`."""
@@ -298,8 +306,8 @@ class MemoryLog:
         What was not synced is lost; with ``rng``, a random part of it.
         """
         self._log.close()
-        self.disk.crash(rng)
-        return MemoryLog(self.disk)
+        self.folder.crash(rng)
+        return MemoryLog(self.folder)
 
 
 def _name(kind: str, number: int) -> str:

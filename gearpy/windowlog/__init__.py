@@ -9,7 +9,6 @@
   `replays` are the rows that were shown before and come again, `recalls` keeps what they were.
 - `compaction`, `retention`: make few files of many, and none of old ones. `verify` reads all.
 - `bodies`: files of a log: Parquet or Arrow, and what they tell of their batches.
-- `store`: the folder, on a disk or at a URL, in steps small enough to think about a crash.
 
 Which files to read is decided by `core.handover.window_log`. May be imported by task and above, and
 by programs that are no application of gearpy: it starts nothing, and loads quickly.

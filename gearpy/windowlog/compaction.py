@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.handover.window_log import (
+    PENDING,
     LogView,
     Piece,
     Segment,
@@ -22,7 +23,6 @@ from gearpy.core.handover.window_log import (
 )
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.store import PENDING
 
 __all__ = ["COMPACTION_PREFIX", "GROUP_ROWS_MAX", "compact_all", "compact_newest"]
 

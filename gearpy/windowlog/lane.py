@@ -16,13 +16,20 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.handover.lane_owner import LaneOwner
-from gearpy.core.handover.window_log import LogView, Piece, lane_name, segment_name
+from gearpy.core.handover.window_log import (
+    LOG_FOLDERS,
+    OWNERS,
+    PENDING,
+    LogView,
+    Piece,
+    lane_name,
+    segment_name,
+)
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body
 from gearpy.windowlog.compaction import COMPACTION_PREFIX
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.store import OWNERS, PENDING
 
 __all__ = ["LaneWriter", "PreparedBatch"]
 
@@ -94,7 +101,7 @@ class LaneWriter:
             ConfigError: Spark writes the lane.
             GearpyError: this one was given up.
         """
-        self._store.make()
+        self._store.make(*LOG_FOLDERS)
         owner = LaneOwner(run=run, incarnation=incarnation, id=uuid4().hex)
         self._owner = owner.succeeds(self._read_owner(), lane=self.lane)
         self._store.put(self._owner_file, self._owner.to_json())

@@ -10,11 +10,12 @@ from typing import Any, BinaryIO, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.handover.window_log import LogView, Piece, Position, Segment, segments_of
+from gearpy.core.handover.window_log import READERS, LogView, Piece, Position, Segment, segments_of
 from gearpy.errors import ConfigError, WindowLogDamaged
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import SegmentInfo, body_of, read_body, read_info
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, parsed_schema
-from gearpy.windowlog.store import READERS, Store, store_at
 
 __all__ = ["ReaderReport", "WindowLog", "positions_of"]
 
@@ -60,12 +61,14 @@ class WindowLog:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Store,
+        path: str | os.PathLike[str] | Folder,
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._store: Store = (
-            store_at(path, storage_options) if isinstance(path, str | os.PathLike) else path
+        self._store: Folder = (
+            folder_at(path, storage_options, key="window log")
+            if isinstance(path, str | os.PathLike)
+            else path
         )
         self._schema: LogSchema | None = None
         self._names: frozenset[str] | None = None  # Of the last listing.
@@ -76,7 +79,7 @@ class WindowLog:
         return self._store.place
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Folder:
         """The folder."""
         return self._store
 

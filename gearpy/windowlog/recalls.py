@@ -10,10 +10,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from gearpy.core.handover.window_log import LogView
+from gearpy.core.handover.window_log import OWNERS, LogView
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays
-from gearpy.windowlog.store import OWNERS
 
 __all__ = ["recalled"]
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from gearpy.core.coordinator.log import EpochManifests
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.storage.checkpoints import Checkpoints, CheckpointStore
+from gearpy.storage.checkpoints import Checkpoints, FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
 
 __all__ = ["a_store", "add_application"]
 
 
-def a_store(folder: Path, *prefixes: str) -> CheckpointStore:
+def a_store(folder: Path, *prefixes: str) -> FolderCheckpoints:
     """Return a store where applications have epochs 6 and 7."""
-    store = CheckpointStore(folder)
+    store = checkpoints_at(folder)
     for prefix in prefixes:
         add_application(store, prefix, 6, 7)
     return store

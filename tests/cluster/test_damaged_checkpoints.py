@@ -15,7 +15,7 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ExecutorId, SessionId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, SnapshotsDamaged, TaskLaunch
 from gearpy.state.open import heap_state
-from gearpy.storage.checkpoints import CheckpointStore
+from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
 from tests.core.region_build import ONE, SOURCE, some_epochs
 
@@ -35,7 +35,7 @@ class Stored:
     """Two epochs of one task with keyed state, in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = CheckpointStore(folder)
+        self.store = checkpoints_at(folder)
         self.owner = Owner()
         self.writer = SnapshotWriter(self.owner, self.store)  # type: ignore[arg-type] # takes answers
         state = heap_state()

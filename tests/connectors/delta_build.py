@@ -3,9 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from random import Random
-from typing import Any, BinaryIO
+from typing import Any
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.connectors.delta.log import CommitConflict, DeltaFile
 from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
+from gearpy.storage.folder.memory import MemoryFolder
 
 
 @dataclass
@@ -30,16 +30,23 @@ class MemoryTable:
     """The store: versions and files. ``on_step`` is called before each step, and may raise."""
 
     def __init__(self, on_step: Callable[[str], None] = lambda _: None) -> None:
-        self.on_step = on_step
+        self.folder = MemoryFolder(on_step)
         self.versions: list[Version] = []
         self.durable = 0  # Versions that a power cut leaves.
-        self.files: dict[str, bytes] = {}
-        self.unfinished: dict[str, BytesIO] = {}
+
+    @property
+    def on_step(self) -> Callable[[str], None]:
+        """Called before each step; may raise."""
+        return self.folder.on_step
+
+    @on_step.setter
+    def on_step(self, value: Callable[[str], None]) -> None:
+        self.folder.on_step = value
 
     def crash(self, rng: Random) -> None:
         """Lose power: versions that were not synced may be gone, the later ones with them."""
         self.versions = self.versions[: rng.randint(self.durable, len(self.versions))]
-        self.unfinished.clear()
+        self.folder.crash(rng)
 
     def active(self, upto: int | None = None) -> dict[str, int]:
         """Return the files that readers of a version see."""
@@ -52,7 +59,7 @@ class MemoryTable:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what readers see, without the columns of partitions."""
-        found = [pq.read_table(BytesIO(self.files[path])) for path in sorted(self.active())]
+        found = [pq.read_table(self.folder.open(path)) for path in sorted(self.active())]
         return [row for table in found for row in table.to_pylist()]
 
 
@@ -142,38 +149,6 @@ class MemoryLog:
         """See `DeltaLog`."""
         self._table.on_step("sync")
         self._table.durable = len(self._table.versions)
-
-
-class MemoryFiles:
-    """`TableFiles` of one process."""
-
-    def __init__(self, table: MemoryTable) -> None:
-        self._table = table
-
-    def create(self, path: str) -> BinaryIO:
-        """See `TableFiles`."""
-        self._table.on_step("create file")
-        if path in self._table.files or path in self._table.unfinished:
-            raise FileExistsError(path)
-        file = self._table.unfinished[path] = BytesIO()
-        return file
-
-    def finish(self, path: str, file: BinaryIO) -> int:
-        """See `TableFiles`."""
-        self._table.on_step("finish file")
-        assert isinstance(file, BytesIO)
-        self._table.files[path] = file.getvalue()
-        return len(file.getvalue())
-
-    def size(self, path: str) -> int | None:
-        """See `TableFiles`."""
-        self._table.on_step("size")
-        data = self._table.files.get(path)
-        return None if data is None else len(data)
-
-    def drop(self, path: str) -> None:
-        """See `TableFiles`."""
-        self._table.files.pop(path, None)
 
 
 def stats(text: str) -> dict[str, Any]:

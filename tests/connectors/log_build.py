@@ -6,11 +6,10 @@ from typing import Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.handover.window_log import segment_name
+from gearpy.core.handover.window_log import LOG_FOLDERS, PENDING, segment_name
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
-from gearpy.windowlog.store import PENDING
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
@@ -30,7 +29,7 @@ class LogBuilder:
 
     def __init__(self, path: Path, schema: pa.Schema = SCHEMA) -> None:
         self.log = WindowLog(path)
-        self.log.store.make()
+        self.log.store.make(*LOG_FOLDERS)
         begun = LogSchema(schema, spark_schema(schema), log="test", created_ms=1)
         self.log.store.put(SCHEMA_FILE, schema_text(begun))
         self._ends: dict[str, int] = {}

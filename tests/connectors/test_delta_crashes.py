@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter
-from tests.connectors.delta_build import MemoryFiles, MemoryLog, MemoryTable
+from tests.connectors.delta_build import MemoryLog, MemoryTable
 from tests.connectors.epoch_world import EpochWorld, RowPlace
 from tests.connectors.table_build import table_options
 
@@ -25,7 +25,7 @@ class DeltaPlace(RowPlace):
         """Return a writer of a new process."""
         return DeltaWriter(
             cast("Any", MemoryLog(self.table)),
-            MemoryFiles(self.table),
+            self.table.folder,
             table_options("delta_table", partition_by="p"),
             DeltaOptions(url="memory"),
             task=0,

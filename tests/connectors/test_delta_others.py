@@ -10,10 +10,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gearpy.connectors.delta.files import LocalFiles, RemoteFiles
+from gearpy.connectors.delta.files import remote_folder
 from gearpy.connectors.delta.log import DeltaLog
 from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter, PreparedRows
 from gearpy.errors import GearpyError
+from gearpy.storage.folder.local import LocalFolder
 from tests.connectors.delta.test_table import numbers, opened, write
 from tests.connectors.table_build import table_options
 
@@ -46,7 +47,7 @@ class Disturbed:
 
 
 LOG_STEPS = frozenset({"refresh", "create", "add_columns", "commit", "sync"})
-FILE_STEPS = frozenset({"create", "finish", "size"})
+FILE_STEPS = frozenset({"make", "create", "sync", "sync_names", "look"})
 
 
 def disturbed(path: Path, on_step: Callable[[str], None], **options: Any) -> DeltaWriter:
@@ -54,7 +55,7 @@ def disturbed(path: Path, on_step: Callable[[str], None], **options: Any) -> Del
     log = DeltaLog("delta_table", str(path), None, path)
     return DeltaWriter(
         cast("Any", Disturbed(log, on_step, LOG_STEPS)),
-        cast("Any", Disturbed(LocalFiles(path), on_step, FILE_STEPS)),
+        cast("Any", Disturbed(LocalFolder(path), on_step, FILE_STEPS)),
         table_options("delta_table", partition_by="p"),
         DeltaOptions(url=str(path), **options),
         task=0,
@@ -165,7 +166,7 @@ def test_a_table_elsewhere_is_written_by_the_library_of_its_store(tmp_path: Path
     (tmp_path / "t").mkdir()
     writer = DeltaWriter(
         DeltaLog("delta_table", url, None, tmp_path / "t"),
-        RemoteFiles(url, {}),
+        remote_folder(url, {}),
         table_options("delta_table", partition_by="p"),
         DeltaOptions(url=url),
         task=0,

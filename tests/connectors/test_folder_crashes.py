@@ -8,8 +8,9 @@ import pytest
 from gearpy.connectors.folders.json import JsonLinesFormat
 from gearpy.connectors.folders.parts import Share
 from gearpy.connectors.folders.writer import FolderWriter
+from gearpy.storage.folder.memory import MemoryFolder
 from tests.connectors.epoch_world import EpochWorld, RowPlace
-from tests.connectors.folder_build import MemoryFolder
+from tests.connectors.folders.test_writer import text_of
 
 STEPS = 120
 
@@ -30,7 +31,7 @@ class FolderPlace(RowPlace):
 
     def numbers(self) -> list[int]:
         """Return what readers see, in the order of files."""
-        return [json.loads(line)["n"] for line in self.folder.text().splitlines()]
+        return [json.loads(line)["n"] for line in text_of(self.folder).splitlines()]
 
 
 @pytest.mark.parametrize("seed", range(200))

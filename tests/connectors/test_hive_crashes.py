@@ -8,8 +8,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.partitioned.hive import HiveWriter
+from gearpy.storage.folder.memory import MemoryFolder
 from tests.connectors.epoch_world import EpochWorld, RowPlace
-from tests.connectors.folder_build import MemoryFolder
 from tests.connectors.table_build import table_options
 
 STEPS = 80
@@ -31,7 +31,7 @@ class HivePlace(RowPlace):
 
     def numbers(self) -> list[int]:
         """Return what readers see."""
-        files = [each.data for each in self.folder.names.shown.values()]
+        files = [each.data for name, each in self.folder.files.items() if "=" in name]
         return [n for data in files for n in pq.read_table(BytesIO(data))["n"].to_pylist()]
 
 

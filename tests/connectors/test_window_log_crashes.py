@@ -11,11 +11,11 @@ import pytest
 from gearpy.connectors.window_log.sink import LogOptions, WindowLogWriter
 from gearpy.errors import GearpyError
 from gearpy.messages.data import Batch
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.api.window_result import WindowResult
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.epoch_world import FORBIDDEN, Crashed, Manifest, Place, TaskWorld
-from tests.windowlog.store_build import MemoryStore
 
 STEPS = 100
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
@@ -25,7 +25,7 @@ class LogPlace(Place):
     """A log that can lose power, and one who reads it."""
 
     def __init__(self, **options: Any) -> None:
-        self.store = MemoryStore()
+        self.store = MemoryFolder()
         super().__init__(self.store)
         self.options = LogOptions(place="memory", schema=SCHEMA, **options)
         self.log = WindowLog(self.store)

@@ -21,7 +21,8 @@ from gearpy.core.flow.link import ReceiverCounts, Verdict
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import CommitEpoch, EpochStored
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
-from gearpy.storage.disk import TEMPORARY, MemoryDisk
+from gearpy.storage.folder.api import TEMPORARY
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.runtime import inlet
 from gearpy.testing import stores
 from gearpy.testing.cluster import ClusterSimulation, Process
@@ -127,13 +128,15 @@ def test_a_store_that_answers_before_it_has_synced_is_found(
 
 def test_a_master_log_that_is_not_synced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A master that is killed then forgets applications that it has accepted."""
-    sync = MemoryDisk.sync
+    append = MemoryFolder.append
 
-    def sync_new_files(self: MemoryDisk, name: str) -> None:
-        if name.endswith(TEMPORARY):
-            sync(self, name)
+    def append_in_memory(self: MemoryFolder, name: str, data: bytes) -> None:
+        before = self.files[name].durable if name in self.files else b""
+        append(self, name, data)
+        if not name.endswith(TEMPORARY):
+            self.files[name].durable = before
 
-    monkeypatch.setattr(MemoryDisk, "sync", sync_new_files)
+    monkeypatch.setattr(MemoryFolder, "append", append_in_memory)
 
     result = first_found(run_seed, seeds=300)
 

@@ -8,11 +8,11 @@ from typing import Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.handover.window_log import segment_name
+from gearpy.core.handover.window_log import LOG_FOLDERS, segment_name
 from gearpy.spark.sessions.target import Target
+from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
-from gearpy.windowlog.store import store_at
 
 __all__ = ["LANE", "FakeSession", "FakeTarget", "LogOnDisk"]
 
@@ -35,8 +35,8 @@ class LogOnDisk:
         self.body: Body = body
         self.rows = 0
         self._seq = 0
-        self._store = store_at(path)
-        self._store.make()
+        self._store = folder_at(path, key="window log")
+        self._store.make(*LOG_FOLDERS)
         schema = LogSchema(SCHEMA, spark_schema(SCHEMA), "abc", 1)
         self._store.put(SCHEMA_FILE, schema_text(schema))
 

@@ -1,4 +1,4 @@
-"""Checkpoint stores: found whole, or not at all. See also `test_url_checkpoints`."""
+"""Checkpoint stores: found whole, or not at all. See also `folder/test_url`."""
 
 import os
 import threading
@@ -13,21 +13,21 @@ import pytest
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.storage.checkpoints import (
     Checkpoints,
-    CheckpointStore,
+    FolderCheckpoints,
     MemoryCheckpoints,
     checkpoints_at,
     orphans,
 )
-from gearpy.storage.url_checkpoints import UrlCheckpoints
+from tests.storage.folder_build import url_folder
 
 NAME = "app3/attempt2/epoch7-executor1"
 #: Each store in a folder that is made for it.
 STORES: dict[str, Callable[[Path], Checkpoints]] = {
-    "folder": CheckpointStore,
+    "folder": checkpoints_at,
     "memory": lambda _: MemoryCheckpoints(),
-    "file-url": lambda folder: UrlCheckpoints(f"file://{folder}"),
-    "memory-url": lambda _: UrlCheckpoints(f"memory://{uuid4().hex}/x"),
-    "put": lambda _: UrlCheckpoints(f"memory://{uuid4().hex}", puts_whole=True),
+    "file-url": lambda folder: FolderCheckpoints(url_folder(f"file://{folder}")),
+    "memory-url": lambda _: checkpoints_at(f"memory://{uuid4().hex}/x"),
+    "put": lambda _: FolderCheckpoints(url_folder(f"memory://{uuid4().hex}", puts_whole=True)),
 }
 
 
@@ -50,20 +50,6 @@ def test_what_was_saved_is_loaded(store: Checkpoints) -> None:
         assert store.load(stored.location) == data
         with store.open(stored.location) as file:
             assert file.read() == data
-
-
-def test_a_file_is_read_in_any_order(store: Checkpoints) -> None:
-    """Whoever needs a part of it does not read the rest; readers do not disturb each other."""
-    location = store.save(NAME, [b"0123456789"]).location
-
-    with store.open(location) as file, store.open(location) as other:
-        assert file.seek(7) == 7
-        assert other.read(2) == b"01"
-        assert file.read(2) == b"78"
-        assert file.seek(0, os.SEEK_END) == 10
-        assert file.read(1) == b""
-        assert file.seek(-3, os.SEEK_CUR) == 7
-        assert other.read() == b"23456789"
 
 
 def test_the_last_of_a_name_counts(store: Checkpoints) -> None:
@@ -184,7 +170,7 @@ def test_no_name_leads_out(store: Checkpoints, name: str) -> None:
 
 def test_a_truncated_or_changed_file_is_never_loaded(tmp_path: Path) -> None:
     """At every byte."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     location, checksum, _ = store.save(NAME, [b"state of a task"])
     path = tmp_path / NAME
 
@@ -199,13 +185,13 @@ def test_a_truncated_or_changed_file_is_never_loaded(tmp_path: Path) -> None:
 
 def test_a_store_opened_elsewhere_finds_it(tmp_path: Path) -> None:
     """Machines may mount the folder in different places."""
-    stored = CheckpointStore(tmp_path / "here").save(NAME, [b"state"])
+    stored = checkpoints_at(tmp_path / "here").save(NAME, [b"state"])
     (tmp_path / "here").rename(tmp_path / "there")
 
-    assert CheckpointStore(tmp_path / "there").load(*stored[:2]) == b"state"
+    assert checkpoints_at(tmp_path / "there").load(*stored[:2]) == b"state"
 
 
-@pytest.mark.parametrize("open_store", [CheckpointStore, STORES["file-url"]])
+@pytest.mark.parametrize("open_store", [checkpoints_at, STORES["file-url"]])
 def test_leftovers_of_crashed_processes_are_removed(
     tmp_path: Path, open_store: Callable[[Path], Checkpoints]
 ) -> None:
@@ -214,7 +200,7 @@ def test_leftovers_of_crashed_processes_are_removed(
     old, young = (tmp_path / "app3" / f".{each}.1-1.tmp" for each in ("old", "young"))
     for path in (old, young):
         path.write_bytes(b"half")
-    os.utime(old, (0, 0))
+    os.utime(old, (1, 1))
 
     store = open_store(tmp_path)
 
@@ -225,7 +211,7 @@ def test_leftovers_of_crashed_processes_are_removed(
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     """And no leftover."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     (tmp_path / NAME).mkdir(parents=True)
 
     with pytest.raises(OSError, match="epoch7"):
@@ -239,7 +225,7 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_what_cannot_be_told_is_no_damage(tmp_path: Path) -> None:
     """Nobody goes back to an older epoch because a disk cannot be read for a while."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
 
     with pytest.raises(OSError, match="symbolic links"):
@@ -248,7 +234,7 @@ def test_what_cannot_be_told_is_no_damage(tmp_path: Path) -> None:
 
 def test_empty_folders_go_with_their_last_file(tmp_path: Path) -> None:
     """Thousands of epochs leave no thousands of folders."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     for name in ("a/b/c", "a/d", "e/f/g"):
         store.save(name, [b"x"])
 
@@ -262,7 +248,7 @@ def test_empty_folders_go_with_their_last_file(tmp_path: Path) -> None:
 
 def test_saving_beside_a_drop_never_fails(tmp_path: Path) -> None:
     """One process removes a folder because it is empty while another one begins to use it."""
-    store, is_over = CheckpointStore(tmp_path), threading.Event()
+    store, is_over = checkpoints_at(tmp_path), threading.Event()
 
     def drop() -> None:
         for number in count():
@@ -286,7 +272,7 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
     """What a link points to is not removed with it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
-    store = CheckpointStore(tmp_path / "store")
+    store = checkpoints_at(tmp_path / "store")
     (tmp_path / "store" / "app3").symlink_to(tmp_path / "precious")
 
     store.drop_all("app3")
@@ -297,7 +283,7 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     """State of users' data."""
-    CheckpointStore(tmp_path / "store").save(NAME, [b"state"])
+    checkpoints_at(tmp_path / "store").save(NAME, [b"state"])
 
     everything = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
     assert all(path.stat().st_mode & 0o077 == 0 for path in everything)
@@ -305,55 +291,8 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path: Path) -> None:
     """A log of which a part was left out would be another log."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
 
     with pytest.raises(OSError, match="symbolic links"):
         store.names("loop/x")
-
-
-def test_a_file_is_no_store(tmp_path: Path) -> None:
-    """Found when the process starts, and not at the end of the first epoch."""
-    (tmp_path / "file").touch()
-
-    with pytest.raises(NotADirectoryError, match="is a file"):
-        CheckpointStore(tmp_path / "file")
-
-
-# -- by configuration ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}"])
-def test_a_folder_is_named_by_path_or_url(tmp_path: Path, form: str) -> None:
-    """Either way it is made durable as files of folders are."""
-    store = checkpoints_at(form.format(tmp_path / "here"))
-
-    assert isinstance(store, CheckpointStore)
-    store.save(NAME, [b"x"])
-    assert (tmp_path / "here" / NAME).read_bytes() == b"x"
-
-
-def test_a_url_is_what_fsspec_knows() -> None:
-    """Two processes that open one URL see one store."""
-    url = f"memory://{uuid4().hex}"
-
-    location = checkpoints_at(url).save(NAME, [b"x"]).location
-
-    assert checkpoints_at(url).load(location) == b"x"
-    assert isinstance(checkpoints_at(url), UrlCheckpoints)
-
-
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        ("file://relative/path", "three slashes"),
-        ("nonsense://bucket", "Protocol not known: nonsense"),
-        ("gdrive://folder", "install"),
-    ],
-)
-def test_a_url_that_cannot_be_used_is_refused(url: str, why: str) -> None:
-    """When the process starts, and not at the end of the first epoch."""
-    with pytest.raises(ConfigError, match=why) as refused:
-        checkpoints_at(url)
-    assert url in str(refused.value)
-    assert "checkpoint.folder" in str(refused.value)

@@ -8,7 +8,7 @@ import pytest
 
 from gearpy.core.coordinator.log import MessageDraft, delete_message
 from gearpy.errors import ConfigError, LogBroken, LogDamaged, LogSuperseded
-from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import (
     CoordinatorLog,
     log_folder,
@@ -24,11 +24,9 @@ PREFIX = "k3f9a1c2/app3"
 def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
     if request.param == "folder":
-        return CheckpointStore(tmp_path)
+        return checkpoints_at(tmp_path)
     if request.param == "url":
-        url_checkpoints = pytest.importorskip("gearpy.storage.url_checkpoints")
-        made: Checkpoints = url_checkpoints.UrlCheckpoints(f"memory:/{tmp_path}")
-        return made
+        return checkpoints_at(f"memory:/{tmp_path}")
     return MemoryCheckpoints()
 
 
@@ -226,7 +224,7 @@ def test_what_cannot_be_dropped_hurts_nobody() -> None:
 
 def a_damaged_log(folder: Path) -> tuple[Checkpoints, list[str]]:
     """Return a store with a log of four files, of which the third is cut, and their names."""
-    checkpoints = CheckpointStore(folder)
+    checkpoints = checkpoints_at(folder)
     log = a_log(checkpoints, nonce="00000000")
     for key in "abc":
         log.append([a_draft(key)])

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, LogBroken, LogDamaged
-from gearpy.storage.disk import FolderDisk, MemoryDisk
+from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.storage.framing import mark_of
 from gearpy.storage.log import FileLog, Log, MemoryLog, Replay
 
@@ -25,8 +26,8 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Return a function that opens the log of this test."""
     if request.param == "folder":
         return lambda: FileLog(tmp_path / "log")
-    disk = MemoryDisk()
-    return lambda: MemoryLog(disk)
+    folder = MemoryFolder()
+    return lambda: MemoryLog(folder)
 
 
 # -- the contract ----------------------------------------------------------------------------
@@ -367,14 +368,14 @@ def crash_at(step: int, rng: random.Random | None) -> bool:
         if left < 0:
             raise Crash
 
-    disk = MemoryDisk(count_down)
+    folder = MemoryFolder(count_down)
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
-        script(MemoryLog(disk), acknowledged, asked)
+        script(MemoryLog(folder), acknowledged, asked)
     except Crash:
-        disk.on_step = lambda _: None
-        disk.crash(rng)
-        check(MemoryLog(disk), acknowledged, asked)
+        folder.on_step = lambda _: None
+        folder.crash(rng)
+        check(MemoryLog(folder), acknowledged, asked)
         return True
     return False
 
@@ -431,20 +432,20 @@ def crash_twice(first: int, second: int) -> None:
         if left < 0:
             raise Crash
 
-    disk = MemoryDisk(count_down)
+    folder = MemoryFolder(count_down)
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
-        script(MemoryLog(disk), acknowledged, asked)
+        script(MemoryLog(folder), acknowledged, asked)
     except Crash:
-        disk.crash(rng)
+        folder.crash(rng)
         left = second
         try:
-            MemoryLog(disk)
+            MemoryLog(folder)
         except Crash:
-            disk.crash(rng)
-        disk.on_step = lambda _: None
-        disk.crash(rng)
-        check(MemoryLog(disk), acknowledged, asked)
+            folder.crash(rng)
+        folder.on_step = lambda _: None
+        folder.crash(rng)
+        check(MemoryLog(folder), acknowledged, asked)
 
 
 def test_what_a_process_found_survives_a_power_cut() -> None:
@@ -464,14 +465,14 @@ def kill_then_lose_power(step: int, *, is_used: bool) -> None:
         if left < 0:
             raise Crash
 
-    disk = MemoryDisk(count_down)
+    folder = MemoryFolder(count_down)
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
-        script(MemoryLog(disk), acknowledged, asked)
+        script(MemoryLog(folder), acknowledged, asked)
     except Crash:
-        disk.on_step = lambda _: None
-        disk.unlock()  # The process is gone, all that it has written can be seen.
-        log = MemoryLog(disk)
+        folder.on_step = lambda _: None
+        folder.unlock()  # The process is gone, all that it has written can be seen.
+        log = MemoryLog(folder)
         found = records_of(log)
         assert found in (acknowledged, asked)
         if is_used:
@@ -480,21 +481,21 @@ def kill_then_lose_power(step: int, *, is_used: bool) -> None:
         assert records_of(log.crash()) == found
 
 
-@pytest.mark.parametrize("failing", ["write", "sync", "rename", "sync_names", "remove"])
+@pytest.mark.parametrize("failing", ["write", "sync", "move", "sync_names", "remove"])
 def test_after_an_error_the_log_takes_nothing_more(failing: str) -> None:
-    """After a failed fsync nobody knows what is on disk; what was promised before is there."""
-    disk = MemoryDisk()
-    log = MemoryLog(disk)
+    """After a failed fsync nobody knows what is on folder; what was promised before is there."""
+    folder = MemoryFolder()
+    log = MemoryLog(folder)
     log.append([b"one"])
 
     def fail(step: str) -> None:
         if step == failing:
             raise OSError(errno.EIO, "Input/output error")
 
-    disk.on_step = fail
+    folder.on_step = fail
     with pytest.raises(LogBroken, match="Input/output error"):
         log.snapshot(b"one")
-    disk.on_step = lambda _: None
+    folder.on_step = lambda _: None
 
     with pytest.raises(LogBroken, match="takes nothing more"):
         log.append([b"two"])
@@ -535,4 +536,4 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) 
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(OSError, match="file"):
-        FolderDisk(tmp_path / "file" / "log")
+        LocalFolder(tmp_path / "file" / "log").make()

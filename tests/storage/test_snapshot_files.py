@@ -15,7 +15,7 @@ from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage import snapshot_files, snapshot_format
-from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,
@@ -321,7 +321,7 @@ def test_one_damaged_file_spoils_the_chain(whole: bytes) -> None:
 
 def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
     """What is read must be what was verified; every byte of it, and nothing that is missing."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     file = a_file(store, a_part(ONE, b"head", [(1, {b"a": b"1"})]))
     path, whole = tmp_path / "f", (tmp_path / "f").read_bytes()
     bodies = [at for at, _ in enumerate(whole) if 35 <= at < 39 or 60 <= at < 67]
@@ -358,7 +358,7 @@ def test_too_much_in_one_piece_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_closed_chain_holds_no_file_open(tmp_path: Path) -> None:
     """Closing twice does no harm; neither does damage half way through a chain."""
-    store = CheckpointStore(tmp_path)
+    store = checkpoints_at(tmp_path)
     file = a_file(store, a_part(ONE))
     missing = SnapshotFile(location="gone", sha256="", tasks=())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
 from gearpy.core.coordinator.log import ChangelogPartitionManager
-from gearpy.storage.checkpoints import CheckpointStore
+from gearpy.storage.checkpoints import checkpoints_at
 from tests.bench import numbered
 from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
 from tests.bench.process_cluster import ProcessCluster
@@ -50,7 +50,7 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
 
 def _delete_older_files(folder: Path) -> list[str]:
     """Delete all files of the newest epoch but those with the heads; return their names."""
-    checkpoints = CheckpointStore(folder)
+    checkpoints = checkpoints_at(folder)
     (prefix,) = stored_prefixes(checkpoints)
     stored = StoredEpochs(checkpoints, prefix)
     (manifest,) = stored.find()

@@ -6,12 +6,13 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.core.handover.window_log import LOG_FOLDERS
+from gearpy.storage.folder.api import Folder
 from gearpy.windowlog.bodies import Body
 from gearpy.windowlog.columns import moments
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
-from gearpy.windowlog.store import Store
 
 ARROW = pa.schema(
     {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.timestamp("us", "UTC")}
@@ -26,10 +27,10 @@ def rows_of(*keys: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([starts, ends, pa.array(keys, pa.int64())], schema=ARROW)
 
 
-def a_log(store: Store | Path | str) -> WindowLog:
+def a_log(store: Folder | Path | str) -> WindowLog:
     """Return a log that was begun."""
     log = WindowLog(store)
-    log.store.make()
+    log.store.make(*LOG_FOLDERS)
     log.store.put_new(SCHEMA_FILE, schema_text(SCHEMA))
     return log
 
@@ -61,7 +62,7 @@ def shown(lane: LaneWriter, epoch: int, *keys: int, body: Body = "parquet") -> P
     return found
 
 
-def a_log_of(store: Store | Path | str, batches: Sequence[Sequence[int]]) -> WindowLog:
+def a_log_of(store: Folder | Path | str, batches: Sequence[Sequence[int]]) -> WindowLog:
     """Return a log with a lane of some batches."""
     log = a_log(store)
     lane = a_lane(log)

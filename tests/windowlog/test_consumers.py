@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.core.handover.window_log import segment_name
+from gearpy.core.handover.window_log import LOG_FOLDERS, segment_name
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.consumers import LogConsumers
@@ -23,7 +23,7 @@ class Bench:
     def __init__(self, path: Path, **kwargs: Any) -> None:
         self.now_ms = 1_000_000
         self.log = WindowLog(path)
-        self.log.store.make()
+        self.log.store.make(*LOG_FOLDERS)
         self.watch = LogConsumers(self.log, lambda: self.now_ms, **kwargs)
 
     def show(self, seq: int) -> None:

@@ -4,20 +4,20 @@ import logging
 
 import pytest
 
+from gearpy.core.handover.window_log import OWNERS, PENDING
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog import lane as lane_module
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.lane import LaneWriter
-from gearpy.windowlog.store import OWNERS, PENDING
 from tests.windowlog.log_build import a_lane, a_log, keys_in, prepared, rows_of, shown
-from tests.windowlog.store_build import MemoryStore
 
 LANE = "windows-00000"
 
 
 def test_nothing_is_seen_before_it_is_shown() -> None:
     """Neither what waits nor what is prepared; showing it again changes nothing."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
 
     batch = prepared(lane, 1, 1, 2)
@@ -31,7 +31,7 @@ def test_nothing_is_seen_before_it_is_shown() -> None:
 
 def test_a_batch_is_one_file_with_a_name_that_tells() -> None:
     """Lane, number, rows, epoch, run and incarnation."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log, "run", 255, task=3)
 
     batch = shown(lane, 7, 1, 2, body="arrow")
@@ -46,7 +46,7 @@ def test_a_batch_is_one_file_with_a_name_that_tells() -> None:
 
 def test_a_file_notes_what_is_in_it() -> None:
     """Readers, and people, need not read the rows."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     lane.add(rows_of(1, 1))
     lane.add(rows_of(5))
@@ -68,7 +68,7 @@ def test_a_file_notes_what_is_in_it() -> None:
 
 def test_an_epoch_without_rows_has_no_number() -> None:
     """No file for each second of silence."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
 
     assert lane.prepare(1, body="parquet", about={}) is None
@@ -79,7 +79,7 @@ def test_an_epoch_without_rows_has_no_number() -> None:
 def test_many_rows_do_not_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are written in groups, into one file; a small body is then Parquet, too."""
     monkeypatch.setattr(lane_module, "_GROUP_ROWS", 4)
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     for number in range(5):
         lane.add(rows_of(number * 2, number * 2 + 1))
@@ -97,7 +97,7 @@ def test_many_rows_do_not_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_closing_removes_what_is_not_prepared_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is prepared belongs to whoever comes next."""
     monkeypatch.setattr(lane_module, "_GROUP_ROWS", 1)
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     batch = prepared(lane, 1, 1)
     lane.add(rows_of(2))
@@ -113,7 +113,7 @@ def test_closing_removes_what_is_not_prepared_only(monkeypatch: pytest.MonkeyPat
 
 def test_a_successor_shows_what_was_prepared_and_removes_the_rest() -> None:
     """In this order: what it removes nobody can show any more."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     zombie = a_lane(log)
     told, untold = prepared(zombie, 1, 1), prepared(zombie, 2, 2)
 
@@ -131,7 +131,7 @@ def test_a_successor_shows_what_was_prepared_and_removes_the_rest() -> None:
 
 def test_who_comes_after_its_successor_does_not_begin() -> None:
     """A process was frozen before it began."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     a_lane(log, incarnation=3)
 
     with pytest.raises(GearpyError, match="written by start 3 of this task: this is start 2"):
@@ -140,7 +140,7 @@ def test_who_comes_after_its_successor_does_not_begin() -> None:
 
 def test_a_new_run_numbers_on_and_an_old_one_stays_away() -> None:
     """Two applications write one lane: the one that came last goes on."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     old = a_lane(log, "old", 9)
     shown(old, 1, 1)
     left = prepared(old, 2, 2)
@@ -156,7 +156,7 @@ def test_a_new_run_numbers_on_and_an_old_one_stays_away() -> None:
 
 def test_an_owner_that_was_overwritten_by_an_earlier_start_goes_on() -> None:
     """Both began at once; the earlier one is never told to show anything."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     a_lane(log, incarnation=1)
     before = log.store.read(f"{OWNERS}{LANE}.json")
     lane = a_lane(log, incarnation=2)
@@ -172,7 +172,7 @@ def test_an_owner_that_was_overwritten_by_an_earlier_start_goes_on() -> None:
 
 def test_without_an_owner_nothing_is_shown() -> None:
     """The folder was removed."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     batch = prepared(lane, 1, 1)
     log.store.remove(f"{OWNERS}{LANE}.json")
@@ -183,7 +183,7 @@ def test_without_an_owner_nothing_is_shown() -> None:
 
 def test_other_lanes_are_left_alone() -> None:
     """Those of other tasks, and of writers whose names begin alike."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     others = [a_lane(log, task=1), a_lane(log, writer="window"), a_lane(log, task=10)]
     for lane in others:
         prepared(lane, 1, 1)
@@ -195,7 +195,7 @@ def test_other_lanes_are_left_alone() -> None:
 
 def test_a_lane_of_spark_is_refused() -> None:
     """It numbers and recognises its batches otherwise."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     shown(a_lane(log, "sparkquery-1"), 1, 1)
 
     with pytest.raises(ConfigError, match="written by Spark: give this sink another name"):
@@ -207,7 +207,7 @@ def test_a_lane_of_spark_is_refused() -> None:
 
 def test_a_batch_that_is_neither_pending_nor_shown_is_an_error() -> None:
     """Windows would be lost without a word."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     batch = prepared(lane, 1, 1)
     log.store.remove(PENDING + batch["pending"])
@@ -218,7 +218,7 @@ def test_a_batch_that_is_neither_pending_nor_shown_is_an_error() -> None:
 
 def test_a_batch_whose_number_another_run_has_is_an_error() -> None:
     """It had begun meanwhile, and has removed what was prepared."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     batch = prepared(a_lane(log), 1, 1)
     shown(a_lane(log, "s"), 1, 2)
 
@@ -230,7 +230,7 @@ def test_a_batch_whose_number_another_run_has_is_an_error() -> None:
 
 def test_a_pending_file_of_another_size_is_an_error() -> None:
     """Half a file must not be shown."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log(store)
     lane = a_lane(log)
     batch = prepared(lane, 1, 1)
@@ -242,7 +242,7 @@ def test_a_pending_file_of_another_size_is_an_error() -> None:
 
 def test_a_batch_that_is_compacted_or_purged_was_shown() -> None:
     """A restart shows again what may not be shown yet."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     first, second = shown(lane, 1, 1), shown(lane, 2, 2)
     compact_all(log)
@@ -260,8 +260,8 @@ def test_a_batch_of_another_folder_is_none_of_its_business(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A new run goes on from a checkpoint, and writes elsewhere."""
-    batch = prepared(a_lane(a_log(MemoryStore())), 1, 1)
-    log = a_log(MemoryStore())
+    batch = prepared(a_lane(a_log(MemoryFolder())), 1, 1)
+    log = a_log(MemoryFolder())
     lane = a_lane(log, "s")
 
     with caplog.at_level(logging.WARNING):
@@ -273,7 +273,7 @@ def test_a_batch_of_another_folder_is_none_of_its_business(
 
 def test_a_number_that_was_there_is_not_given_again() -> None:
     """Somebody has removed the last file; readers are behind it."""
-    log = a_log(MemoryStore())
+    log = a_log(MemoryFolder())
     lane = a_lane(log)
     lane.number_on(behind=5)
 

@@ -7,11 +7,11 @@ import pytest
 
 from gearpy.core.handover.window_log import Piece
 from gearpy.errors import ConfigError, WindowLogDamaged, WindowLogGap
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
 from gearpy.windowlog.schema import SCHEMA_FILE
 from tests.windowlog.log_build import ARROW, SCHEMA, a_lane, a_log, a_log_of, keys_in, shown
-from tests.windowlog.store_build import MemoryStore
 
 LANE = "windows-00000"
 
@@ -61,7 +61,7 @@ def test_a_url_is_read_like_a_folder() -> None:
 
 def test_a_part_of_a_compacted_file_can_be_read() -> None:
     """Batch by batch, though there is one file."""
-    log = a_log_of(MemoryStore(), [[1], [2, 3], [4], [5]])
+    log = a_log_of(MemoryFolder(), [[1], [2, 3], [4], [5]])
     compact_all(log)
     (segment,) = log.segments()
 
@@ -71,7 +71,7 @@ def test_a_part_of_a_compacted_file_can_be_read() -> None:
 
 def test_a_file_that_was_compacted_meanwhile_is_found_again() -> None:
     """A reader had planned to read it."""
-    log = a_log_of(MemoryStore(), [[1], [2], [3]])
+    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     pieces = log.view().between({}, {LANE: 3})
     compact_all(WindowLog(log.store))
 
@@ -80,7 +80,7 @@ def test_a_file_that_was_compacted_meanwhile_is_found_again() -> None:
 
 def test_a_file_that_was_purged_meanwhile_is_a_gap() -> None:
     """Not a file that happens to be missing."""
-    log = a_log_of(MemoryStore(), [[1], [2], [3]])
+    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     (piece, *_) = log.view().between({}, {LANE: 3})
     WindowLog(log.store).purge({LANE: 2})
 
@@ -90,7 +90,7 @@ def test_a_file_that_was_purged_meanwhile_is_a_gap() -> None:
 
 def test_a_listing_that_misses_files_is_made_again() -> None:
     """A folder that changes while it is listed may show neither the old file nor the new."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     everything = store.names()
     listings = iter([[name for name in everything if "-000000000002-" not in name]])
@@ -106,7 +106,7 @@ def test_a_listing_that_misses_files_is_made_again() -> None:
 
 def test_a_file_that_was_removed_by_hand_is_a_hole() -> None:
     """It stays one, however often one looks."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     store.remove(log.segments()[1].name)
 
@@ -117,7 +117,7 @@ def test_a_file_that_was_removed_by_hand_is_a_hole() -> None:
 @pytest.mark.parametrize("body", ["parquet", "arrow"])
 def test_a_damaged_file_is_named(data: bytes, body: str) -> None:
     """Somebody has to restore it."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log(store)
     shown(a_lane(log), 1, 1, body=body)  # type: ignore[arg-type]
     (segment,) = log.segments()
@@ -131,7 +131,7 @@ def test_a_damaged_file_is_named(data: bytes, body: str) -> None:
 
 def test_a_file_that_is_not_what_its_name_says_is_damaged() -> None:
     """Rows and batches are noted twice, and must agree."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2, 3]])
     first, second = sorted(log.segments())
     (store.files[first.name], store.files[second.name]) = (
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_what_its_name_says_is_damaged() -> None:
 
 def test_a_file_with_other_columns_is_damaged() -> None:
     """Somebody has put it there."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1]])
     text = store.files[SCHEMA_FILE].data
     assert text
@@ -158,7 +158,7 @@ def test_a_file_with_other_columns_is_damaged() -> None:
 
 def test_a_file_that_is_gone_notes_nothing() -> None:
     """It was purged."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1]])
     (segment,) = log.segments()
     store.remove(segment.name)
@@ -192,12 +192,12 @@ def test_readers_say_how_far_they_are(tmp_path: Path) -> None:
 def test_a_reader_has_a_name_for_a_file(name: str) -> None:
     """It must not lead out of the folder."""
     with pytest.raises(ConfigError, match="letters, digits"):
-        a_log(MemoryStore()).report(ReaderReport(name=name, lanes={}, at_ms=1))
+        a_log(MemoryFolder()).report(ReaderReport(name=name, lanes={}, at_ms=1))
 
 
 def test_what_all_have_read_can_be_removed() -> None:
     """The last file stays."""
-    log = a_log_of(MemoryStore(), [[1], [2], [3]])
+    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
 
     removed = log.purge({LANE: 3})
 

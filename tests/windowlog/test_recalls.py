@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.recalls import recalled
 from gearpy.windowlog.replays import Replays
 from tests.windowlog.log_build import SCHEMA, a_log_of, rows_of
-from tests.windowlog.store_build import MemoryStore
 
 LANE = "windows-00000"
 FILE = f"_owners/{LANE}.again.json"
@@ -26,7 +26,7 @@ def left_of(log: WindowLog, since: int, *keys: int) -> list[int]:
 
 def a_log_to_go_back_in() -> WindowLog:
     """Return one with a key in each batch, the same number."""
-    return a_log_of(MemoryStore(), [[1], [2], [3], [4]])
+    return a_log_of(MemoryFolder(), [[1], [2], [3], [4]])
 
 
 def test_batches_that_are_there_are_read() -> None:

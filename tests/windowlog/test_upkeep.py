@@ -2,20 +2,20 @@
 
 import pytest
 
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog import log as log_module
 from gearpy.windowlog.compaction import compact_all, compact_newest
 from gearpy.windowlog.replays import Replays
 from gearpy.windowlog.retention import expire
 from gearpy.windowlog.verify import verify
 from tests.windowlog.log_build import a_lane, a_log, a_log_of, keys_in, rows_of, shown
-from tests.windowlog.store_build import MemoryStore
 
 LANE = "windows-00000"
 
 
 def test_many_files_become_few() -> None:
     """All batches are there, with what was noted of them, and who has written them."""
-    log = a_log_of(MemoryStore(), [[1], [2, 3], [4]])
+    log = a_log_of(MemoryFolder(), [[1], [2, 3], [4]])
     shown(a_lane(log, "s"), 9, 5)
 
     (made,) = compact_all(log)
@@ -34,7 +34,7 @@ def test_many_files_become_few() -> None:
 
 def test_compacting_again_changes_nothing() -> None:
     """There is one file."""
-    log = a_log_of(MemoryStore(), [[1], [2]])
+    log = a_log_of(MemoryFolder(), [[1], [2]])
     compact_all(log)
 
     assert compact_all(log) == []
@@ -43,7 +43,7 @@ def test_compacting_again_changes_nothing() -> None:
 
 def test_compacted_files_have_a_size() -> None:
     """One of many rows is read well enough."""
-    log = a_log_of(MemoryStore(), [[1], [2], [3], [4]])
+    log = a_log_of(MemoryFolder(), [[1], [2], [3], [4]])
 
     compact_all(log, rows_max=2)
 
@@ -52,7 +52,7 @@ def test_compacted_files_have_a_size() -> None:
 
 def test_what_a_crash_has_left_is_removed_by_the_next_one() -> None:
     """Files that were compacted, and were not removed yet."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2]])
     left = dict(store.files)
     compact_all(log)
@@ -65,7 +65,7 @@ def test_what_a_crash_has_left_is_removed_by_the_next_one() -> None:
 
 def test_a_start_of_the_writer_stops_a_compaction() -> None:
     """It removes whatever is pending in its lane; nothing is lost."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2]])
 
     def begin(step: str) -> None:
@@ -81,7 +81,7 @@ def test_a_start_of_the_writer_stops_a_compaction() -> None:
 
 def test_files_that_are_purged_meanwhile_are_not_compacted() -> None:
     """What is gone stays gone."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     view = log.view()
     log.purge({LANE: 2})
@@ -92,7 +92,7 @@ def test_files_that_are_purged_meanwhile_are_not_compacted() -> None:
 
 def test_a_writer_compacts_its_newest_files() -> None:
     """When there are so many; others are left alone."""
-    log = a_log_of(MemoryStore(), [[1], [2], [3]])
+    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     shown(a_lane(log, task=1), 1, 4)
 
     few = compact_newest(log, log.view(), LANE, files_min=4, compression="none")
@@ -104,7 +104,7 @@ def test_a_writer_compacts_its_newest_files() -> None:
 
 def test_old_files_expire() -> None:
     """Those that were shown before a time; the last one stays, however old."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log(store)
     lane = a_lane(log)
     for number in range(1, 5):
@@ -120,7 +120,7 @@ def test_old_files_expire() -> None:
 
 def test_a_file_whose_age_nobody_knows_stays() -> None:
     """Not every store tells."""
-    store = MemoryStore(now_ms=0)
+    store = MemoryFolder(now_ms=0)
     log = a_log_of(store, [[1], [2]])
 
     assert expire(log, LANE, before_ms=9999) == []
@@ -131,14 +131,14 @@ def test_a_file_whose_age_nobody_knows_stays() -> None:
 
 def test_a_good_log_has_no_findings() -> None:
     """All of it is read."""
-    checked = verify(a_log_of(MemoryStore(), [[1], [2, 3]]))
+    checked = verify(a_log_of(MemoryFolder(), [[1], [2, 3]]))
 
     assert (checked.files, checked.batches, checked.rows, checked.findings) == (2, 2, 3, [])
 
 
 def test_a_window_that_is_there_twice_is_found() -> None:
     """In one batch, or in several; in any lane, also when it was compacted."""
-    log = a_log_of(MemoryStore(), [[1], [2, 2]])
+    log = a_log_of(MemoryFolder(), [[1], [2, 2]])
     shown(a_lane(log, task=1), 1, 1)
     before = [finding.problem[:35] for finding in verify(log).findings]
     compact_all(log)
@@ -149,7 +149,7 @@ def test_a_window_that_is_there_twice_is_found() -> None:
 
 def test_the_windows_of_another_run_are_its_own() -> None:
     """It has begun anew."""
-    log = a_log_of(MemoryStore(), [[1]])
+    log = a_log_of(MemoryFolder(), [[1]])
     shown(a_lane(log, "s"), 1, 1)
     compact_all(log)
 
@@ -158,7 +158,7 @@ def test_the_windows_of_another_run_are_its_own() -> None:
 
 def test_holes_and_damaged_files_are_found() -> None:
     """All at once."""
-    store = MemoryStore()
+    store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3], [4], [5]])
     files = sorted(log.segments())
     store.remove(files[1].name)
@@ -219,4 +219,4 @@ def test_a_log_that_never_holds_still_is_read_all_the_same(
     """What is seen last counts."""
     monkeypatch.setattr(log_module, "_LISTINGS_MAX", 1)
 
-    assert a_log_of(MemoryStore(), [[1]]).view().ends() == {LANE: 1}
+    assert a_log_of(MemoryFolder(), [[1]]).view().ends() == {LANE: 1}

@@ -17,9 +17,10 @@ from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.storage.checkpoints import Checkpoints, CheckpointStore, StoredFile
+from gearpy.storage.checkpoints import Checkpoints, StoredFile, checkpoints_at
 from gearpy.storage.coordinator_log import newest_launch, read_log
-from gearpy.storage.disk import TEMPORARY, FolderDisk, replace
+from gearpy.storage.folder.api import TEMPORARY
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
 
 __all__ = ["RunFolder", "new_run", "run_folder_of"]
@@ -82,7 +83,8 @@ class RunFolder:
 
     def __enter__(self) -> Self:
         try:
-            self._disk = FolderDisk(self.path)
+            self._disk = LocalFolder(self.path, private=True)
+            self._disk.make()
             self._disk.lock()
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be used: {error.strerror}") from error
@@ -158,7 +160,7 @@ class RunFolder:
                 )
             return None
         try:
-            note = msgspec.json.decode(self._disk.read(_NOTE), type=_Note)
+            note = msgspec.json.decode(self._disk.read(_NOTE) or b"", type=_Note)
         except msgspec.DecodeError as error:
             raise ConfigError(f"{self.path / _NOTE} is damaged: {error}") from error
         if note.version != _VERSION:
@@ -178,7 +180,7 @@ class RunFolder:
         return note
 
     def _write(self, note: _Note) -> None:
-        replace(self._disk, _NOTE, msgspec.json.format(msgspec.json.encode(note)))
+        self._disk.put(_NOTE, msgspec.json.format(msgspec.json.encode(note)))
         self._note = note
 
     def _check(self) -> None:
@@ -190,7 +192,7 @@ class RunFolder:
             )
         if note.finished_ms:
             return
-        self._store = CheckpointStore(self.path / _STORE)
+        self._store = checkpoints_at(self.path / _STORE)
         if note.has_stored and not self.launches:
             raise ConfigError(
                 f"{self.path / _STORE} is empty, but the run had stored something there: is it "

@@ -16,16 +16,16 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from gearpy.connectors.folders.files import drop_pending_of
+from gearpy.connectors.folders.part_names import drop_pending_of
 from gearpy.errors import ConfigError
-from gearpy.storage.disk import FolderDisk, replace
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.transport.security.private_files import make_private_folders
 
 __all__ = ["Claim", "TemporaryFolder", "WorkFolders", "files_in", "private_folder"]
 
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
 _PREFIX: Final = "gearpy-local-"  # Of temporary folders.
-_LOCK: Final = "lock"  # What `FolderDisk.lock` makes.
+_LOCK: Final = "lock"  # What `LocalFolder.lock` makes.
 _PENDING_NOTE: Final = "pending.json"
 #: A temporary folder without a lock is one that is just being made, if it is as young as that.
 _YOUNG_S: Final = 60.0
@@ -153,7 +153,7 @@ class TemporaryFolder:
     def note_pending(self, run: str, folders: Iterable[Path]) -> None:
         """Note where a run prepares files that nobody needs when this process is killed."""
         note = json.dumps({"run": run, "folders": [str(each) for each in folders]})
-        replace(self._disk, _PENDING_NOTE, note.encode())
+        self._disk.put(_PENDING_NOTE, note.encode())
 
     def remove(self) -> None:
         """Remove the folder with all that is in it. Does nothing when called again."""
@@ -161,10 +161,10 @@ class TemporaryFolder:
         self._disk.unlock()
 
 
-def _locked_folder() -> tuple[Path, FolderDisk]:
+def _locked_folder() -> tuple[Path, LocalFolder]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        disk = FolderDisk(path)
+        disk = LocalFolder(path, private=True)
         with suppress(ConfigError, FileNotFoundError):
             disk.lock()
             if (path / _LOCK).exists():
@@ -185,17 +185,17 @@ def _remove_if_dead(path: Path) -> None:
             if time.time() - path.stat().st_mtime > _YOUNG_S:
                 shutil.rmtree(path, ignore_errors=True)
             return
-        disk = FolderDisk(path)
+        disk = LocalFolder(path, private=True)
         disk.lock()
         _drop_pending(disk)
         shutil.rmtree(path, ignore_errors=True)
         disk.unlock()
 
 
-def _drop_pending(disk: FolderDisk) -> None:
+def _drop_pending(disk: LocalFolder) -> None:
     if _PENDING_NOTE not in disk.names():
         return
     with suppress(OSError, ValueError):  # It cannot be read, or the place is not ours any more.
-        note = json.loads(disk.read(_PENDING_NOTE))
+        note = json.loads(disk.read(_PENDING_NOTE) or b"")
         for folder in note["folders"]:
             drop_pending_of(note["run"], Path(folder))

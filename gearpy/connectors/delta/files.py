@@ -1,110 +1,47 @@
-"""Data files of a Delta table: where they are, and what the log tells readers of them.
-
-A file is in its place from the beginning. Readers do not see it before the log names it.
-"""
+"""Where the data files of a Delta table are, and what its log tells readers of them."""
 
 import io
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, cast
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 # Ships no type information.
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]
 from deltalake._internal import DeltaFileSystemHandler
 from deltalake.fs import DeltaStorageHandler
+from fsspec.implementations.arrow import ArrowFSWrapper  # type: ignore[import-untyped]
 
-from gearpy.storage.disk import create_file, sync_file, sync_folder
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.url import UrlFolder
 
-__all__ = ["LocalFiles", "RemoteFiles", "TableFiles", "local_folder", "stats_of"]
+__all__ = ["local_folder", "remote_folder", "stats_of"]
 
-_BUFFER_BYTES: Final = 1 << 17
 _ONE_MS: Final = timedelta(milliseconds=1)
 
 
-class TableFiles(Protocol):
-    """Where the files of a table are. Each step may raise `OSError`."""
-
-    def create(self, path: str) -> BinaryIO:
-        """Begin a file that nobody else has."""
-        ...
-
-    def finish(self, path: str, file: BinaryIO) -> int:
-        """Close it, durably; return its size."""
-        ...
-
-    def size(self, path: str) -> int | None:
-        """Return the size of a file; None if there is none."""
-        ...
-
-    def drop(self, path: str) -> None:
-        """Remove a file, if it is there."""
-        ...
+def remote_folder(url: str, options: Mapping[str, str] | None) -> Folder:
+    """Return the folder of a table in a store that `deltalake` knows, with its options."""
+    given = dict(options) if options else None
+    store = pa_fs.PyFileSystem(DeltaStorageHandler(url, given))
+    return UrlFolder(_DeltaStore(store, DeltaFileSystemHandler(url, given)), "", place=url)
 
 
-class LocalFiles:
-    """`TableFiles` on this machine."""
+class _DeltaStore(ArrowFSWrapper):  # type: ignore[misc]
+    """A store of `deltalake` as a file system of fsspec."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    cachable = False
 
-    def create(self, path: str) -> BinaryIO:
-        """See `TableFiles`."""
-        file = self._folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return create_file(file, "xb", buffering=_BUFFER_BYTES)
+    def __init__(self, store: Any, handler: Any) -> None:
+        super().__init__(store)
+        self._handler = handler
 
-    def finish(self, path: str, file: BinaryIO) -> int:
-        """See `TableFiles`."""
-        with file:
-            sync_file(file)
-            size = file.tell()
-        parents = [self._folder / each for each in Path(path).parents]
-        for each in reversed(parents):
-            sync_folder(each)
-        return size
-
-    def size(self, path: str) -> int | None:
-        """See `TableFiles`."""
-        try:
-            return (self._folder / path).stat().st_size
-        except FileNotFoundError:
-            return None
-
-    def drop(self, path: str) -> None:
-        """See `TableFiles`."""
-        (self._folder / path).unlink(missing_ok=True)
-
-
-class RemoteFiles:
-    """`TableFiles` in a store that `deltalake` knows, which keeps what was closed."""
-
-    def __init__(self, url: str, options: Mapping[str, str] | None) -> None:
-        given = dict(options) if options else None
-        self._handler = DeltaFileSystemHandler(url, given)
-        self._store = pa_fs.PyFileSystem(DeltaStorageHandler(url, given))
-
-    def create(self, path: str) -> BinaryIO:
-        """See `TableFiles`."""
-        return cast("BinaryIO", _RemoteFile(self._handler.open_output_stream(path, None)))
-
-    def finish(self, path: str, file: BinaryIO) -> int:
-        """See `TableFiles`."""
-        size = file.tell()
-        file.close()
-        return size
-
-    def size(self, path: str) -> int | None:
-        """See `TableFiles`."""
-        found = self._store.get_file_info(path)
-        return None if found.type == pa_fs.FileType.NotFound else int(found.size)
-
-    def drop(self, path: str) -> None:
-        """See `TableFiles`."""
-        if self.size(path) is not None:
-            self._store.delete_file(path)
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        if mode == "wb":
+            return _RemoteFile(self._handler.open_output_stream(path, None))
+        return super()._open(path, mode)
 
 
 class _RemoteFile(io.RawIOBase):

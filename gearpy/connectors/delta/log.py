@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.folder.files import sync_folder
 
 __all__ = ["CommitConflict", "DeltaFile", "DeltaLog"]
 

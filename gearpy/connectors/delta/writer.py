@@ -12,15 +12,9 @@ from typing import Final, TypedDict
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.connectors.delta.files import (
-    LocalFiles,
-    RemoteFiles,
-    TableFiles,
-    local_folder,
-    stats_of,
-)
+from gearpy.connectors.delta.files import local_folder, remote_folder, stats_of
 from gearpy.connectors.delta.log import CommitConflict, DeltaFile, DeltaLog
-from gearpy.connectors.folders.files import PartNames, run_in_names
+from gearpy.connectors.folders.part_names import PartNames, run_in_names
 from gearpy.connectors.partitioned.files import BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions
 from gearpy.core.handover.table_commits import (
@@ -34,6 +28,8 @@ from gearpy.core.handover.table_commits import (
     rewritten,
 )
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.folder.api import Folder, parent_of
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, TransactionalWriter
 
 __all__ = ["DeltaOptions", "DeltaWriter", "PreparedFile", "PreparedRows", "delta_writer"]
@@ -95,7 +91,7 @@ def delta_writer(table: TableOptions, options: DeltaOptions, *, task: int) -> "D
     if folder is not None and not folder.parent.is_dir():
         raise ConfigError(f"{table.operator}: folder {folder.parent} does not exist: make it first")
     url = options.url if folder is None else str(folder)
-    files = RemoteFiles(url, options.storage) if folder is None else LocalFiles(folder)
+    files = remote_folder(url, options.storage) if folder is None else LocalFolder(folder)
     log = DeltaLog(table.operator, url, options.storage, folder)
     return DeltaWriter(log, files, table, options, task=task)
 
@@ -108,7 +104,7 @@ class DeltaWriter(TransactionalWriter):
 
     Args:
         log: of the table.
-        files: of the table.
+        files: the folder of the table.
         table: its columns.
         options: of the table.
         task: whose rows these are.
@@ -121,7 +117,7 @@ class DeltaWriter(TransactionalWriter):
     def __init__(
         self,
         log: DeltaLog,
-        files: TableFiles,
+        files: Folder,
         table: TableOptions,
         options: DeltaOptions,
         *,
@@ -190,7 +186,10 @@ class DeltaWriter(TransactionalWriter):
         """Wait until the files are durable; readers do not see them yet."""
         files: list[PreparedFile] = []
         for each in self._rows.finish():
-            size = self._files.finish(each.name, each.file)
+            with each.file:
+                self._files.sync(each.file)
+                size = each.file.tell()
+            self._files.sync_names(parent_of(each.name))
             partitioning = self._rows.partitioning
             assert partitioning is not None
             values = dict(zip(partitioning.names, each.values, strict=True))
@@ -214,7 +213,7 @@ class DeltaWriter(TransactionalWriter):
         """Remove what is not prepared; what is prepared a successor may need."""
         for path in self._rows.drop():
             with suppress(OSError):
-                self._files.drop(path)
+                self._files.remove(path)
 
     # -- the table -------------------------------------------------------------------------
 
@@ -227,6 +226,7 @@ class DeltaWriter(TransactionalWriter):
             incarnation=self._incarnation,
         )
         path = f"{folder}/{name}" if folder else name
+        self._files.make(folder)
         return BegunFile(path, self._files.create(path))
 
     def _need_table(self) -> None:
@@ -343,12 +343,12 @@ class DeltaWriter(TransactionalWriter):
 
     def _check_files(self, files: Sequence[DeltaFile]) -> None:
         for each in files:
-            size = self._files.size(each.path)
-            if size != each.size:
-                found = "is gone" if size is None else f"has {size} bytes, not {each.size}"
+            found = self._files.look(each.path)
+            if found is None or found.size != each.size:
+                how = "is gone" if found is None else f"has {found.size} bytes, not {each.size}"
                 raise GearpyError(
                     f"{self._name}: {each.path} of table {self._options.url}, which was written "
-                    f"before, {found}: was the table vacuumed with a short retention"
+                    f"before, {how}: was the table vacuumed with a short retention"
                 )
 
     def _parts_of(self, lane: Lane) -> list[LanePart]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final, SupportsIndex, TypeAlias, TypedDict
 
 from gearpy.connectors.files.stamps import each
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.storage.disk import create_file, sync_file, sync_folder
+from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 
 __all__ = ["FileSink", "FileWriter", "LinesOf", "WrittenPlace", "json_lines", "text_lines"]

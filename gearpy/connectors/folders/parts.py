@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
 
-from gearpy.connectors.folders.files import Folder, Part, PartNames, run_in_names
+from gearpy.connectors.folders.part_names import Part, PartNames, run_in_names
+from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.folder.api import Folder, parent_of
 
 __all__ = ["PREFIX", "PartFolder", "PreparedPart", "Share", "prefix_mistakes", "target_folder"]
 
@@ -84,6 +86,7 @@ class PartFolder:
         ending: of their names.
         share: which files are this task's.
         listed: tells people of files that are removed; continues a sentence.
+        depth: readers see files in folders of folders, so many, such as ``country=de/day=1``.
     """
 
     def __init__(
@@ -94,12 +97,14 @@ class PartFolder:
         share: Share,
         *,
         listed: Callable[[Sequence[Part]], str],
+        depth: int = 0,
     ) -> None:
         self._name = name
         self._folder = folder
         self._names = PartNames(share.prefix, ending)
         self._share = share
         self._listed = listed
+        self._depth = depth
         self._run = ""
         self._over: frozenset[str] = frozenset()  # Runs whose files are removed.
         self._incarnation = 0
@@ -129,7 +134,7 @@ class PartFolder:
         try:
             # Before all else: a run that begins from now on is not an earlier one.
             self._over = self._earlier_runs() if epoch == 0 else frozenset()
-            self._folder.make()
+            self._folder.make(PENDING)
             self._check_incarnation()
             for files in prepared:
                 self.show(files)
@@ -153,7 +158,7 @@ class PartFolder:
             incarnation=self._incarnation,
             number=self._number,
         )
-        return name, self._folder.create(name)
+        return name, self._folder.create(PENDING + name)
 
     def finish(
         self, pending: str, file: BinaryIO, *, epoch: int, rows: int, below: str = ""
@@ -179,12 +184,12 @@ class PartFolder:
 
     def sync_pending(self) -> None:
         """Wait until the names of pending files are on disk."""
-        self._folder.sync_pending()
+        self._folder.sync_names(PENDING)
 
     def drop(self, pending: str) -> None:
         """Remove a file that is not prepared, if that is possible."""
         with suppress(OSError):
-            self._folder.drop_pending(pending)
+            self._folder.remove(PENDING + pending)
 
     def show(self, files: Sequence[PreparedPart]) -> None:
         """Show the files of an epoch, unless they are shown.
@@ -192,21 +197,29 @@ class PartFolder:
         Raises:
             GearpyError: one is gone, or is not what was prepared.
         """
+        names = [each["name"] for each in files]
+        if below := set(map(parent_of, names)) - {""}:
+            self._folder.make(*sorted(below))
         for each in files:
             self._show(each)
-        if files:
-            self._folder.sync_shown()  # Also of names that another incarnation has given.
+        self._sync_shown(names)  # Also those that another incarnation has given.
 
     def _show(self, file: PreparedPart) -> None:
         pending, name = file["pending"], file["name"]
-        size = self._folder.pending_size(pending)
-        if size not in {None, file["size"]}:
+        found = self._folder.look(PENDING + pending)
+        if found is not None and found.size != file["size"]:
             raise GearpyError(
-                f"{self._name}: {pending} in {self._folder.place} has {size} bytes, {file['size']} "
-                "were written: it was changed or is damaged"
+                f"{self._name}: {pending} in {self._folder.place} has {found.size} bytes, "
+                f"{file['size']} were written: it was changed or is damaged"
             )
-        if not self._folder.show(pending, name=name) and not self._folder.has_shown(name):
+        is_shown = self._folder.move(PENDING + pending, to=name)
+        if not is_shown and self._folder.look(name) is None:
             self._miss(pending, name)
+
+    def _sync_shown(self, names: Iterable[str]) -> None:
+        for folder in sorted(set(map(parent_of, names))):
+            with suppress(FileNotFoundError):  # Others have removed it.
+                self._folder.sync_names(folder)
 
     def _miss(self, pending: str, name: str) -> None:
         missing = f"{self._name}: {self._folder.place} has neither {name} nor {pending}"
@@ -242,8 +255,8 @@ class PartFolder:
     def _drop_pending(self) -> None:
         for part in self._pending_parts():
             if self._is_left_by_me(part) or self._is_over(part):
-                self._folder.drop_pending(part.name)
-        self._folder.sync_pending()
+                self._folder.remove(PENDING + part.name)
+        self._folder.sync_names(PENDING)
 
     def _drop_shown(self, epoch: int) -> None:
         shown = self._shown_parts()
@@ -257,10 +270,11 @@ class PartFolder:
                 self._folder.place,
                 self._listed(undone),
             )
-        over = [part for part in shown if self._is_over(part)]
-        for part in (*undone, *over):
-            self._folder.drop_shown(part.name)
-        self._folder.sync_shown()
+        gone = [*undone, *(part for part in shown if self._is_over(part))]
+        for part in gone:
+            self._folder.remove(part.name)
+        # Also of those that an earlier start has removed: a power cut must not bring them back.
+        self._folder.sync_tree(_is_partition if self._depth else _no_folder)
 
     def _is_mine(self, part: Part) -> bool:
         return part.task == self._share.task and part.run == self._run
@@ -274,7 +288,18 @@ class PartFolder:
         return part.run in self._over and part.task % self._share.tasks == self._share.task
 
     def _pending_parts(self) -> list[Part]:
-        return self._names.pending_parts(self._folder.pending())
+        return self._names.pending_parts(self._folder.names(PENDING))
 
     def _shown_parts(self) -> list[Part]:
-        return self._names.shown_parts(self._folder.shown())
+        if not self._depth:
+            return self._names.shown_parts(self._folder.names())
+        paths = self._folder.walk(into=_is_partition)
+        return self._names.shown_parts(each for each in paths if each.count("/") == self._depth)
+
+
+def _is_partition(folder: str) -> bool:
+    return "=" in folder
+
+
+def _no_folder(_: str) -> bool:
+    return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-from gearpy.connectors.folders.files import PENDING_FOLDER, Folder, OsFolder, Part
+from gearpy.connectors.folders.part_names import Part
 from gearpy.connectors.folders.parts import (
     PREFIX,
     PartFolder,
@@ -19,7 +19,10 @@ from gearpy.connectors.folders.parts import (
     prefix_mistakes,
     target_folder,
 )
+from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
 __all__ = ["FolderSink", "FolderWriter", "PartFormat", "RowWriter"]
@@ -109,7 +112,7 @@ class FolderSink(Sink):
     @property
     def pending_folders(self) -> Sequence[Path]:
         """The one below its folder."""
-        return [self._path.resolve() / PENDING_FOLDER]
+        return [self._path.resolve() / PENDING]
 
     def open(self, task_index: int, parallelism: int) -> "FolderWriter":
         """Return the writer of one task.
@@ -121,7 +124,7 @@ class FolderSink(Sink):
         share = Share(
             task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
         )
-        return FolderWriter(self._name, OsFolder(path), self._make_format(), share)
+        return FolderWriter(self._name, LocalFolder(path), self._make_format(), share)
 
 
 class FolderWriter(TransactionalWriter):

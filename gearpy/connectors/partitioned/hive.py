@@ -1,21 +1,21 @@
 """Folders of Parquet files in partitions, as Hive and Spark have them; each record once."""
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
-from gearpy.connectors.folders.files import PENDING_FOLDER, Folder, OsFolder, Part
+from gearpy.connectors.folders.part_names import Part
 from gearpy.connectors.folders.parts import PREFIX, PartFolder, PreparedPart, Share, target_folder
 from gearpy.connectors.partitioned.columns import PartitionBy, key_names, partition_fields
 from gearpy.connectors.partitioned.files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions, table_schema
+from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError
-from gearpy.storage.disk import sync_folder
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
-__all__ = ["HiveFolder", "HiveSink", "HiveWriter", "hive_folder"]
+__all__ = ["HiveSink", "HiveWriter", "hive_folder"]
 
 _NAME: Final = "hive_folder"
 _ENDING: Final = ".parquet"
@@ -90,95 +90,6 @@ def hive_folder(
     return HiveSink(path, options, overwrite=overwrite)
 
 
-class HiveFolder:
-    """`Folder` whose files are shown in folders of it.
-
-    Names of shown files are paths, such as ``country=de/part-0.parquet``.
-    """
-
-    def __init__(self, path: Path, *, depth: int) -> None:
-        self._folder = OsFolder(path)
-        self._path = path
-        self._depth = depth
-        self._touched: set[Path] = set()
-
-    @property
-    def place(self) -> str:
-        """See `Folder`."""
-        return self._folder.place
-
-    def make(self) -> None:
-        """See `Folder`."""
-        self._folder.make()
-
-    def pending(self) -> list[str]:
-        """See `Folder`."""
-        return self._folder.pending()
-
-    def shown(self) -> list[str]:
-        """See `Folder`; looks into the folder of every partition."""
-        return [str(Path(each.path).relative_to(self._path)) for each in self._walk(self._path, 0)]
-
-    def _walk(self, folder: Path, depth: int) -> list[os.DirEntry[str]]:
-        found: list[os.DirEntry[str]] = []
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
-            for each in entries:
-                if depth == self._depth:
-                    found += [each] if each.is_file() else []
-                elif "=" in each.name and each.is_dir():
-                    found += self._walk(Path(each.path), depth + 1)
-        return found
-
-    def create(self, name: str) -> BinaryIO:
-        """See `Folder`."""
-        return self._folder.create(name)
-
-    def sync(self, file: BinaryIO) -> None:
-        """See `Folder`."""
-        self._folder.sync(file)
-
-    def pending_size(self, name: str) -> int | None:
-        """See `Folder`."""
-        return self._folder.pending_size(name)
-
-    def show(self, pending: str, *, name: str) -> bool:
-        """See `Folder`; makes the folder of the partition."""
-        self._make(self._path / name)
-        return self._folder.show(pending, name=name)
-
-    def _make(self, file: Path) -> None:
-        """Make the folders above a file, durably: also those that another task has just made."""
-        for folder in [*reversed(file.relative_to(self._path).parents)][1:]:
-            (self._path / folder).mkdir(exist_ok=True)
-            self._touched.add((self._path / folder).parent)
-        self._touched.add(file.parent)
-
-    def has_shown(self, name: str) -> bool:
-        """See `Folder`."""
-        self._touched.add((self._path / name).parent)
-        return self._folder.has_shown(name)
-
-    def drop_pending(self, name: str) -> None:
-        """See `Folder`."""
-        self._folder.drop_pending(name)
-
-    def drop_shown(self, name: str) -> None:
-        """See `Folder`."""
-        self._touched.add((self._path / name).parent)
-        self._folder.drop_shown(name)
-
-    def sync_pending(self) -> None:
-        """See `Folder`."""
-        self._folder.sync_pending()
-
-    def sync_shown(self) -> None:
-        """See `Folder`; of the folders in which something was done."""
-        for folder in sorted(self._touched, key=lambda each: len(each.parts)):
-            with suppress(FileNotFoundError):
-                sync_folder(folder)
-        self._touched.clear()
-
-
 class HiveSink(Sink):
     """See `hive_folder`."""
 
@@ -200,7 +111,7 @@ class HiveSink(Sink):
     @property
     def pending_folders(self) -> Sequence[Path]:
         """The one below its folder."""
-        return [self._path.resolve() / PENDING_FOLDER]
+        return [self._path.resolve() / PENDING]
 
     def open(self, task_index: int, parallelism: int) -> "HiveWriter":
         """Return the writer of one task.
@@ -210,7 +121,7 @@ class HiveSink(Sink):
         """
         path = target_folder(_NAME, self._path)
         return HiveWriter(
-            HiveFolder(path, depth=len(self._options.fields)),
+            LocalFolder(path),
             self._options,
             task=task_index,
             tasks=parallelism,
@@ -241,7 +152,8 @@ class HiveWriter(TransactionalWriter):
         overwrite: bool = False,
     ) -> None:
         share = Share(task=task, tasks=tasks, prefix=options.prefix, overwrite=overwrite)
-        self._files = PartFolder(_NAME, folder, _ENDING, share, listed=_some)
+        depth = len(options.fields)
+        self._files = PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth)
         self._rows = PartitionRows(options, self._begin)
 
     def restore(self, state: bytes | None) -> None:

@@ -15,13 +15,15 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.connectors.folders.columns import checked_schema
-from gearpy.connectors.folders.files import run_in_names
+from gearpy.connectors.folders.part_names import run_in_names
 from gearpy.connectors.folders.parts import target_folder
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ConsumerReport
+from gearpy.storage.folder.at import folder_at
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body
 from gearpy.windowlog.columns import LogColumns
@@ -41,7 +43,6 @@ from gearpy.windowlog.schema import (
     schema_text,
     spark_schema,
 )
-from gearpy.windowlog.store import LocalStore, store_at
 
 __all__ = ["WindowLogSink", "WindowLogWriter", "window_log_folder"]
 
@@ -192,8 +193,8 @@ class WindowLogSink(Sink):
         Raises:
             ConfigError: the folder cannot be made there.
         """
-        store = store_at(self.options.place, self.options.storage_options)
-        if isinstance(store, LocalStore):
+        store = folder_at(self.options.place, self.options.storage_options, key="window log")
+        if isinstance(store, LocalFolder):
             target_folder(_NAME, Path(store.place))
         return WindowLogWriter(self.options, WindowLog(store), task=task_index)
 

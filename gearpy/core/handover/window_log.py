@@ -14,6 +14,11 @@ from typing import Final, NamedTuple, TypeAlias
 from gearpy.errors import WindowLogGap
 
 __all__ = [
+    "HANDOVERS",
+    "LOG_FOLDERS",
+    "OWNERS",
+    "PENDING",
+    "READERS",
     "TINY_EVERY_MS",
     "TINY_ROWS_MAX",
     "WRITER_CHARS_MAX",
@@ -29,6 +34,13 @@ __all__ = [
     "segment_name",
     "segments_of",
 ]
+
+#: Folders of a log; Spark, Hive and Arrow pass over names that begin with an underscore.
+PENDING: Final = "_pending/"
+OWNERS: Final = "_owners/"
+READERS: Final = "_readers/"
+HANDOVERS: Final = "_spark/"
+LOG_FOLDERS: Final = (PENDING, OWNERS, READERS, HANDOVERS)
 
 #: How far a reader has come: the last batch read of each lane; 0 of a lane that is not in it.
 Position: TypeAlias = Mapping[str, int]

@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from gearpy.core.handover.handoff import HandoffBatch
-from gearpy.core.handover.window_log import Piece
+from gearpy.core.handover.window_log import HANDOVERS, Piece
 from gearpy.errors import WindowLogDamaged
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.store import HANDOVERS
 
 __all__ = ["BatchFrames"]
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gearpy.core.handover.handoff import HandoffBatch
+from gearpy.core.handover.window_log import HANDOVERS
 from gearpy.errors import GearpyError
-from gearpy.windowlog.store import HANDOVERS, Store
+from gearpy.storage.folder.api import Folder
 
 __all__ = ["BatchLog"]
 
@@ -34,7 +35,7 @@ class BatchLog:
         log_id: tells which log it is; empty while there is none.
     """
 
-    def __init__(self, store: Store, name: str, *, log_id: Callable[[], str] = lambda: "") -> None:
+    def __init__(self, store: Folder, name: str, *, log_id: Callable[[], str] = lambda: "") -> None:
         self._store = store
         self._name = name
         self._log_id = log_id
@@ -42,7 +43,9 @@ class BatchLog:
 
     def claim(self) -> None:
         """Become the only one who may write."""
-        self._store.make()  # A log that was written without a hand-over may lack the folder.
+        self._store.make(
+            HANDOVERS
+        )  # A log that was written without a hand-over may lack the folder.
         self._token = uuid4().hex
         self._store.put(self._owner, json.dumps({"token": self._token}).encode())
 

@@ -24,7 +24,7 @@ from gearpy.core.handover.handoff import (
     WriteDone,
     WriteIntent,
 )
-from gearpy.core.handover.window_log import LogView
+from gearpy.core.handover.window_log import HANDOVERS, LogView
 from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.backlog import Backlog
@@ -35,7 +35,6 @@ from gearpy.spark.delivery.log import BatchLog
 from gearpy.spark.sessions.target import Target
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.windowlog.log import ReaderReport, WindowLog
-from gearpy.windowlog.store import HANDOVERS
 
 __all__ = ["READER_PREFIX", "Delivery", "DeliverySpec", "Function"]
 

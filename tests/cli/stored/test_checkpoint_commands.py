@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, WRONG_USE
 from gearpy.core.coordinator.log import EpochManifests
-from gearpy.storage.checkpoints import CheckpointStore
+from gearpy.storage.checkpoints import FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.task.api.snapshots import decode_state
 from tests.cli.build import Gear
@@ -85,16 +85,16 @@ SHAPES: Final[dict[str, Any]] = {
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CheckpointStore:
+def store(tmp_path: Path) -> FolderCheckpoints:
     """Return a store with an application that has stopped and one that runs."""
-    made = CheckpointStore(tmp_path / "checkpoints")
+    made = checkpoints_at(tmp_path / "checkpoints")
     for prefix in (STOPPED, RUNNING):
         an_application(made, prefix)
     return made
 
 
 @pytest.fixture
-def checkpoint(gear: Gear, tmp_path: Path, store: CheckpointStore) -> Checkpoint:
+def checkpoint(gear: Gear, tmp_path: Path, store: FolderCheckpoints) -> Checkpoint:
     """Return ``gear checkpoint``, for the store; what it says on standard error if it fails."""
     asked = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
 
@@ -121,7 +121,7 @@ def test_epochs_are_listed(checkpoint: Checkpoint) -> None:
     assert [row[-1] == "newest" for row in rows[2:]] == [False, False, True]
 
 
-def test_the_event_time_of_a_cut_is_shown(checkpoint: Checkpoint, store: CheckpointStore) -> None:
+def test_the_event_time_of_a_cut_is_shown(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
     """Where epochs end at one."""
     log = CoordinatorLog(store, STOPPED, launch=2, source="", wall_ms=lambda: 0)
     manifest = replace(a_manifest(19, []), epoch=20, cut_time_ms=NOON_MS)
@@ -133,7 +133,7 @@ def test_the_event_time_of_a_cut_is_shown(checkpoint: Checkpoint, store: Checkpo
 
 
 def test_an_application_without_epochs_is_told(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """It was stopped before the first one."""
     CoordinatorLog(store, "k3f9a1c2/app5", launch=1, source="", wall_ms=lambda: 0)
@@ -167,7 +167,7 @@ def test_what_is_shown_can_be_read_by_programs(checkpoint: Checkpoint) -> None:
 
 
 def test_a_damaged_epoch_is_shown_without_the_sizes_of_its_tasks(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """The rest is in the log."""
     store.drop(EPOCH18)
@@ -180,7 +180,7 @@ def test_a_damaged_epoch_is_shown_without_the_sizes_of_its_tasks(
 
 
 def test_damage_is_found_and_told_with_what_remains(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """The exit code is for programs that look after a store."""
     assert "error" not in checkpoint("verify", "3")
@@ -198,7 +198,7 @@ def test_damage_is_found_and_told_with_what_remains(
 
 
 def test_nothing_remains_when_all_is_damaged(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """An older epoch may be in the same files."""
     store.drop(EPOCH18.replace("18", "17"))
@@ -209,7 +209,7 @@ def test_nothing_remains_when_all_is_damaged(
     ]
 
 
-def test_epochs_are_compared(checkpoint: Checkpoint, store: CheckpointStore) -> None:
+def test_epochs_are_compared(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
     """Places that are others, and how much of the state."""
     told = checkpoint("diff", "3", "17", "19")
 
@@ -225,7 +225,9 @@ def test_epochs_are_compared(checkpoint: Checkpoint, store: CheckpointStore) -> 
 
 
 @pytest.mark.parametrize("command", SHAPES)
-def test_json_has_these_keys(command: str, checkpoint: Checkpoint, store: CheckpointStore) -> None:
+def test_json_has_these_keys(
+    command: str, checkpoint: Checkpoint, store: FolderCheckpoints
+) -> None:
     """Programs that read it must not break when gearpy changes inside."""
     store.save(ORPHAN, [b"half"])
     printed = checkpoint(*command.split(), "--json")
@@ -251,7 +253,7 @@ def log_file(tmp_path: Path, at: int, prefix: str = STOPPED) -> Path:
 
 
 def test_a_damaged_log_loses_what_was_in_the_damaged_file(
-    checkpoint: Checkpoint, store: CheckpointStore, tmp_path: Path
+    checkpoint: Checkpoint, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
     """First it is told what; then the log is written anew, and copies of its files are kept."""
     assert checkpoint("repair", "3", "--apply") == f"the coordinator log of {STOPPED} is whole\n"
@@ -277,7 +279,7 @@ def test_a_damaged_log_loses_what_was_in_the_damaged_file(
 
 
 def test_a_log_of_which_nothing_is_left_is_not_repaired(
-    checkpoint: Checkpoint, store: CheckpointStore, tmp_path: Path
+    checkpoint: Checkpoint, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
     """The next launch would begin from the beginning, and nobody would have asked for that."""
     before = store.names(STOPPED)
@@ -302,12 +304,12 @@ def test_the_log_of_a_running_application_is_left_alone(
 # -- other places ----------------------------------------------------------------------------
 
 
-def overridden(store: CheckpointStore, prefix: str = STOPPED) -> dict[str, Any]:
+def overridden(store: FolderCheckpoints, prefix: str = STOPPED) -> dict[str, Any]:
     """Return what the next launch reads instead."""
     return {name: decode_state(at) for name, at in overrides_of(store, prefix, 19).items()}
 
 
-def test_places_are_set_only_on_demand(checkpoint: Checkpoint, store: CheckpointStore) -> None:
+def test_places_are_set_only_on_demand(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
     """First it is told what would be done."""
     told = checkpoint("set", "3", "0.0", "a.txt=12", 'b=c.txt=["line", 1]')
 
@@ -323,7 +325,7 @@ def test_places_are_set_only_on_demand(checkpoint: Checkpoint, store: Checkpoint
 
 
 def test_places_are_set_from_what_was_shown(
-    checkpoint: Checkpoint, store: CheckpointStore, tmp_path: Path
+    checkpoint: Checkpoint, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
     """Shown, edited, set; or written by hand."""
     shown = checkpoint("show", "3", "--json")
@@ -360,7 +362,7 @@ def test_mistakes_set_nothing(
     arguments: tuple[str, ...],
     why: str,
     checkpoint: Checkpoint,
-    store: CheckpointStore,
+    store: FolderCheckpoints,
     tmp_path: Path,
 ) -> None:
     """Each says what was given, and what may be."""
@@ -374,7 +376,7 @@ def test_mistakes_set_nothing(
 
 
 def test_an_application_that_runs_is_left_alone(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """It would overwrite what is set; and files that it writes now are in no log yet."""
     names = store.names("")
@@ -392,7 +394,7 @@ def test_an_application_that_runs_is_left_alone(
 
 
 def test_what_a_tool_has_written_is_no_sign_of_life(
-    gear: Gear, checkpoint: Checkpoint, store: CheckpointStore
+    gear: Gear, checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """Two places may be set one after the other where no master is asked."""
     an_application(store, "00000000/app9")
@@ -413,7 +415,7 @@ def test_what_a_tool_has_written_is_no_sign_of_life(
 
 
 def test_files_that_nobody_needs_are_removed_on_demand(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """And no others."""
     needed = store.names("")
@@ -429,7 +431,7 @@ def test_files_that_nobody_needs_are_removed_on_demand(
     assert checkpoint("clean", "3") == "there is nothing to remove\n"
 
 
-def test_a_whole_store_is_cleaned(checkpoint: Checkpoint, store: CheckpointStore) -> None:
+def test_a_whole_store_is_cleaned(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
     """What runs is passed over, and so is what has no log."""
     for name in (ORPHAN, ORPHAN.replace("app3", "app2"), "k3f9a1c2/app1/epochs/x"):
         store.save(name, [b"half"])
@@ -447,7 +449,7 @@ def test_a_whole_store_is_cleaned(checkpoint: Checkpoint, store: CheckpointStore
 
 
 def test_an_application_is_dropped_on_demand(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """And nothing beside it."""
     assert re.search(r"app3: \d+ files would be removed; --apply", checkpoint("drop", "3"))
@@ -461,7 +463,7 @@ def test_an_application_is_dropped_on_demand(
 def test_a_store_that_fails_is_told(
     command: str,
     checkpoint: Checkpoint,
-    store: CheckpointStore,
+    store: FolderCheckpoints,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a line, and not as a traceback."""
@@ -471,7 +473,7 @@ def test_a_store_that_fails_is_told(
 
     store.save(ORPHAN, [b"half"])
     for name in ("drop", "drop_all"):
-        monkeypatch.setattr(CheckpointStore, name, fail)
+        monkeypatch.setattr(FolderCheckpoints, name, fail)
     if command.startswith("diff"):
         monkeypatch.setattr("gearpy.cluster.checkpoints.reading.SnapshotChain", fail)
 
@@ -481,7 +483,7 @@ def test_a_store_that_fails_is_told(
 
 
 def test_what_another_application_has_gone_on_from_stays(
-    checkpoint: Checkpoint, store: CheckpointStore
+    checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """It has no copy."""
     snapshots = EpochManifests(
@@ -508,7 +510,7 @@ EXAMPLES: Final = re.findall(
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
 def test_a_command_prints_what_the_page_shows(
-    command: str, shown: str, checkpoint: Checkpoint, store: CheckpointStore
+    command: str, shown: str, checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
     """Who compares the two finds them equal."""
     store.save(ORPHAN, [b"half an epoch"])

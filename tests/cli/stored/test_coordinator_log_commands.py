@@ -26,7 +26,7 @@ from gearpy.errors import AskTimeout
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.messages.client import ClusterSummary, GetCluster
-from gearpy.storage.checkpoints import CheckpointStore
+from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog, survey_log
 from gearpy.wire.values.payload import encode_value
 from tests.cli.build import NOON_MS, Gear
@@ -46,7 +46,7 @@ def open_log(
 ) -> CoordinatorLog:
     """Open a log as the app master does."""
     return CoordinatorLog(
-        CheckpointStore(folder),
+        checkpoints_at(folder),
         prefix,
         launch=launch,
         source="app master",
@@ -206,7 +206,7 @@ def test_an_override_is_marked(log: Log, store: Path) -> None:
 
 def test_what_is_readable_of_a_damaged_log_is_shown(log: Log, store: Path) -> None:
     """And then the error, with the file."""
-    damaged = survey_log(CheckpointStore(store), PREFIX)[2].name
+    damaged = survey_log(checkpoints_at(store), PREFIX)[2].name
     (store / PREFIX / "coordinator" / damaged).write_bytes(b"?")
 
     result = CliRunner(env={"COLUMNS": "120"}).invoke(
@@ -221,7 +221,7 @@ def test_what_is_readable_of_a_damaged_log_is_shown(log: Log, store: Path) -> No
 
 def test_a_log_with_a_missing_file_is_shown(log: Log, store: Path) -> None:
     """Nobody knows what counts; all is shown."""
-    missing = survey_log(CheckpointStore(store), PREFIX)[2].name
+    missing = survey_log(checkpoints_at(store), PREFIX)[2].name
     (store / PREFIX / "coordinator" / missing).unlink()
 
     assert f"{missing} is damaged at byte 0: it is not there" in log("2", code=FAILED)
@@ -408,7 +408,7 @@ def _refuse(_: object) -> object:
 
 def test_an_application_that_was_never_launched_has_no_log(log: Log, store: Path) -> None:
     """Nothing would read it."""
-    CheckpointStore(store).save("k3f9a1c2/app8/epochs/x", [b""])
+    checkpoints_at(store).save("k3f9a1c2/app8/epochs/x", [b""])
 
     said = log("append", "8", "t", "k", "{}", code=WRONG_USE)
 
@@ -417,7 +417,7 @@ def test_an_application_that_was_never_launched_has_no_log(log: Log, store: Path
 
 def test_nothing_is_appended_to_a_damaged_log(log: Log, store: Path) -> None:
     """It would not be read."""
-    damaged = survey_log(CheckpointStore(store), ENDED)[2].name
+    damaged = survey_log(checkpoints_at(store), ENDED)[2].name
     (store / ENDED / "coordinator" / damaged).write_bytes(b"?")
 
     assert f"{damaged} is damaged" in log("append", "1", "t", "k", "{}", code=FAILED)

@@ -28,9 +28,8 @@ from gearpy.cluster.checkpoints.reading import (
 )
 from gearpy.core.coordinator.log import EpochManifests
 from gearpy.errors import ConfigError, SnapshotDamaged
-from gearpy.storage.checkpoints import CheckpointStore, MemoryCheckpoints
+from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
-from gearpy.storage.url_checkpoints import UrlCheckpoints
 from gearpy.task.api.snapshots import decode_state
 from tests.cluster.checkpoint_build import (
     COUNT,
@@ -60,8 +59,8 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         open_store(str(tmp_path / "nowhere"))
     assert not (tmp_path / "nowhere").exists()
 
-    assert isinstance(open_store(str(tmp_path)), CheckpointStore)
-    assert isinstance(open_store("memory://somewhere"), UrlCheckpoints)
+    assert open_store(str(tmp_path)).place == str(tmp_path)
+    assert open_store("memory://somewhere").place == "memory:///somewhere"
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be read"):
         open_store(f"file://{tmp_path}/file")

@@ -343,14 +343,14 @@ def test_a_log_that_cannot_be_written_ends_the_master() -> None:
     def fail(_: str) -> None:
         raise OSError(28, "No space left on device")
 
-    cluster.log.disk.on_step = fail
+    cluster.log.folder.on_step = fail
     with pytest.raises(LogBroken, match="No space left"):
         cluster.ask(SubmitApplication(name="other", artifact=ARTIFACT))
     cluster.settle()
     assert not cluster.master.is_alive
     assert len(worker.all(LaunchExecutor)) == 1
 
-    cluster.log.disk.on_step = lambda _: None
+    cluster.log.folder.on_step = lambda _: None
     cluster.restart()
     assert len(cluster.ask(ListApplications()).applications) == 1
 
@@ -377,7 +377,7 @@ def power_fails_at(step: int) -> bool:
             failed = True
             raise OSError(5, "power")
 
-    cluster.log.disk.on_step = count_down
+    cluster.log.folder.on_step = count_down
     worker = cluster.worker()
     submitted: list[AppId] = []
     attempt(lambda: submitted.append(cluster.submit()))
@@ -386,7 +386,7 @@ def power_fails_at(step: int) -> bool:
     cluster.tell(a_status("active"), PutValue(app_id=APP, launch=1, key="k", value=b"v"))
     cluster.tell(an_exit())
     cluster.settle(1000)
-    cluster.log.disk.on_step = lambda _: None
+    cluster.log.folder.on_step = lambda _: None
 
     cluster.restart()
 

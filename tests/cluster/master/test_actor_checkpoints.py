@@ -63,12 +63,12 @@ def test_a_master_that_cannot_store_its_id_answers_nothing() -> None:
     def fail(_: str) -> None:
         raise OSError(28, "No space left on device")
 
-    log.disk.on_step = fail
+    log.folder.on_step = fail
     cluster = Cluster("", log)
     cluster.settle()
     assert not cluster.master.is_alive
 
-    log.disk.on_step = lambda _: None
+    log.folder.on_step = lambda _: None
     cluster.restart()
     assert len(cluster.cluster_id()) == CLUSTER_ID_CHARS
 

@@ -1,6 +1,5 @@
-"""Files of a Delta table, here and elsewhere, and what the log tells of them."""
+"""Where the files of a Delta table are, and what the log tells of them."""
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from io import BytesIO
 from pathlib import Path
@@ -11,13 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.delta.files import (
-    LocalFiles,
-    RemoteFiles,
-    TableFiles,
-    local_folder,
-    stats_of,
-)
+from gearpy.connectors.delta.files import local_folder, stats_of
 from tests.connectors.delta_build import stats
 
 MICROS = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
@@ -69,38 +62,6 @@ def test_bounds_of_times_are_whole_milliseconds_around_them(kind: Any, ending: s
     assert found["maxValues"] == {"t": f"2026-01-02T03:04:05.679{ending}"}
     exact = stats_for({"t": pa.array([times[0].replace(microsecond=5000)], kind)})
     assert exact["maxValues"] == exact["minValues"]
-
-
-@pytest.fixture(params=[LocalFiles, lambda path: RemoteFiles(f"file://{path}", None)])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> TableFiles:
-    """Return each kind of place."""
-    make: Callable[[Path], TableFiles] = request.param
-    return make(tmp_path)
-
-
-def test_a_file_is_there_when_it_is_finished(files: TableFiles, tmp_path: Path) -> None:
-    """In folders that are made for it; it can be removed."""
-    path = "k=a%2Fb/é =/part.parquet"
-    before = files.size(path)
-
-    file = files.create(path)
-    file.write(b"abc")
-    size = files.finish(path, file)
-
-    assert (before, size, files.size(path)) == (None, 3, 3)
-    assert (tmp_path / path).read_bytes() == b"abc"
-    files.drop(path)
-    files.drop(path)
-    assert files.size(path) is None
-
-
-def test_no_two_have_one_file(tmp_path: Path) -> None:
-    """On a disk that is seen."""
-    files = LocalFiles(tmp_path)
-    files.create("x").close()
-
-    with pytest.raises(FileExistsError):
-        files.create("x")
 
 
 def test_a_table_is_here_or_elsewhere(tmp_path: Path) -> None:

@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-from gearpy.connectors.folders.files import OsFolder
 from gearpy.connectors.folders.json import JsonLinesFormat, jsonl_folder
 from gearpy.connectors.folders.parts import PreparedPart, Share
 from gearpy.connectors.folders.writer import FolderWriter
+from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
-from tests.connectors.folder_build import MemoryFolder
+from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.folder.memory import MemoryFolder
+
+
+def text_of(folder: MemoryFolder) -> str:
+    """Return the text that readers see, in the order of names."""
+    return "".join(folder.files[name].data.decode() for name in sorted(folder.names()))
 
 
 def a_writer(folder: Any, **share: Any) -> FolderWriter:
@@ -57,10 +63,10 @@ def test_nothing_is_seen_before_commit() -> None:
 
     part = prepared(writer, 1, 1, 2)
     writer.write_batch(batch(3))
-    before = folder.text()
+    before = text_of(folder)
     writer.commit(1, part)
 
-    assert (before, folder.text()) == ("", "1\n2\n")
+    assert (before, text_of(folder)) == ("", "1\n2\n")
 
 
 def test_an_epoch_is_one_file_with_a_name_that_tells() -> None:
@@ -75,7 +81,7 @@ def test_an_epoch_is_one_file_with_a_name_that_tells() -> None:
         "rows": 2,
         "size": 8,
     }
-    assert (folder.shown(), folder.pending()) == ([part["name"]], [])
+    assert (folder.names(), folder.names(PENDING)) == ([part["name"]], [])
 
 
 @pytest.mark.parametrize("values", [[], [{1, 2}]], ids=["none", "refused"])
@@ -91,7 +97,7 @@ def test_an_epoch_without_records_leaves_nothing(values: list[Any]) -> None:
     part = writer.prepare(1)
     writer.commit(1, part)
 
-    assert (part, folder.shown(), folder.pending()) == (None, [], [])
+    assert (part, folder.names(), folder.names(PENDING)) == (None, [], [])
 
 
 def test_a_refused_batch_has_written_nothing() -> None:
@@ -107,7 +113,7 @@ def test_a_refused_batch_has_written_nothing() -> None:
 
     assert writer.atomic
     assert caught.value.record == "{3}"
-    assert folder.text() == "1\n"
+    assert text_of(folder) == "1\n"
     assert part is not None
     assert part["rows"] == 1
 
@@ -120,7 +126,7 @@ def test_committing_again_changes_nothing() -> None:
 
     writer.commit(1, part)
 
-    assert folder.text() == "1\n"
+    assert text_of(folder) == "1\n"
 
 
 def test_several_epochs_may_wait() -> None:
@@ -132,8 +138,8 @@ def test_several_epochs_may_wait() -> None:
     for epoch, part in parts.items():
         writer.commit(epoch, part)
 
-    assert folder.text() == "1\n2\n"
-    assert len(folder.shown()) == 2
+    assert text_of(folder) == "1\n2\n"
+    assert len(folder.names()) == 2
 
 
 def test_closing_removes_what_is_not_prepared_only() -> None:
@@ -146,7 +152,7 @@ def test_closing_removes_what_is_not_prepared_only() -> None:
     writer.close(completed=False)
     writer.close(completed=False)
 
-    assert folder.pending() == [part["pending"]]
+    assert folder.names(PENDING) == [part["pending"]]
 
 
 def test_a_writer_that_was_not_started_can_be_closed() -> None:
@@ -170,8 +176,8 @@ def test_what_was_prepared_is_shown_by_the_next_incarnation() -> None:
 
     a_writer(folder).recover(parts, epoch=3, run="r", incarnation=2)
 
-    assert folder.text() == "1\n3\n"
-    assert folder.pending() == []
+    assert text_of(folder) == "1\n3\n"
+    assert folder.names(PENDING) == []
 
 
 def test_what_was_not_complete_is_removed() -> None:
@@ -182,7 +188,7 @@ def test_what_was_not_complete_is_removed() -> None:
 
     started(folder, 2)
 
-    assert (folder.shown(), folder.pending()) == ([], [])
+    assert (folder.names(), folder.names(PENDING)) == ([], [])
 
 
 def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -194,7 +200,7 @@ def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         a_writer(folder).recover({1: parts[1]}, epoch=1, run="r", incarnation=2)
 
-    assert folder.text() == "1\n"
+    assert text_of(folder) == "1\n"
     assert "sink: back to epoch 1, so 13 files are removed from memory" in caplog.text
     assert parts[2]["name"] in caplog.text
     assert parts[14]["name"] not in caplog.text
@@ -214,18 +220,18 @@ def test_other_tasks_and_runs_are_left_alone() -> None:
         writer = started(folder, run=run, **share)
         commit(writer, 1, run)
         prepared(writer, 2, run)
-    (before, waiting) = (folder.shown(), folder.pending())
+    (before, waiting) = (folder.names(), folder.names(PENDING))
 
     started(folder, 2)
 
-    assert (folder.shown(), folder.pending()) == (before, waiting)
+    assert (folder.names(), folder.names(PENDING)) == (before, waiting)
 
 
 def test_what_is_neither_pending_nor_shown_is_an_error() -> None:
     """Records would be lost without a word."""
     folder = MemoryFolder()
     part = prepared(started(folder), 1, 1)
-    folder.drop_pending(part["pending"])
+    folder.remove(PENDING + part["pending"])
 
     with pytest.raises(GearpyError, match=f"sink: memory has neither {part['name']} nor"):
         a_writer(folder).recover({1: part}, epoch=1, run="r", incarnation=2)
@@ -241,7 +247,7 @@ def test_a_run_may_go_on_from_a_checkpoint_of_another(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING):
         a_writer(elsewhere).recover(parts, epoch=2, run="s", incarnation=3)
 
-    assert (folder.text(), elsewhere.text()) == ("1\n2\n", "")
+    assert (text_of(folder), text_of(elsewhere)) == ("1\n2\n", "")
     assert caplog.text.count("which an earlier run has written") == 2
 
 
@@ -249,11 +255,11 @@ def test_a_pending_file_of_another_size_is_an_error() -> None:
     """Half a file must not be shown."""
     folder = MemoryFolder()
     part = prepared(started(folder), 1, 1)
-    folder.names.pending[part["pending"]].data += b"2"
+    folder.files[PENDING + part["pending"]].data += b"2"
 
     with pytest.raises(GearpyError, match="has 3 bytes, 2 were written: it was changed"):
         a_writer(folder).recover({1: part}, epoch=1, run="r", incarnation=2)
-    assert folder.shown() == []
+    assert folder.names() == []
 
 
 @pytest.mark.parametrize("incarnation", [2, 3])
@@ -268,7 +274,7 @@ def test_who_comes_after_its_successor_does_nothing(incarnation: int) -> None:
         started(folder, incarnation)
     successor.commit(2, part)
 
-    assert folder.text() == "1\n2\n"
+    assert text_of(folder) == "1\n2\n"
 
 
 def test_a_zombie_cannot_show_what_its_successor_has_removed() -> None:
@@ -284,7 +290,7 @@ def test_a_zombie_cannot_show_what_its_successor_has_removed() -> None:
     zombie.write_batch(batch(2))
     zombie.prepare(2)
 
-    assert folder.text() == "1\n"
+    assert text_of(folder) == "1\n"
 
 
 # -- earlier runs ----------------------------------------------------------------------------
@@ -305,32 +311,32 @@ def test_files_of_earlier_runs_stay() -> None:
     """A program that is started again adds to them."""
     folder = two_runs()
 
-    assert folder.text() == '"new"\n0\n1\n'
-    assert len(folder.pending()) == 2
+    assert text_of(folder) == '"new"\n0\n1\n'
+    assert len(folder.names(PENDING)) == 2
 
 
 def test_files_of_earlier_runs_are_removed_if_wanted() -> None:
     """Those of tasks that there are not any more, too; and pending ones."""
     folder = two_runs(overwrite=True)
 
-    assert (folder.text(), folder.pending()) == ('"new"\n', [])
+    assert (text_of(folder), folder.names(PENDING)) == ('"new"\n', [])
 
 
 def test_each_task_removes_its_share_of_earlier_runs() -> None:
     """So that none removes what another of the same run has shown."""
     folder = two_runs(overwrite=True, tasks=2)
 
-    assert folder.text() == '"new"\n1\n'
+    assert text_of(folder) == '"new"\n1\n'
 
 
 def test_earlier_runs_are_removed_at_the_beginning_only() -> None:
     """By then a later run may have begun, or somebody may have put files there."""
     folder = two_runs()
-    names = folder.shown()
+    names = folder.names()
 
     a_writer(folder, overwrite=True).recover({}, epoch=1, run="new", incarnation=6)
 
-    assert folder.shown() == names
+    assert folder.names() == names
 
 
 def test_incarnations_of_other_runs_tell_nothing() -> None:
@@ -340,10 +346,10 @@ def test_incarnations_of_other_runs_tell_nothing() -> None:
 
     kept = started(folder, 1, "middle")
     commit(kept, 1, 1)
-    text = folder.text()
+    text = text_of(folder)
     commit(started(folder, 1, "new", overwrite=True), 1, 2)
 
-    assert (text, folder.text()) == ("1\n0\n", "2\n")
+    assert (text, text_of(folder)) == ("1\n0\n", "2\n")
 
 
 def test_a_run_that_began_later_is_not_removed() -> None:
@@ -357,7 +363,7 @@ def test_a_run_that_began_later_is_not_removed() -> None:
     folder.on_step = freeze
     started(folder, 4, "middle", overwrite=True)
 
-    assert folder.text() == '"newest"\n'
+    assert text_of(folder) == '"newest"\n'
 
 
 # -- on disk ---------------------------------------------------------------------------------
@@ -365,7 +371,7 @@ def test_a_run_that_began_later_is_not_removed() -> None:
 
 def test_a_folder_on_disk_is_written_as_one_in_memory(tmp_path: Path) -> None:
     """The same steps, once through: write, prepare, fail, recover, go back."""
-    folder = OsFolder(tmp_path / "out")
+    folder = LocalFolder(tmp_path / "out")
     first = started(folder)
     parts = {1: commit(first, 1, "a"), 2: prepared(first, 2, "b")}
     first.write_batch(batch("c"))
@@ -389,8 +395,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """Here a file has the place of the pending ones."""
     (tmp_path / "_pending").write_text("")
 
-    with pytest.raises(ConfigError, match=f"sink: cannot write {tmp_path}: File exists"):
-        started(OsFolder(tmp_path))
+    with pytest.raises(
+        ConfigError, match=f"sink: cannot write {tmp_path}: it is a file, and no folder"
+    ):
+        started(LocalFolder(tmp_path))
 
 
 def test_a_sink_is_opened_by_one_start_after_the_other(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from gearpy.connectors.window_log import sink as window_log_sink
 from gearpy.connectors.window_log.sink import LogOptions, WindowLogWriter, window_log_folder
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
+from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.api.window_result import WindowResult
 from gearpy.windowlog.gathered import GATHERED_ROWS_MAX
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE
-from tests.windowlog.store_build import MemoryStore
 
 LANE = "windows-00000"
 
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_first_records_give_the_columns() -> None:
     """Every task, and every later run, keeps to them."""
-    store = MemoryStore()
+    store = MemoryFolder()
     commit(started(store), 1, *results(1, value={"n": 1}))
     commit(started(store, task=1), 1, *results(2, value={}))
 
@@ -141,7 +141,7 @@ def test_the_first_records_give_the_columns() -> None:
 
 def test_of_two_tasks_the_first_gives_the_columns() -> None:
     """Both had begun before there was a log."""
-    store = MemoryStore()
+    store = MemoryFolder()
     first, second = started(store), started(store, task=1)
     commit(first, 1, *results(1, value=1.5))
     commit(second, 1, *results(2, value=1))
@@ -159,7 +159,7 @@ def test_of_two_tasks_the_first_gives_the_columns() -> None:
 )
 def test_another_schema_than_that_of_the_log_is_refused(given: Any, difference: str) -> None:
     """Readers count on it."""
-    store = MemoryStore()
+    store = MemoryFolder()
     commit(started(store), 1, *results(1))
 
     with pytest.raises(ConfigError, match=difference):
@@ -177,7 +177,7 @@ def test_another_schema_than_that_of_the_log_is_refused(given: Any, difference: 
 )
 def test_records_that_are_nothing_like_the_log_are_a_mistake(record: Any, difference: str) -> None:
     """It is the wrong folder; no policy for bad records may swallow all of them."""
-    store = MemoryStore()
+    store = MemoryFolder()
     commit(started(store), 1, *results(1))
 
     with pytest.raises(ConfigError, match=difference):
@@ -186,7 +186,7 @@ def test_records_that_are_nothing_like_the_log_are_a_mistake(record: Any, differ
 
 def test_a_record_that_does_not_fit_is_refused_alone() -> None:
     """Nothing of its batch was taken; the others are tried one by one."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     commit(writer, 1, *results(1))
 
@@ -201,7 +201,7 @@ def test_a_record_that_does_not_fit_is_refused_alone() -> None:
 @pytest.mark.parametrize("first", ["x", 2])
 def test_a_bad_record_behind_a_restart_is_refused_alone(first: Any) -> None:
     """Whether it is the first of its batch or not; the others are like the log."""
-    store = MemoryStore()
+    store = MemoryFolder()
     state = commit(started(store), 1, *results(1))
     writer = started(store, state, epoch=1, incarnation=2)
     last = 2 if first == "x" else "x"
@@ -218,7 +218,7 @@ def test_a_bad_record_behind_a_restart_is_refused_alone(first: Any) -> None:
 
 def test_of_first_records_those_that_fit_together_are_written_one_by_one() -> None:
     """As is done where bad records may be left out."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     bad, *good = ({"key": 1, "value": value} for value in ("x", 1, 2.5))
 
@@ -235,7 +235,7 @@ def test_of_first_records_those_that_fit_together_are_written_one_by_one() -> No
 
 def test_windows_of_streams_that_were_merged_come_again_in_another_order() -> None:
     """Both have the same window, key and firing: that which was shown is left out."""
-    store = MemoryStore()
+    store = MemoryFolder()
     begun = started(store).snapshot()
     commit(started(store, incarnation=2), 1, *results(1, value="a"))
     again = started(store, begun, incarnation=3)
@@ -249,7 +249,7 @@ def test_windows_of_streams_that_were_merged_come_again_in_another_order() -> No
 
 def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
     """Not when the epoch ends; those that came before and come behind are written, in order."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     write(writer, *results(1))
     write(writer, *results(2))
@@ -266,7 +266,7 @@ def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
 
 def test_a_value_that_its_owner_changes_later_is_written_as_it_was() -> None:
     """A window that fires early may go on with the dict that it has handed over."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     value: dict[str, Any] = {"n": 1, "pages": ["a"]}
     plain: dict[str, Any] = {"n": 1}
@@ -286,7 +286,7 @@ def test_a_value_that_its_owner_changes_later_is_written_as_it_was() -> None:
 
 def test_many_small_batches_do_not_wait_for_the_end_of_the_epoch() -> None:
     """Rows as Python's objects take much more memory than columns."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     write(writer, *results(0))
     end = GATHERED_ROWS_MAX + 8
@@ -301,7 +301,7 @@ def test_many_small_batches_do_not_wait_for_the_end_of_the_epoch() -> None:
 
 def test_windows_that_come_again_one_by_one_are_left_out() -> None:
     """Those that are gathered are recognised when they are made columns, before the snapshot."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     begun = commit(writer, 1, *results(1))
     commit(writer, 2, *results(2, 3))
@@ -317,7 +317,7 @@ def test_windows_that_come_again_one_by_one_are_left_out() -> None:
 
 def test_no_records_are_no_file() -> None:
     """Nor a schema."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     write(writer)
 
@@ -331,7 +331,7 @@ def test_no_records_are_no_file() -> None:
 
 def test_windows_that_come_again_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     """What was shown stays, with the value that readers have seen."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, *results(1))
     commit(writer, 2, *results(2, 3))
@@ -346,7 +346,7 @@ def test_windows_that_come_again_are_left_out(caplog: pytest.LogCaptureFixture) 
 
 def test_a_run_that_begins_again_recognises_its_own_windows_only() -> None:
     """Those of an earlier run are another matter."""
-    store = MemoryStore()
+    store = MemoryFolder()
     commit(started(store, run="old"), 1, *results(1))
     commit(started(store, run="new"), 1, *results(1))
 
@@ -357,7 +357,7 @@ def test_a_run_that_begins_again_recognises_its_own_windows_only() -> None:
 
 def test_a_run_that_goes_on_from_another_one_recognises_its_windows() -> None:
     """That one had gone on behind the checkpoint; also before there was a log at all."""
-    store = MemoryStore()
+    store = MemoryFolder()
     old = started(store, run="old")
     old.prepare(1)
     empty = old.snapshot()
@@ -370,7 +370,7 @@ def test_a_run_that_goes_on_from_another_one_recognises_its_windows() -> None:
 
 def test_what_is_still_to_come_again_survives_another_restart() -> None:
     """It is in the checkpoint: by then the numbers of batches have gone on."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     first = commit(writer, 1, *results(1))
     commit(writer, 2, *results(2, 3))
@@ -384,7 +384,7 @@ def test_what_is_still_to_come_again_survives_another_restart() -> None:
 
 def test_records_without_windows_are_recognised_as_a_whole() -> None:
     """Equal ones as often as they were shown."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, {"key": 1})
     commit(writer, 2, {"key": 2}, {"key": 2})
@@ -396,8 +396,8 @@ def test_records_without_windows_are_recognised_as_a_whole() -> None:
 
 def test_a_checkpoint_of_another_folder_says_nothing_about_this_one() -> None:
     """Numbers begin at 1, and nothing is left out."""
-    state = commit(started(MemoryStore()), 1, *results(1))
-    store = MemoryStore()
+    state = commit(started(MemoryFolder()), 1, *results(1))
+    store = MemoryFolder()
 
     commit(started(store, state, epoch=1, run="new"), 2, *results(1))
 
@@ -407,7 +407,7 @@ def test_a_checkpoint_of_another_folder_says_nothing_about_this_one() -> None:
 
 def test_what_was_purged_is_not_expected_again() -> None:
     """It is gone, and nobody can tell any more."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, *results(1))
     for epoch in (2, 3):
@@ -422,7 +422,7 @@ def test_what_was_purged_is_not_expected_again() -> None:
 
 def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart() -> None:
     """What it was is kept; also when somebody has damaged that file, the rest goes on."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     begun = commit(writer, 1, *results(1))
     for epoch in (2, 3):
@@ -443,7 +443,7 @@ def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart()
 
 def test_who_was_given_up_shows_nothing() -> None:
     """Its successor shows what was complete."""
-    store = MemoryStore()
+    store = MemoryFolder()
     zombie = started(store)
     write(zombie, *results(1))
     prepared = zombie.prepare(1)
@@ -462,7 +462,7 @@ def test_who_was_given_up_shows_nothing() -> None:
 def test_tiny_files_that_come_fast_are_arrow() -> None:
     """To open them is what costs; others are Parquet."""
     now_s = 0.0
-    store = MemoryStore()
+    store = MemoryFolder()
     options = LogOptions(place="memory", body="auto")
     writer = WindowLogWriter(options, WindowLog(store), task=0, clock_s=lambda: now_s)
     writer.recover({}, epoch=0, run="r", incarnation=1)
@@ -476,7 +476,7 @@ def test_tiny_files_that_come_fast_are_arrow() -> None:
 
 def test_small_files_become_one_now_and_then() -> None:
     """Readers see the same batches."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store, compact_files=3)
     for epoch in range(1, 8):
         commit(writer, epoch, *results(epoch))
@@ -489,7 +489,7 @@ def test_small_files_become_one_now_and_then() -> None:
 def test_old_files_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not more often than needed."""
     monkeypatch.setattr(window_log_sink, "_EXPIRE_EVERY_S", 0.0)
-    store = MemoryStore(now_ms=1)
+    store = MemoryFolder(now_ms=1)
     writer = started(store, retain_ms=60_000)
     for epoch in (1, 2, 3):
         commit(writer, epoch, *results(epoch))
@@ -499,7 +499,7 @@ def test_old_files_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_closing_leaves_what_is_prepared() -> None:
     """Whoever comes next shows it."""
-    store = MemoryStore()
+    store = MemoryFolder()
     writer = started(store)
     write(writer, *results(1))
     prepared = writer.prepare(1)

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from gearpy.core.handover.handoff import HandoffBatch
+from gearpy.core.handover.window_log import HANDOVERS
 from gearpy.errors import GearpyError
 from gearpy.spark.delivery.log import BatchLog
-from gearpy.windowlog.store import HANDOVERS, LocalStore, Store, store_at
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.at import folder_at
+from gearpy.storage.folder.local import LocalFolder
 
 
 def a_batch(batch_id: int, *, rows: int = 5) -> HandoffBatch:
@@ -17,27 +20,27 @@ def a_batch(batch_id: int, *, rows: int = 5) -> HandoffBatch:
 
 
 @pytest.fixture(params=["disk", "url"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """Return the folder of a log."""
     place = tmp_path / "log" if request.param == "disk" else f"memory://{tmp_path.name}/log"
-    made = store_at(place)
-    made.make()
+    made = folder_at(place, key="window log")
+    made.make(HANDOVERS)
     return made
 
 
-def a_log(store: Store, name: str = "spark") -> BatchLog:
+def a_log(store: Folder, name: str = "spark") -> BatchLog:
     """Return one that may write."""
     log = BatchLog(store, name)
     log.claim()
     return log
 
 
-def test_nothing_is_written_down_at_first(store: Store) -> None:
+def test_nothing_is_written_down_at_first(store: Folder) -> None:
     """A sink that has never run has neither."""
     assert a_log(store).read() == (None, None)
 
 
-def test_what_was_written_is_found_by_the_next_start(store: Store) -> None:
+def test_what_was_written_is_found_by_the_next_start(store: Folder) -> None:
     """The newest of each kind, whatever number of batches there were."""
     log = a_log(store)
     for number in range(1, 12):
@@ -48,7 +51,7 @@ def test_what_was_written_is_found_by_the_next_start(store: Store) -> None:
     assert a_log(store).read() == (a_batch(11), a_batch(12))
 
 
-def test_old_batches_are_forgotten(store: Store) -> None:
+def test_old_batches_are_forgotten(store: Folder) -> None:
     """The folder does not grow with the stream."""
     log = a_log(store)
     for number in range(1, 50):
@@ -62,7 +65,7 @@ def test_old_batches_are_forgotten(store: Store) -> None:
     ]
 
 
-def test_sinks_of_one_log_do_not_see_each_other(store: Store) -> None:
+def test_sinks_of_one_log_do_not_see_each_other(store: Folder) -> None:
     """Also if one's name begins like the other's."""
     log, other = a_log(store), a_log(store, "spark-2")
     log.write_intent(a_batch(1))
@@ -71,7 +74,7 @@ def test_sinks_of_one_log_do_not_see_each_other(store: Store) -> None:
     assert (log.read(), other.read()) == ((None, a_batch(1)), (None, a_batch(7)))
 
 
-def test_an_intent_that_was_cut_short_counts_as_none(store: Store) -> None:
+def test_an_intent_that_was_cut_short_counts_as_none(store: Folder) -> None:
     """Nobody was called with it, so another one may take its place."""
     log = a_log(store)
     store.put(f"{HANDOVERS}spark.000000000001.intent", b'{"batch_id": 1, "sta')
@@ -83,7 +86,7 @@ def test_an_intent_that_was_cut_short_counts_as_none(store: Store) -> None:
     assert log.read() == (None, a_batch(1))
 
 
-def test_an_intent_never_changes(store: Store) -> None:
+def test_an_intent_never_changes(store: Folder) -> None:
     """Two that both think they are in charge cannot give one number to different rows."""
     log = a_log(store)
     log.write_intent(a_batch(1))
@@ -93,7 +96,7 @@ def test_an_intent_never_changes(store: Store) -> None:
         log.write_intent(a_batch(1, rows=9))
 
 
-def test_who_was_given_up_writes_nothing_more(store: Store) -> None:
+def test_who_was_given_up_writes_nothing_more(store: Folder) -> None:
     """A process that was frozen and goes on finds that another one has taken over."""
     log = a_log(store)
     a_log(store)
@@ -104,7 +107,7 @@ def test_who_was_given_up_writes_nothing_more(store: Store) -> None:
         log.write_done(a_batch(1))
 
 
-def test_damaged_owner_counts_as_another_one(store: Store) -> None:
+def test_damaged_owner_counts_as_another_one(store: Folder) -> None:
     """Better to stop than to write beside somebody."""
     log = a_log(store)
     store.put(f"{HANDOVERS}spark.owner", b"{")
@@ -116,7 +119,7 @@ def test_damaged_owner_counts_as_another_one(store: Store) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b'{"batch_id": 2, "start": {}, "end": {}, "rows": 1}']
 )
-def test_damaged_end_of_a_batch_is_refused(store: Store, text: bytes) -> None:
+def test_damaged_end_of_a_batch_is_refused(store: Folder, text: bytes) -> None:
     """Else batches would be numbered from the beginning again."""
     log = a_log(store)
     store.put(f"{HANDOVERS}spark.000000000003.done", text)
@@ -129,12 +132,12 @@ def test_folder_is_made_in_logs_of_others(tmp_path: Path) -> None:
     """A log that was written without a hand-over has none."""
     (tmp_path / "log").mkdir()
 
-    a_log(LocalStore(tmp_path / "log"))
+    a_log(LocalFolder(tmp_path / "log"))
 
     assert (tmp_path / "log" / "_spark").is_dir()
 
 
-def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Store) -> None:
+def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Folder) -> None:
     """Whoever is first has given the number its rows."""
     log = a_log(store)
     log.write_intent(a_batch(1))
@@ -145,7 +148,7 @@ def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Store) -
     assert log.read() == (None, a_batch(1))
 
 
-def test_where_the_first_batch_begins_is_settled_once(store: Store) -> None:
+def test_where_the_first_batch_begins_is_settled_once(store: Folder) -> None:
     """The next start is told the same, whatever was removed meanwhile."""
     first = a_log(store).begin({"windows-00000": 3})
     again = a_log(store).begin({"windows-00000": 8})
@@ -154,7 +157,7 @@ def test_where_the_first_batch_begins_is_settled_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"start": 3}'])
-def test_damaged_begin_is_refused(store: Store, text: bytes) -> None:
+def test_damaged_begin_is_refused(store: Folder, text: bytes) -> None:
     """Else rows would be left out and nobody knew."""
     store.put(f"{HANDOVERS}spark.begin", text)
 
@@ -162,7 +165,7 @@ def test_damaged_begin_is_refused(store: Store, text: bytes) -> None:
         a_log(store).begin({})
 
 
-def test_what_is_written_of_another_log_is_refused(store: Store) -> None:
+def test_what_is_written_of_another_log_is_refused(store: Folder) -> None:
     """Its numbers mean other rows."""
     log = BatchLog(store, "spark", log_id=lambda: "old")
     log.claim()

@@ -1,7 +1,4 @@
-"""Checkpoints at URLs: what file systems and object stores do that folders do not.
-
-What all stores have in common is in `test_checkpoints`.
-"""
+"""Folders at URLs: what file systems and object stores do that folders of a disk do not."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,7 +11,8 @@ from fsspec import register_implementation  # type: ignore[import-untyped]
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from gearpy.errors import SnapshotDamaged
-from gearpy.storage.url_checkpoints import UrlCheckpoints
+from gearpy.storage.checkpoints import FolderCheckpoints
+from tests.storage.folder_build import url_folder
 
 NAME = "app3/epochs/epoch7-executor1"
 
@@ -74,9 +72,14 @@ def behaving() -> type[_Store]:
     return Behaving
 
 
+def a_store(url: str = "behaving://x", **options: Any) -> FolderCheckpoints:
+    """Return checkpoints at a URL."""
+    return FolderCheckpoints(url_folder(url, **options))
+
+
 def test_a_file_system_moves_what_is_complete(behaving: type[_Store]) -> None:
     """Nobody sees a part of it under its name, also when the writer dies."""
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
 
     store.save(NAME, seen_while_saved(store))
 
@@ -86,7 +89,7 @@ def test_a_file_system_moves_what_is_complete(behaving: type[_Store]) -> None:
 
 def test_an_object_store_is_given_what_is_complete(behaving: type[_Store]) -> None:
     """There, moving would copy; and nothing else is put."""
-    store = UrlCheckpoints("behaving://x", puts_whole=True)
+    store = a_store(puts_whole=True)
 
     store.save(NAME, seen_while_saved(store))
 
@@ -94,7 +97,7 @@ def test_an_object_store_is_given_what_is_complete(behaving: type[_Store]) -> No
     assert [*behaving.store] == [f"/x/{NAME}"]
 
 
-def seen_while_saved(store: UrlCheckpoints) -> Iterator[bytes]:
+def seen_while_saved(store: FolderCheckpoints) -> Iterator[bytes]:
     """Yield chunks; between them, nothing is there."""
     yield b"first"
     assert store.names("") == []
@@ -110,7 +113,7 @@ def test_object_stores_are_known_by_their_protocol(
     """As fsspec's classes name it, in one word or several."""
     behaving.protocol = protocol
 
-    UrlCheckpoints("behaving://x").save(NAME, [b"x"])
+    a_store().save(NAME, [b"x"])
 
     assert behaving.calls == ["put"]
 
@@ -118,7 +121,7 @@ def test_object_stores_are_known_by_their_protocol(
 def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) -> None:
     """As HDFS does."""
     behaving.behaviour = "never replaces"
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
 
     for data in (b"one", b"two"):
         assert store.load(*store.save(NAME, [data])[:2]) == data
@@ -127,7 +130,7 @@ def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) ->
 
 def test_a_move_that_fails_in_silence_is_found(behaving: type[_Store]) -> None:
     """An epoch must not count as stored then."""
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
     behaving.behaviour = "fails in silence"
 
     with pytest.raises(OSError, match="epoch7"):
@@ -143,7 +146,7 @@ def test_what_was_cut_short_is_found(
     def info(store: _Store, path: str, **_: Any) -> Any:
         return {**MemoryFileSystem.info(store, path), "size": 2}
 
-    store = UrlCheckpoints("behaving://x", puts_whole=puts_whole)
+    store = a_store(puts_whole=puts_whole)
     monkeypatch.setattr(behaving, "info", info)
 
     with pytest.raises(OSError, match="stored with 5 bytes"):
@@ -152,7 +155,7 @@ def test_what_was_cut_short_is_found(
 
 def test_a_store_out_of_reach_is_no_damage(behaving: type[_Store]) -> None:
     """Else a restart would go back to an older epoch, or to the beginning."""
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
     store.save(NAME, [b"state"])
     behaving.behaviour = "is out of reach"
 
@@ -169,7 +172,7 @@ def test_a_read_that_fails_half_way_is_no_damage(
     def lose(*_: Any, **__: Any) -> bytes:
         raise LibraryError("connection lost")
 
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
     store.save(NAME, [b"state"])
     monkeypatch.setattr(behaving, "cat_file", lose)
 
@@ -186,7 +189,7 @@ def test_our_own_bugs_keep_their_name(behaving: type[_Store]) -> None:
 
     for puts_whole in (True, False):
         with pytest.raises(KeyError, match="a bug"):
-            UrlCheckpoints("behaving://x", puts_whole=puts_whole).save(NAME, failing())
+            a_store(puts_whole=puts_whole).save(NAME, failing())
     assert not behaving.store
 
 
@@ -196,7 +199,7 @@ def test_leftovers_of_unknown_age_stay(behaving: type[_Store]) -> None:
     MemoryFileSystem.pipe_file(behaving(), leftover, b"half")
     behaving.behaviour = "knows no times"
 
-    assert UrlCheckpoints("behaving://x").names("") == []
+    assert a_store().names("") == []
     assert leftover in behaving.store
 
 
@@ -207,7 +210,7 @@ def test_old_leftovers_are_removed(behaving: type[_Store]) -> None:
         MemoryFileSystem.pipe_file(behaving(), path, b"half")
     behaving.store[old].modified = datetime(2000, 1, 1, tzinfo=UTC)
 
-    UrlCheckpoints("behaving://x")
+    a_store()
 
     assert [*behaving.store] == [young]
 
@@ -223,7 +226,7 @@ def test_a_large_file_is_read_in_few_requests(
         return MemoryFileSystem.cat_file(store, path, **wanted)
 
     data = bytes(range(256)) * (40 << 10)
-    store = UrlCheckpoints("behaving://x")
+    store = a_store()
     store.save(NAME, [data])
     monkeypatch.setattr(behaving, "cat_file", cat_file)
 
@@ -236,7 +239,7 @@ def test_a_large_file_is_read_in_few_requests(
 
 def test_a_path_within_the_store_is_no_name(tmp_path: Path) -> None:
     """Files of others beside ours are not ours."""
-    store = UrlCheckpoints(f"file://{tmp_path}")
+    store = a_store(f"file://{tmp_path}")
     store.save(NAME, [b"x"])
     (tmp_path / "lost+found").mkdir()
     (tmp_path / "lost+found" / "a b").write_bytes(b"x")

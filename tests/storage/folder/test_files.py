@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import gearpy as gp
-from gearpy.connectors.folders.files import OsFolder
 from gearpy.errors import LogBroken
 from gearpy.messages.data import Batch
-from gearpy.storage.checkpoints import CheckpointStore
-from gearpy.storage.disk import create_file, sync_file
+from gearpy.storage.checkpoints import checkpoints_at
+from gearpy.storage.folder.files import create_file, sync_file
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.log import FileLog
 
 
@@ -51,7 +51,7 @@ def full(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 def fill_checkpoints(folder: Path) -> None:
     """Store a snapshot that is larger than the disk."""
-    CheckpointStore(folder).save("k/app1/epoch1", [bytes(100_000)])
+    checkpoints_at(folder).save("k/app1/epoch1", [bytes(100_000)])
 
 
 def fill_master_log(folder: Path) -> None:
@@ -79,7 +79,7 @@ def fill_text_file(folder: Path) -> None:
 
 def fill_results(folder: Path) -> None:
     """Write more into the file of a transactional folder than the disk has room for."""
-    results = OsFolder(folder / "results")
+    results = LocalFolder(folder / "results")
     results.make()
     file = results.create("part")
     try:

@@ -1,0 +1,113 @@
+"""Names of the files of one sink in a folder: pending ones, and those that readers see."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gearpy.storage.folder.local import LocalFolder
+
+__all__ = ["Part", "PartNames", "drop_pending_of", "run_in_names"]
+
+#: So that a pattern such as ``**/*.jsonl`` does not find pending files either.
+_PENDING_ENDING: Final = ".pending"
+
+_RUN_CHARS_MAX: Final = 100  # Names of files have 255 at most.
+_RUN_CHARS_KEPT: Final = 60
+_DIGEST_CHARS: Final = 32
+
+
+class Part(NamedTuple):
+    """What the name of a file tells: who has written it, and for which epoch.
+
+    ``name`` is as it was given: a path where files are in folders below. ``run`` is as in names.
+    Of one task and run, later starts have greater incarnations.
+    """
+
+    name: str
+    task: int
+    run: str
+    incarnation: int
+    epoch: int = 0  #: 0 for a pending file: the epoch that it ends in is not known when it begins.
+
+
+class PartNames:
+    """How files of one sink are called; a name says whose a file is, and sorts by task and epoch.
+
+    No two files have one name: that of a pending file has the incarnation of its writer and a
+    number, and an incarnation shows one file for an epoch at most.
+
+    Args:
+        prefix: of all names; letters, digits and underscores.
+        ending: such as ``.jsonl``.
+    """
+
+    def __init__(self, prefix: str, ending: str) -> None:
+        self._prefix = prefix
+        self._ending = ending
+        run, incarnation = r"(?P<run>[A-Za-z0-9_~-]+)", r"(?P<incarnation>[0-9a-f]{16,})"
+        begin, end = rf"{re.escape(prefix)}-(?P<task>\d{{5,}})", re.escape(ending)
+        self._shown = re.compile(
+            rf"{begin}-(?P<epoch>\d{{10,}})-{run}-{incarnation}{end}", re.ASCII
+        )
+        self._pending = re.compile(
+            rf"{begin}-{run}-{incarnation}-\d{{6,}}{end}{re.escape(_PENDING_ENDING)}", re.ASCII
+        )
+
+    def shown(self, *, task: int, epoch: int, run: str, incarnation: int) -> str:
+        """Return the name by which readers see the file of a task and epoch."""
+        return f"{self._prefix}-{task:05d}-{epoch:010d}-{run}-{incarnation:016x}{self._ending}"
+
+    def pending(self, *, task: int, run: str, incarnation: int, number: int) -> str:
+        """Return the name of the file that an incarnation of a task begins."""
+        name = f"{self._prefix}-{task:05d}-{run}-{incarnation:016x}-{number:06d}"
+        return f"{name}{self._ending}{_PENDING_ENDING}"
+
+    def shown_parts(self, names: Iterable[str]) -> list[Part]:
+        """Return what names or paths tell, in their order; those of others are passed over."""
+        return _parts(self._shown, names)
+
+    def pending_parts(self, names: Iterable[str]) -> list[Part]:
+        """Return what the names of pending files tell; those of others are passed over."""
+        return _parts(self._pending, names)
+
+
+def run_in_names(run: str) -> str:
+    """Return the name of a run as it stands in names of files; no two runs have the same."""
+    text = re.sub(r"[^A-Za-z0-9_-]", _escaped, run) or "~"
+    if len(text) <= _RUN_CHARS_MAX:
+        return text
+    digest = hashlib.sha256(run.encode()).hexdigest()[:_DIGEST_CHARS]
+    return f"{text[:_RUN_CHARS_KEPT]}~{digest}"
+
+
+def drop_pending_of(run: str, folder: Path) -> None:
+    """Remove what a run that is over, and cannot be resumed, has left in a folder of pending files.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    mark = f"-{run_in_names(run)}-"
+    pending = LocalFolder(folder)
+    for name in pending.names():
+        if mark in name and name.endswith(_PENDING_ENDING):
+            pending.remove(name)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"~{byte:02x}" for byte in match[0].encode())
+
+
+def _parts(pattern: re.Pattern[str], names: Iterable[str]) -> list[Part]:
+    return [
+        Part(
+            name=name,
+            task=int(match["task"]),
+            run=match["run"],
+            incarnation=int(match["incarnation"], 16),
+            epoch=int(match.groupdict().get("epoch") or 0),
+        )
+        for name in sorted(names)
+        if (match := pattern.fullmatch(name.rpartition("/")[2])) is not None
+    ]

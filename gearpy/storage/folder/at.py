@@ -1,0 +1,59 @@
+"""The folder that a path or URL names."""
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from gearpy.errors import ConfigError
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.local import LocalFolder
+
+__all__ = ["folder_at"]
+
+#: A folder of this machine can do more than fsspec does: make files durable.
+_LOCAL: Final = ("file://", "local://")
+
+
+def folder_at(
+    where: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    key: str,
+    private: bool = False,
+) -> Folder:
+    """Return the folder at a path or URL.
+
+    Args:
+        where: a path, or a URL that fsspec knows.
+        options: of the store, as fsspec takes them.
+        key: who wants it, for errors, such as ``checkpoint.folder``.
+        private: whether a folder of this machine is for its owner only.
+
+    Raises:
+        ConfigError: the URL cannot be used here.
+        OSError: the store cannot be reached.
+    """
+    text = os.fspath(where)
+    for scheme in _LOCAL:
+        if text.startswith(scheme):
+            text = text.removeprefix(scheme)
+            if not text.startswith(("/", "~")):
+                raise ConfigError(
+                    f"{key} {where!r} does not name a folder of this machine: write "
+                    f"{scheme}/path with three slashes, or the path alone"
+                )
+    if "://" not in text:
+        return LocalFolder(text, private=private)
+    # Here, as it is seldom needed and slow to import.
+    url = import_module("gearpy.storage.folder.url")
+    try:
+        with url.only_os_errors(ImportError, ValueError):
+            files, path = import_module("fsspec.core").url_to_fs(text, **dict(options or {}))
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"{key} {text!r} cannot be used: {error}; install what is missing on all machines, or "
+            "choose another folder or URL"
+        ) from error
+    folder: Folder = url.UrlFolder(files, str(path))
+    return folder

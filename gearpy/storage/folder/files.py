@@ -1,0 +1,91 @@
+"""Single files of a disk, whose errors name them and say what to do."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedWriter, FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["create_file", "sync_file", "sync_folder", "told"]
+
+
+class _ToldFile(FileIO):
+    """A file whose errors of writing name it; those of the system do not."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write; see `FileIO`."""
+        with told(Path(os.fsdecode(self.name))):
+            return super().write(data)
+
+
+def create_file(
+    path: Path,
+    mode: Literal["xb", "wb", "ab"],
+    *,
+    buffering: int,
+    opener: Callable[[str, int], int] | None = None,
+) -> BinaryIO:
+    """Open a file to write; an error of writing names it and, on a full disk, says what to do.
+
+    Args:
+        path: of the file.
+        mode: as that of `open`.
+        buffering: in bytes; 0: each write goes to the system.
+        opener: as that of `open`.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with told(path):
+        file = _ToldFile(path, mode, opener=opener)
+    return cast("BinaryIO", BufferedWriter(file, buffering) if buffering else file)
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Make what was written to a file durable.
+
+    Raises:
+        OSError: it is not; the file is named.
+    """
+    file.flush()
+    with told(Path(os.fsdecode(file.name))):
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Have errors of the system name a file and, on a full disk, how full it is and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        reason = f"{error.strerror}{_advice(error.errno, path)}"
+        raise OSError(error.errno, reason, str(path)) from error
+
+
+def _advice(number: int, path: Path) -> str:
+    if number == errno.EFBIG:
+        return " (a limit of this process: raise executor.file-max-bytes, or what ulimit -f says)"
+    if number not in {errno.ENOSPC, errno.EDQUOT}:
+        return ""
+    free = ""
+    with suppress(OSError):
+        found = os.statvfs(path.parent)
+        size, left = found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+        free = f"{left:,} of {size:,} bytes are free: "
+    return f" ({free}make room in {path.parent}, or choose another folder)"
