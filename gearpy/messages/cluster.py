@@ -124,6 +124,11 @@ class LaunchExecutor:
     checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
     resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
 
+    @property
+    def store_prefix(self) -> str:
+        """The prefix of all names of the application in the checkpoint store."""
+        return self.checkpoints or f"app{self.app_id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorLaunchRejected:

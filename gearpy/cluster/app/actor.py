@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Exited, Failed
-from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, prefix_of
+from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.app.events import ManagerEvent, decide
 from gearpy.cluster.app.quarantine import AppQuarantine
@@ -141,7 +141,7 @@ class AppMasterActor(Actor[_Message]):
         self._post = post
         self._checkpoints = AppCheckpoints(
             checkpoints,
-            prefix=prefix_of(launch),
+            prefix=launch.store_prefix,
             launch=launch.launch,
             segments_max=settings.log_segments_max,
             wall_ms=self._wall_ms,

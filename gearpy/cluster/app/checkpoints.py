@@ -27,19 +27,13 @@ from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
-from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
 
-__all__ = ["AppCheckpoints", "FoundEpochs", "dag_version", "is_same_program", "prefix_of"]
+__all__ = ["AppCheckpoints", "FoundEpochs", "dag_version", "is_same_program"]
 
 _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
-
-
-def prefix_of(launch: LaunchExecutor) -> str:
-    """Return below which name of the checkpoint store everything of an application is."""
-    return launch.checkpoints or f"app{launch.app_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.transport.api import TransportLimits
 
 __all__ = [
+    "REPORT_INTERVAL_MS",
     "monotonic_ms",
     "output_limits",
     "restart_policy",
@@ -21,6 +22,8 @@ __all__ = [
     "wall_ms",
 ]
 
+#: Executors report the clocks of their tasks this often; progress shown is so old at most.
+REPORT_INTERVAL_MS: Final = 100
 #: On a link that is never quiet a sender asks for an acknowledgement at least this often, however
 #: few its records are. The clock of a thin stream is so far behind its watermark.
 _ACK_INTERVAL_MS: Final = 100

@@ -12,13 +12,24 @@ from typing import Any, Final
 
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.cluster.programs.requirements import check_requirements
+from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.api.failure import note_place, operator_error
+from gearpy.wire.values.class_names import PROGRAM
+from gearpy.wire.values.records import use_serializer
 
-__all__ = ["ApplicationLoader", "application_of", "embed", "forget", "load", "split_target"]
+__all__ = [
+    "ApplicationLoader",
+    "application_of",
+    "embed",
+    "forget",
+    "load",
+    "split_target",
+    "with_serializers",
+]
 
 #: Applications given as objects, for clusters in this process.
 _embedded: dict[str, Buildable] = {}
@@ -45,6 +56,14 @@ def split_target(target: str) -> tuple[Path, str]:
     if not colon or not path or "/" in attr or "\\" in attr:
         return Path(target), ""
     return Path(path), attr
+
+
+def with_serializers(application: StreamApplication, config: Config) -> StreamApplication:
+    """Let classes travel as the configuration says, which may name some of the program."""
+    PROGRAM.set(application.program)
+    for entry in config.serializers:
+        use_serializer(entry)
+    return application
 
 
 def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:

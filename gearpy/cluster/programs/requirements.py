@@ -10,8 +10,6 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from email.parser import HeaderParser
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -90,6 +88,8 @@ def _absent(name: str) -> str:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - hardly needed
+
     try:
         return version(name)
     except PackageNotFoundError:
@@ -102,6 +102,8 @@ def _needs(folder: Path, package: str) -> Iterator[_Need]:
             text = path.read_text(encoding="utf-8", errors="replace")
             yield from _lines_of(text, path.relative_to(folder).as_posix())
     for path in sorted(folder.glob("*.dist-info/METADATA")):
+        from email.parser import HeaderParser  # noqa: PLC0415 - only for wheels
+
         headers = HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
         for text in headers.get_all("Requires-Dist", []):
             yield _Need(text, "Requires-Dist of the wheel")

@@ -8,7 +8,8 @@
 - `threads`: ThreadLauncher: executors and app masters as actors of this process.
 - `lifeline`: how a process of an application learns that its worker is gone: its standard input
   ends.
-- `roles`: from a launch message and the configuration to the actor of an application's process.
+- `app_master_role`, `executor_role`: from a launch message and the configuration to the actor of
+  an application's process.
 - `launch_spec`: LaunchSpec: what a worker tells a process that it starts, on the process's standard
   input.
 """
