@@ -182,6 +182,17 @@ def _distinct(context: Context, stream: _Stream) -> _Stream:
     return stream.distinct(within="10m", parallelism=context.tasks)
 
 
+def _small_steps(context: Context, stream: _Stream) -> _Stream:
+    flat = stream.map(lambda record: [record]).flatten().tap(repr)
+    return context.keyed(flat).enumerate().map(lambda numbered: numbered[1])
+
+
+def _paired(context: Context, stream: _Stream) -> _Stream:
+    """Let each record be the second of a pair: without numbers, others come before the first."""
+    others = stream.flat_map(lambda record: [Rec(record.key, 0), record])
+    return context.keyed(others).pairwise().map(lambda pair: pair[1])
+
+
 _EARLY: Final = gp.after_watermark(early=gp.every(count=3))
 
 STEPS: Final[dict[str, _Step]] = {
@@ -227,6 +238,11 @@ STEPS: Final[dict[str, _Step]] = {
     "each wall": _windowed(gp.global_window().triggering(gp.every("5ms"))),
     "each event": _windowed(gp.global_window().triggering(gp.every(event="100ms"))),
     "window top": _top_of_windows,
+    "small steps": _small_steps,
+    "take": lambda _, stream: stream.take(10_000_000),
+    "skip": lambda _, stream: stream.skip(0),
+    "pairwise": _paired,
+    "rolling": lambda context, stream: context.keyed(stream).rolling(3).map(lambda last: last[-1]),
     "merge back": _merged_back,
     "branch": _branched,
     "twice": _twice,

@@ -20,9 +20,10 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import ordered_stage
 from gearpy.task.stages.distinct import DistinctStage
+from gearpy.task.stages.places import PlaceStage
 from gearpy.task.stages.stateful import KeyedStage, StateFunction
 
-__all__ = ["DistinctOperator", "StateOperator"]
+__all__ = ["DistinctOperator", "PlaceOperator", "StateOperator"]
 
 
 class _Keyed(TakesRows, SeesOrder, ActsInside):
@@ -40,15 +41,21 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
 
 @operator
 class StateOperator(_Keyed, GivesNewRecords):
-    """A function over single records and the value that is kept for their key."""
+    """A function over single records and the value that is kept for their key.
+
+    Attributes:
+        function: the function.
+        value: the value, as people see it.
+    """
 
     kind: str = "map_with_state"
     function: StateFunction
+    value: str = "a value"
 
     @property
     def keeps(self) -> str:
         """The value."""
-        return f"a value{by_text(self.key)}"
+        return f"{self.value}{by_text(self.key)}"
 
     def twin(self, place: TwinPlace) -> Refusal:
         """Refuse, as SQL has no such order."""
@@ -82,3 +89,31 @@ class DistinctOperator(_Keyed, PassesRecords):
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
         return DistinctStage(context, self.name, self.key.function, self.within_ms)
+
+
+@operator
+class PlaceOperator(_Keyed, PassesRecords):
+    """Lets the first records of a stream pass ("take"), or all but these ("skip"); in one task.
+
+    Attributes:
+        count: the number of first records.
+    """
+
+    count: int
+
+    @property
+    def keeps(self) -> str:
+        """The number of records that came, up to ``count``."""
+        return "how many came"
+
+    @property
+    def shown_key(self) -> str:
+        """None: all records come to one task."""
+        return ""
+
+    def twin(self, place: TwinPlace) -> Refusal:
+        """Refuse, as a query has no first records."""
+        return Refusal("which records are the first depends on the order in which they come")
+
+    def _stage(self, context: TaskContext) -> Stage:
+        return PlaceStage(context, self.name, self.count, is_first=self.kind == "take")

@@ -8,7 +8,7 @@ from gearpy.core.base.fields import key_getter
 from gearpy.dsl.operators.names import check_function
 from gearpy.errors import ConfigError
 
-__all__ = ["ITSELF", "Key", "KeyLike", "key_of"]
+__all__ = ["EVERYTHING", "ITSELF", "Key", "KeyLike", "key_of"]
 
 KeyLike: TypeAlias = Callable[[Any], Any] | str
 
@@ -34,6 +34,14 @@ def _itself(record: Any) -> Any:
 
 #: Groups equal records.
 ITSELF: Final = Key(_itself)
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+#: Groups all records.
+EVERYTHING: Final = Key(_nothing)
 
 
 def key_of(kind: str, keys: Sequence[KeyLike]) -> Key:

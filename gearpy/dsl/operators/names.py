@@ -91,15 +91,15 @@ def check_name(kind: str, what: str, name: Any, *, but: Collection[str] = ()) ->
         raise ConfigError(f"{kind}: {what} is {name!r}, must be a name{taken}")
 
 
-def check_count(kind: str, what: str, number: Any, *, example: str) -> None:
-    """Refuse what is no number from 1.
+def check_count(kind: str, what: str, number: Any, *, example: str, least: int = 1) -> None:
+    """Refuse anything but a whole number from ``least``.
 
     Raises:
         ConfigError: it is none.
     """
-    if type(number) is not int or number < 1:
+    if type(number) is not int or number < least:
         raise ConfigError(
-            f"{kind}: {what} is {number!r}, must be a whole number from 1, such as {example}"
+            f"{kind}: {what} is {number!r}, must be a whole number from {least}, such as {example}"
         )
 
 

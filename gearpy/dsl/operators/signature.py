@@ -16,7 +16,7 @@ from gearpy.core.window.windows import (
     TumblingWindows,
     Windows,
 )
-from gearpy.dsl.operators.keys import ITSELF, Key
+from gearpy.dsl.operators.keys import EVERYTHING, ITSELF, Key
 
 __all__ = ["aggregates_text", "by_text", "key_text", "windows_text"]
 
@@ -27,6 +27,8 @@ def key_text(key: Key | None) -> str:
     """Return a key for people; empty for none."""
     if key is None:
         return ""
+    if key.function is EVERYTHING.function:
+        return "nothing"
     if key.columns:
         return ", ".join(key.columns)
     return "the record" if key is ITSELF else "a function"

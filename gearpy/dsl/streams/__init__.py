@@ -1,7 +1,9 @@
 """What users write: streams, and the steps that they go through.
 
-- `stream`: what users write: streams of records, and the steps that they go through. Gearpump:
-  `Stream`.
+- `stream`: streams: all that a user can write of ungrouped records. Gearpump: `Stream`.
+- `records`: steps of a stream over single records, or batches of them, that keep nothing.
+- `routes`: steps of a stream that lead records together, apart, to a task of the user, or to a
+  sink.
 - `keyed`: streams grouped by key: running aggregates, state, and the way to windows and joins.
 - `grouped`: records that a step takes together: by key, by window, or both.
 - `windowed`: streams in windows: what an aggregate takes together, by window and perhaps by key.

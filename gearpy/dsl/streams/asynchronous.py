@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.dsl.operators.keys import key_of
 from gearpy.dsl.operators.names import check_function, checked, duration_of, step_name
-from gearpy.dsl.operators.operator import Operator, stream_text
 from gearpy.dsl.operators.records import AsyncOperator
-from gearpy.dsl.streams.program import Program
+from gearpy.dsl.streams.program import ProgramStream
 from gearpy.messages.type_variables import K, T, U
 from gearpy.task.stages.asynchronous import AsyncFunction
 from gearpy.task.stages.lookup import lookup_function
@@ -23,20 +22,13 @@ __all__ = ["Asynchronous"]
 V = TypeVar("V")
 
 
-class Asynchronous(Generic[T]):
+class Asynchronous(ProgramStream[T]):
     """What streams do with coroutines, which run on an event loop of the executor.
 
     Records in flight hold event time back. They are in the snapshot, and the function is called
     with them again after a restart: at least once with each. An error that no further attempt has
     mended counts like any other of the user's code.
     """
-
-    def __init__(self, program: Program, step: Operator) -> None:
-        self._program = program
-        self._step = step
-
-    def __repr__(self) -> str:
-        return stream_text(self, self._step)
 
     def map_async(
         self,

@@ -9,7 +9,14 @@ from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
 from gearpy.dsl.operators.keyed import DistinctOperator, StateOperator
 from gearpy.dsl.operators.keys import Key
-from gearpy.dsl.operators.names import check_function, duration_of, name_of, no_such_step, step_name
+from gearpy.dsl.operators.names import (
+    check_count,
+    check_function,
+    duration_of,
+    name_of,
+    no_such_step,
+    step_name,
+)
 from gearpy.dsl.operators.operator import Dispatcher, Operator
 from gearpy.dsl.operators.routes import ProcessOperator
 from gearpy.dsl.streams.grouped import Grouped
@@ -269,6 +276,87 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
 
     unique = distinct
 
+    def enumerate(self, start: int = 0, *, name: str = "") -> Stream[tuple[int, T]]:
+        """Put before each record its number among those of its key; gives ``(number, record)``.
+
+        Numbers go on after a restart. What is kept is one number for each key, for good.
+
+        Args:
+            start: the number of the first record.
+            name: for people.
+
+        Raises:
+            ConfigError: ``start`` is no whole number from 0.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("visits"), []
+            >>> names = app.read(gp.collection(["ann", "bob", "ann"]))
+            >>> names.key_by(lambda name: name).enumerate(start=1).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 'ann'), (1, 'bob'), (2, 'ann')]
+        """
+        check_count("enumerate", "start", start, example="start=1", least=0)
+        function = StateFunction(
+            function=lambda n, record: (n + 1, (n, record)), is_flat=False, initial=start
+        )
+        return self._by_order("enumerate", "enumerate", function, "the next number", name)
+
+    def pairwise(self, *, name: str = "") -> Stream[tuple[T, T]]:
+        """Pair each record with the one of its key before it; the first of a key gives nothing.
+
+        What is kept is the last record of each key, for good and over restarts.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("steps"), []
+            >>> numbers = app.read(gp.collection([1, 2, 5, 8])).key_by(lambda n: n % 2)
+            >>> numbers.pairwise().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [(1, 5), (2, 8)]
+        """
+        function = StateFunction(
+            function=lambda last, record: ([record], [(each, record) for each in last]),
+            is_flat=True,
+            initial=[],
+        )
+        return self._by_order("pairwise", "pairwise", function, "the last record", name)
+
+    def rolling(self, n: int, *, name: str = "") -> Stream[list[T]]:
+        """Give the last ``n`` records of the key after each one, the newest last; fewer at first.
+
+        What is kept is these records of each key, for good and over restarts. By time instead of
+        number it is a sliding window.
+
+        Args:
+            n: how many.
+            name: for people.
+
+        Raises:
+            ConfigError: ``n`` is no number from 1.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("means"), []
+            >>> prices = app.read(gp.collection([3, 5, 10])).key_by(lambda price: "all")
+            >>> prices.rolling(2).map(lambda last: sum(last) / len(last)).write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            [3.0, 4.0, 7.5]
+        """
+        check_count("rolling", "n", n, example="rolling(10)")
+
+        def add(last: list[T], record: T) -> tuple[list[T], list[T]]:
+            now = [*last, record][-n:]
+            return now, now[:]
+
+        function = StateFunction(function=add, is_flat=False, initial=[])
+        return self._by_order("rolling", f"rolling({n})", function, "the last records", name)
+
     @overload
     def map_with_state(
         self,
@@ -409,6 +497,22 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         )
         return of.add(step)
 
+    def _by_order(
+        self, kind: str, shown: str, function: StateFunction, value: str, name: str
+    ) -> Stream[Any]:
+        of = self._grouped
+        step = StateOperator(
+            name=name or shown,
+            given=name,
+            kind=kind,
+            inputs=(of.step,),
+            parallelism=of.parallelism,
+            key=of.key,
+            function=function,
+            value=value,
+        )
+        return of.add(step)
+
     def _with_state(
         self,
         kind: str,
@@ -418,22 +522,13 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         name: str,
     ) -> Stream[Any]:
         check_function(kind, function, of="what is kept and a record", takes=2)
-        of = self._grouped
-        step = StateOperator(
-            name=name or step_name(kind, function),
-            given=name,
-            kind=kind,
-            inputs=(of.step,),
-            parallelism=of.parallelism,
-            key=of.key,
-            function=StateFunction(
-                function=function,
-                is_flat=kind.startswith("flat"),
-                initial=initial,
-                ttl_ms=duration_of(f"{kind}: ttl", ttl),
-            ),
+        state = StateFunction(
+            function=function,
+            is_flat=kind.startswith("flat"),
+            initial=initial,
+            ttl_ms=duration_of(f"{kind}: ttl", ttl),
         )
-        return of.add(step)
+        return self._by_order(kind, step_name(kind, function), state, "a value", name)
 
     @property
     def _table_key(self) -> Key | None:

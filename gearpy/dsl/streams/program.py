@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from gearpy.dsl.operators.names import check_parallelism
+from gearpy.dsl.operators.operator import Operator, stream_text
 from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import T
 
 if TYPE_CHECKING:
-    from gearpy.dsl.operators.operator import Operator
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Program"]
+__all__ = ["Program", "ProgramStream"]
 
 
 class Program:
@@ -75,3 +76,19 @@ class Program:
                 f"{kind} takes streams of one application, but one is of {self.name!r} "
                 f"and one of {other.name!r}: read both with the same StreamApp"
             )
+
+
+class ProgramStream(Generic[T]):
+    """The stream behind a step; kinds of steps that can follow derive from it.
+
+    Args:
+        program: gets the steps that follow.
+        step: gives the records.
+    """
+
+    def __init__(self, program: Program, step: Operator) -> None:
+        self._program = program
+        self._step = step
+
+    def __repr__(self) -> str:
+        return stream_text(self, self._step)

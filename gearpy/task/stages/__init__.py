@@ -3,6 +3,7 @@
 - `stateless`: stages that keep nothing: branches, and lines in the log.
 - `stateful`: the stage that keeps something for each key: a function of it and of a record.
 - `distinct`: the stage that lets the first record of each key pass.
+- `places`: the stage that tells records by their place in the stream: the first ones, or the rest.
 - `sink`: the end of a chain: records go to a sink's writer.
 - `asynchronous`: the stage that calls a user's coroutine function with each record, many at a time.
 - `lookup`: enrichment: what a user's coroutine function finds for a key of each record.

@@ -1,0 +1,230 @@
+"""Steps of a stream over single records, or batches of them, that keep nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
+
+from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
+from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
+from gearpy.dsl.streams.program import ProgramStream
+from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import Row, T, U
+from gearpy.task.chain.fused import RowOperator
+from gearpy.task.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.task.stages.tables import FORMS, Form
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from gearpy.dsl.streams.stream import Stream
+
+__all__ = ["RecordSteps"]
+
+#: Numbers of `logging`, by their names.
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+class RecordSteps(ProgramStream[T]):
+    """Steps over single records."""
+
+    def map(self, function: Callable[[T], U], *, name: str = "") -> Stream[U]:
+        """Replace each record by ``function(record)``; its event time stays.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("squares"), []
+            >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * n).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 4, 9]
+        """
+        return self._row("map", function, name)
+
+    @overload  # For mypy, which tells what is wrong in a lambda as the first overload sees it.
+    def filter(self, predicate: Callable[[T], Never], *, name: str = "") -> Stream[T]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T], TypeGuard[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T], TypeIs[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[T]: ...
+
+    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[Any]:
+        """Keep the records for which the predicate is true.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("odd"), []
+            >>> odd = app.read(gp.collection([1, 2, 3])).filter(lambda n: n % 2)
+            >>> odd.write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 3]
+        """
+        return self._row("filter", predicate, name)
+
+    def flat_map(self, function: Callable[[T], Iterable[U]], *, name: str = "") -> Stream[U]:
+        """Replace each record by all that ``function(record)`` gives.
+
+        A generator is pulled only as fast as the steps behind it can take it.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("words"), []
+            >>> app.read(gp.collection(["to be", "or"])).flat_map(str.split).write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            ['to', 'be', 'or']
+        """
+        return self._row("flat_map", function, name)
+
+    @overload  # `T` is invariant, so each kind of record has its own.
+    def flatten(self: RecordSteps[list[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def flatten(self: RecordSteps[tuple[U, ...]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def flatten(self: RecordSteps[Iterable[U]], *, name: str = "") -> Stream[U]: ...
+
+    @overload
+    def flatten(self, *, name: str = "") -> Stream[Any]: ...
+
+    def flatten(self, *, name: str = "") -> Stream[Any]:
+        """Replace each record, such as a list, by all that is in it.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("flat"), []
+            >>> app.read(gp.collection([[1, 2], [], [3]])).flatten().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 2, 3]
+        """
+        return self._add_row(RowOperator("flat_map", name or "flatten", iter), "flatten", name)
+
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        schema: SchemaLike[Row] | None = None,
+        takes: SchemaLike[Any] | None = None,
+        form: Form = "arrow",
+        times: str | None = None,
+        name: str = "",
+    ) -> Stream[Row]:
+        """Replace batches of records in columns by what a function makes of them.
+
+        Steps behind it that take rows get dicts, or what ``schema`` says. The function returns as
+        many rows as it gets, in their order, as event times stay in their places; or none.
+
+        Args:
+            function: gets and returns a `pyarrow.RecordBatch`, or what ``form`` says.
+            schema: of what it returns: a dataclass, NamedTuple or TypedDict class, a dict of names
+                and types, or a `pyarrow.Schema`. Without it, it is as it comes.
+            takes: the same of what it gets, for streams that come in rows and do not say.
+            form: "arrow"; "pandas" or "polars" for a function over data frames.
+            times: name of a column of event times, in ms, which the function gets and returns in
+                addition; then it may leave rows out, and add some.
+            name: for people.
+
+        Raises:
+            ConfigError: a schema or the form is not understood.
+
+        Example:
+            >>> import gearpy as gp
+            >>> import pyarrow.compute as pc
+            >>> def double(batch):
+            ...     return batch.set_column(0, "n", pc.multiply(batch.column("n"), 2))
+            >>> app, results = gp.StreamApp("doubled"), []
+            >>> numbers = app.read(gp.collection([{"n": 1}, {"n": 2}]))
+            >>> numbers.map_batches(double).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [{'n': 2}, {'n': 4}]
+        """
+        check_function("map_batches", function, of="a batch of records")
+        if form not in FORMS:
+            raise ConfigError(f"map_batches: form is {form!r}, must be one of {', '.join(FORMS)}")
+        with checked("map_batches"):
+            given = None if takes is None else row_schema_of(takes)
+            returned = None if schema is None else row_schema_of(schema)
+        step = BatchOperator(
+            name=name or step_name("map_batches", function),
+            given=name,
+            inputs=(self._step,),
+            function=function,
+            form=form,
+            times=times,
+            takes=given,
+            gives=returned,
+        )
+        return self._program.add(step)
+
+    def inspect(self, function: Callable[[T], object], *, name: str = "") -> Stream[T]:
+        """Call a function with each record, and pass the record on.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, seen, results = gp.StreamApp("seen"), [], []
+            >>> numbers = app.read(gp.collection([1, 2])).inspect(seen.append)
+            >>> numbers.map(str).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> seen, results
+            ([1, 2], ['1', '2'])
+        """
+        check_function("inspect", function)
+
+        def inspect(record: T) -> T:
+            function(record)
+            return record
+
+        name_shown = name or step_name("inspect", function)
+        return self._add_row(RowOperator("map", name_shown, inspect), "inspect", name)
+
+    tap = inspect
+
+    def log(self, level: str | int = "info", *, every: int = 1, name: str = "") -> Stream[T]:
+        """Write records to the log of the application, and pass all on.
+
+        Args:
+            level: "debug", "info", "warning", "error", or a number of `logging`.
+            every: one line for so many records of a task.
+            name: stands in each line.
+
+        Raises:
+            ConfigError: the level is not known, or ``every`` is no number from 1.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("logged"), []
+            >>> app.read(gp.collection([1, 2])).log("debug", every=1000).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [1, 2]
+        """
+        number = _LEVELS.get(level) if isinstance(level, str) else level
+        if type(number) is not int:
+            raise ConfigError(f"log: level is {level!r}, must be one of {', '.join(_LEVELS)}")
+        check_count("log", "every", every, example="every=1000")
+        step = LogOperator(
+            name=name or "log", given=name, inputs=(self._step,), level=number, every=every
+        )
+        return self._program.add(step)
+
+    def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> Stream[Any]:
+        check_function(kind, function)
+        operator = RowOperator(kind, name or step_name(kind, function), function)
+        return self._add_row(operator, kind, name)
+
+    def _add_row(self, operator: RowOperator, kind: str, given: str) -> Stream[Any]:
+        step = FunctionOperator(
+            name=operator.name, given=given, kind=kind, inputs=(self._step,), operator=operator
+        )
+        return self._program.add(step)

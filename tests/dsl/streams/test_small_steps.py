@@ -1,0 +1,98 @@
+"""`take`, `skip`, `enumerate`, `pairwise`, `rolling`: their results, also over restarts."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.dsl.plan.linear import linear_plans
+from gearpy.errors import ConfigError
+from gearpy.testing import MemoryTransactions, Simulation
+
+RECORDS: Final = [gp.Message(n, n * 10) for n in range(60)]
+
+#: A step, and its results in the order of event time.
+STEPS: Final[dict[str, tuple[Callable[[gp.Stream[int]], gp.Stream[Any]], list[Any]]]] = {
+    "take": (lambda s: s.take(7), [*range(7)]),
+    "take none": (lambda s: s.take(0), []),
+    "take all": (lambda s: s.take(100), [*range(60)]),
+    "skip": (lambda s: s.skip(51), [*range(51, 60)]),
+    "skip all": (lambda s: s.skip(60), []),
+    "both": (lambda s: s.skip(20).take(3), [20, 21, 22]),
+    "union": (
+        lambda s: s.filter(lambda n: n < 2).union(
+            s.filter(lambda n: n == 30), s.filter(lambda n: n > 57)
+        ),
+        [0, 1, 30, 58, 59],
+    ),
+    "flatten": (lambda s: s.take(3).map(lambda n: [n] * n).flatten(), [1, 2, 2]),
+    "enumerate": (
+        lambda s: s.key_by(lambda n: n % 3).enumerate(start=1).filter(lambda pair: pair[0] > 19),
+        [(20, 57), (20, 58), (20, 59)],
+    ),
+    "pairwise": (
+        lambda s: s.key_by(lambda n: n % 25).pairwise().filter(lambda pair: pair[1] > 50),
+        [(n - 25, n) for n in range(51, 60)],
+    ),
+    "rolling": (
+        lambda s: s.key_by(lambda n: n % 25).rolling(2).filter(lambda last: last[-1] % 25 == 1),
+        [[1], [1, 26], [26, 51]],
+    ),
+}
+
+
+@pytest.mark.parametrize("crash_at_ms", [(), (25, 60, 150)], ids=["", "crashes"])
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize(("build", "expected"), STEPS.values(), ids=STEPS)
+def test_results_depend_on_the_records_alone(
+    build: Callable[[gp.Stream[int]], gp.Stream[Any]],
+    expected: list[Any],
+    tasks: int,
+    crash_at_ms: tuple[int, ...],
+) -> None:
+    """However many tasks there are before, and when all tasks go on from an epoch."""
+    app, sink = gp.StreamApp("small", parallelism=tasks), MemoryTransactions()
+    build(app.read(gp.collection(RECORDS, partitions=tasks))).write(sink)
+
+    Simulation(app, seed=tasks, cut_every_ms=20, crash_at_ms=crash_at_ms).run()
+
+    assert sorted(sink.values) == expected
+
+
+def test_first_records_as_they_come_wait_for_nothing() -> None:
+    """The plan says that it is the order of arrival then."""
+    app = gp.StreamApp("small")
+    one = app.read(gp.collection(RECORDS)).take(3)
+    other = app.read(gp.collection(RECORDS)).take(3, ordered=False)
+    one.merge(other).write(gp.to_list([]))
+
+    assert [step.order for step in app.plan if step.kind == "take"] == ["event time", "arrival"]
+
+
+@pytest.mark.parametrize(
+    ("build", "mistake"),
+    [
+        (lambda s: s.take(-1), "take: n is -1, must be a whole number from 0, such as 10"),
+        (lambda s: s.skip(True), "skip: n is True"),
+        (lambda s: s.key_by(str).rolling(0), "rolling: n is 0, must be a whole number from 1"),
+        (lambda s: s.key_by(str).enumerate(-1), "enumerate: start is -1"),
+        (lambda s: s.rolling(3), r"write .key_by\(...\).rolling\(...\)"),
+    ],
+    ids=["take", "skip", "rolling", "enumerate", "no key"],
+)
+def test_mistakes_are_told(build: Callable[[Any], Any], mistake: str) -> None:
+    """When the program is written."""
+    with pytest.raises(ConfigError, match=mistake):
+        build(gp.StreamApp("small").read(gp.collection([1])))
+
+
+@pytest.mark.parametrize("kind", ["take", "pairwise"])
+def test_spark_has_no_such_order(kind: str) -> None:
+    """The batch twin is refused with a reason."""
+    app = gp.StreamApp("small")
+    build, _ = STEPS[kind]
+    build(app.read(gp.collection(RECORDS))).write(gp.to_list([]))
+
+    with pytest.raises(ConfigError, match=f"{kind} .* has no Spark query: .* depends on the order"):
+        linear_plans("small", app.plan)
