@@ -86,7 +86,7 @@ def stopped(app: gp.StreamApp, records: int, **options: Any) -> ApplicationSumma
 def test_what_people_see_of_a_run_is_one_line() -> None:
     """In a notebook it is the answer of the cell that has run it."""
     app, results = gp.StreamApp("seen"), list[int]()
-    app.read(gp.collection([1, 2])).filter(lambda n: n > 1).write(gp.memory(results))
+    app.read(gp.collection([1, 2])).filter(lambda n: n > 1).write(gp.to_list(results))
 
     assert repr(gp.run(app)) == "<'seen' succeeded: 2 records in, 1 out, 0 late>"
 

@@ -29,11 +29,11 @@ STEPS: Final = sorted(
     - {"allowing"}  # The earlier name of a step.
 )
 FUNCTIONS: Final = sorted(
-    name for module in (window, trigger) for name in module.__all__ if name in gp.__all__
+    name for module in (window, trigger) for name in module.__all__ if name in dir(gp)
 )
 CONNECTORS: Final = sorted(
     name
-    for name in gp.__all__
+    for name in dir(gp)
     if getattr(getattr(gp, name), "__module__", "").startswith("gearpy.connectors")
     and name[0].islower()
 )

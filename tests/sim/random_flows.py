@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import gearpy as gp
 from gearpy.core.window.windows import Windows
+from gearpy.state.kinds.values import ValueState
 from gearpy.testing import MemoryTransactions
 
 __all__ = ["Event", "RandomFlow"]
@@ -31,7 +32,7 @@ class Watch(gp.Task[Event, Any]):
 
     def on_start(self, start_time_ms: int) -> None:
         """Declare what is kept."""
-        self.seen: gp.ValueState[list[int]] = self.context.state.value("seen", default=[])
+        self.seen: ValueState[list[int]] = self.context.state.value("seen", default=[])
 
     def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Any]]:
         """Take it down; begin to wait anew."""

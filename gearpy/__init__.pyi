@@ -1,0 +1,116 @@
+# The public names of gearpy, each with the module that has it: the one table of them. Checkers read
+# it, and gearpy itself, which loads a module when one of its names is first used.
+
+from gearpy.cluster.boot.local import LocalCluster as LocalCluster
+from gearpy.cluster.embedded.run import run as run
+from gearpy.config.load import load
+from gearpy.config.schema import Config as Config
+from gearpy.connectors.console import console as console
+from gearpy.connectors.console import stdout as stdout
+from gearpy.connectors.delta.table import delta_table as delta_table
+from gearpy.connectors.epoch_writer import EpochOwner as EpochOwner
+from gearpy.connectors.epoch_writer import EpochWriter as EpochWriter
+from gearpy.connectors.files.datasets import arrow as arrow
+from gearpy.connectors.files.datasets import csv as csv
+from gearpy.connectors.files.datasets import jsonl as jsonl
+from gearpy.connectors.files.datasets import parquet as parquet
+from gearpy.connectors.files.lines_files import files as files
+from gearpy.connectors.files.lines_files import jsonl_file as jsonl_file
+from gearpy.connectors.files.lines_files import text_file as text_file
+from gearpy.connectors.folders.json import jsonl_folder as jsonl_folder
+from gearpy.connectors.folders.parquet import parquet_folder as parquet_folder
+from gearpy.connectors.folders.tables import arrow_folder as arrow_folder
+from gearpy.connectors.folders.tables import csv_folder as csv_folder
+from gearpy.connectors.memory import collection as collection
+from gearpy.connectors.memory import to_list as to_list
+from gearpy.connectors.partitioned.hive import hive_folder as hive_folder
+from gearpy.connectors.streams.generator import generate as generate
+from gearpy.connectors.streams.stdin import stdin as stdin
+from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines
+from gearpy.connectors.tables import generate_tables as generate_tables
+from gearpy.connectors.tables import rows as rows
+from gearpy.connectors.window_log.sink import window_log_folder as window_log_folder
+from gearpy.connectors.window_log.source import window_log as window_log
+from gearpy.core.flow.partition import BroadcastPartitioner as BroadcastPartitioner
+from gearpy.core.flow.partition import CoLocationPartitioner as CoLocationPartitioner
+from gearpy.core.flow.partition import GroupByPartitioner as GroupByPartitioner
+from gearpy.core.flow.partition import HashPartitioner as HashPartitioner
+from gearpy.core.flow.partition import MulticastPartitioner as MulticastPartitioner
+from gearpy.core.flow.partition import ShuffleGroupingPartitioner as ShuffleGroupingPartitioner
+from gearpy.core.flow.partition import ShufflePartitioner as ShufflePartitioner
+from gearpy.core.flow.partition import UnicastPartitioner as UnicastPartitioner
+from gearpy.core.gearpump.monoid_state import NonWindowState as NonWindowState
+from gearpy.core.gearpump.monoid_state import PersistentState as PersistentState
+from gearpy.core.gearpump.monoids import CountsGroup as CountsGroup
+from gearpy.core.gearpump.monoids import Group as Group
+from gearpy.core.gearpump.monoids import MapGroup as MapGroup
+from gearpy.core.gearpump.monoids import MapMonoid as MapMonoid
+from gearpy.core.gearpump.monoids import MaxMonoid as MaxMonoid
+from gearpy.core.gearpump.monoids import MinMonoid as MinMonoid
+from gearpy.core.gearpump.monoids import Monoid as Monoid
+from gearpy.core.gearpump.monoids import Serializer as Serializer
+from gearpy.core.gearpump.monoids import SumGroup as SumGroup
+from gearpy.core.gearpump.monoids import UnionMonoid as UnionMonoid
+from gearpy.core.gearpump.window_state import Interval as Interval
+from gearpy.core.gearpump.window_state import Window as Window
+from gearpy.core.gearpump.window_state import WindowState as WindowState
+from gearpy.core.window import aggregates
+from gearpy.core.window.aggregates import Aggregate as Aggregate
+from gearpy.core.window.trigger import after_count as after_count
+from gearpy.core.window.trigger import after_watermark as after_watermark
+from gearpy.core.window.trigger import all_of as all_of
+from gearpy.core.window.trigger import any_of as any_of
+from gearpy.core.window.trigger import every as every
+from gearpy.core.window.windows import CountWindows as CountWindows
+from gearpy.core.window.windows import FixedWindows as FixedWindows
+from gearpy.core.window.windows import GlobalWindows as GlobalWindows
+from gearpy.core.window.windows import SessionWindows as SessionWindows
+from gearpy.core.window.windows import SlidingWindows as SlidingWindows
+from gearpy.core.window.windows import TumblingWindows as TumblingWindows
+from gearpy.core.window.windows import Windows as Windows
+from gearpy.core.window.windows import count_window as count_window
+from gearpy.core.window.windows import global_window as global_window
+from gearpy.core.window.windows import session as session
+from gearpy.core.window.windows import sliding as sliding
+from gearpy.core.window.windows import tumbling as tumbling
+from gearpy.dsl.application import StreamApp as StreamApp
+from gearpy.dsl.streams.branches import Branches as Branches
+from gearpy.dsl.streams.keyed import KeyedStream as KeyedStream
+from gearpy.dsl.streams.stream import Stream as Stream
+from gearpy.dsl.streams.windowed import WindowedStream as WindowedStream
+from gearpy.errors import ApplicationFailed as ApplicationFailed
+from gearpy.errors import ConfigError as ConfigError
+from gearpy.errors import GearpyError as GearpyError
+from gearpy.errors import GraphError as GraphError
+from gearpy.errors import OperatorError as OperatorError
+from gearpy.ids import MAX_MS as MAX_MS
+from gearpy.ids import MIN_MS as MIN_MS
+from gearpy.ids import TaskId as TaskId
+from gearpy.messages.data import Batch as Batch
+from gearpy.messages.data import Message as Message
+from gearpy.state.keyed import KeyedState as KeyedState
+from gearpy.state.kinds.timers import KeyTimer as KeyTimer
+from gearpy.task.api.application import Graph as Graph
+from gearpy.task.api.application import Processor as Processor
+from gearpy.task.api.application import StreamApplication as StreamApplication
+from gearpy.task.api.interfaces import FINISHED as FINISHED
+from gearpy.task.api.interfaces import Sink as Sink
+from gearpy.task.api.interfaces import SinkWriter as SinkWriter
+from gearpy.task.api.interfaces import Source as Source
+from gearpy.task.api.interfaces import SourceReader as SourceReader
+from gearpy.task.api.interfaces import Task as Task
+from gearpy.task.api.interfaces import TaskContext as TaskContext
+from gearpy.task.api.interfaces import TransactionalWriter as TransactionalWriter
+from gearpy.task.api.join_result import CoGroup as CoGroup
+from gearpy.task.api.join_result import JoinResult as JoinResult
+from gearpy.task.api.persistent import PersistentTask as PersistentTask
+from gearpy.task.api.persistent import ValueSerializer as ValueSerializer
+from gearpy.task.api.sides import Side as Side
+from gearpy.task.api.window_result import WindowResult as WindowResult
+from gearpy.wire.values.records import register_record as register_record
+from gearpy.wire.values.records import register_serializer as register_serializer
+
+__version__: str
+
+agg = aggregates
+load_config = load
