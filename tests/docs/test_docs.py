@@ -27,6 +27,7 @@ from gearpy.task.time.late import SOURCE_LATE, WINDOW_LATE
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
+CONTRIBUTING: Final = ROOT / "CONTRIBUTING.md"
 PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))
 GEAR: Final = (sys.executable, "-m", "gearpy")
 DEADLINE_S: Final = 30
@@ -141,7 +142,9 @@ def test_the_program_of_the_readme_counts_words(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [README, CONTRIBUTING, *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_links_lead_to_files(page: Path) -> None:
     """A relative link names a file or folder of the repository."""
     targets = [
@@ -151,6 +154,15 @@ def test_links_lead_to_files(page: Path) -> None:
     broken = [target for target in targets if not (page.parent / target).exists()]
 
     assert not broken, broken
+
+
+def test_contributing_names_files_that_are_there() -> None:
+    """A recipe whose files have moved helps nobody."""
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:conf|docs|gearpy|tests)/[\w/]+(?:\.\w+)?", text))
+
+    assert [each for each in sorted(named) if not (ROOT / each).exists()] == []
+    assert len(named) > 10, "the recipes name files"
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
