@@ -3,5 +3,4 @@
 - `monoids`: what state is made of: values that can be added up piece by piece, in any grouping.
 - `monoid_state`: state that holds no record back: it is kept apart by the epoch of its records.
 - `window_state`: state of a window that slides over event time.
-- `checkpoint_manager`: checkpoints at event times: when they are taken, and what belongs to them.
 """

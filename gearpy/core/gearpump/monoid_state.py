@@ -3,7 +3,7 @@
 An epoch ends on one input before it ends on another. What came before its end is *left*, what
 came after is *right*. A checkpoint is what is left; then right becomes part of left. A record is
 told by the number of its epoch, whatever its event time. Gearpump: `MonoidState`, whose sides are
-older and newer than an event time; `CheckpointManager.epoch_of` turns event times into numbers.
+older and newer than an event time.
 """
 
 from typing import Generic, Protocol, TypeVar

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from gearpy.errors import MessageLost
-from gearpy.ids import MAX_MS, MIN_MS, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import Ack, Batch, DataMessage, EncodedBatch, LatencyProbe, Message
 from gearpy.task.api.interfaces import Task
 from gearpy.task.runtime.runner import OUTBOX_FULL
@@ -273,6 +273,20 @@ def test_blocked_task_takes_no_new_step_behind_an_ack_request() -> None:
     assert bench.runner.records_queued == 15
     bench.run()
     assert bench.target.values == list(range(30))
+
+
+@pytest.mark.parametrize("session", [SESSION - 1, SESSION + 1])
+def test_ack_of_another_session_is_ignored(session: int) -> None:
+    """However wrong it is. Gearpump: `SubscriptionSpec`."""
+    bench = Bench(Echo).open()
+    bench.send(*range(10))
+    bench.turn()
+
+    bench.runner.receive(
+        Ack(session=SessionId(session), source=TARGET, target=TASK, seq=10, received=1)
+    )
+
+    assert not bench.runner.is_settled
 
 
 def test_wrong_count_of_a_target_is_message_loss() -> None:
