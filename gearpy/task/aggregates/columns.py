@@ -280,7 +280,7 @@ def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
 # -- where they are merged ---------------------------------------------------------------------
 
 
-class MergeAggregateStage:
+class MergeAggregateStage(WindowFold):
     """Merges partials into windows; yields `WindowResult`s when the watermark closes them.
 
     A `WindowFold` whose records are the rows of partials: what it keeps is the same as if it were
@@ -303,52 +303,16 @@ class MergeAggregateStage:
         key: Sequence[str],
         aggregates: Aggregates,
     ) -> None:
-        self.name = name
+        key_of = itemgetter(_KEY) if key else None
+        limit = context.limits.batch_records
+        super().__init__(context, name, windows, key_of, _merging_fold(aggregates), limit=limit)
         self._reader = _Reader(tuple(key), aggregates)
-        self._windows = WindowFold(
-            context,
-            name,
-            windows,
-            itemgetter(_KEY) if key else None,
-            _merging_fold(aggregates),
-            limit=context.limits.batch_records,
-        )
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Merge partials into their windows; yields nothing."""
         if not values:
             return iter(())
-        return self._windows.process(self._reader.rows(as_table(values).batch), list(timestamps))
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Yield the results of the windows that end at or before the watermark, in order."""
-        return self._windows.on_watermark(watermark_ms)
-
-    def snapshot(self) -> Any:
-        """Return what `WindowFold` does."""
-        return self._windows.snapshot()
-
-    def restore(self, state: Any) -> None:
-        """Go on from there, and from what keyed state has."""
-        self._windows.restore(state)
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-        self._windows.close(completed=completed)
-
-    @property
-    def place(self) -> int:
-        """Number in the chain."""
-        return self._windows.place
-
-    @place.setter
-    def place(self, place: int) -> None:
-        self._windows.place = place
-
-    @property
-    def hold_ms(self) -> int:
-        """Oldest record of an open window."""
-        return self._windows.hold_ms
+        return super().process(self._reader.rows(as_table(values).batch), list(timestamps))
 
 
 _KEY: Final = 0  # Places in the rows of partials.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import may_have_nan, one_nan
@@ -29,11 +29,14 @@ from gearpy.task.time.late import LATE, WindowLate
 __all__ = [
     "Fold",
     "FoldLoop",
+    "FoldingStage",
     "KeyFunction",
+    "LateArgs",
     "RunningFold",
     "RunningStage",
     "WindowFold",
     "WindowResult",
+    "WindowedStage",
     "shared_state",
 ]
 
@@ -44,6 +47,15 @@ FoldLoop: TypeAlias = Callable[
     [dict[Any, Any], list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
 ]
 _MISSING: Final = object()
+
+
+class LateArgs(TypedDict):
+    """The arguments that all stages of windows take; see `WindowedStage`."""
+
+    limit: int
+    late: NotRequired[WindowLate]
+    late_tag: NotRequired[str]
+    waits: NotRequired[Waits]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +86,38 @@ class Fold:
     records_in: Callable[[list[Any]], int] = len
 
 
-class RunningStage:
-    """What stages have in common that fold each key over the whole stream: all but the folding.
+class FoldingStage:
+    """A stage that folds records by key; rejects the records on which user code raises.
 
-    Subclasses make of a key's value and a record the next value, in ``process``.
+    Args:
+        context: of the task.
+        name: for people.
+        key: of a record; None for one value over all records.
+    """
+
+    place = 0
+
+    def __init__(self, context: TaskContext, name: str, key: KeyFunction | None) -> None:
+        self.name = name
+        self._context = context
+        self._rejects = context.rejects
+        self._key = key or _no_key
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _bulk(self, tag: str) -> BulkState:
+        """Return keyed state of the stage's own."""
+        is_keyed = self._key is not _no_key
+        return step_bulk(self._context, tag, self.place, operator=self.name, is_keyed=is_keyed)
+
+    def _reject(self, error: BaseException, record: Any, time: int) -> None:
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        self._rejects.take(record, time, blamed, place=self.place)
+
+
+class RunningStage(FoldingStage):
+    """Folds each key over the whole stream. Subclasses fold a record in, in ``process``.
 
     Args:
         context: of the task.
@@ -87,15 +127,11 @@ class RunningStage:
     """
 
     hold_ms = MAX_MS
-    place = 0
     #: What ``process`` notes of the keys that it has changed; see `Changes`.
     _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
 
     def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
-        self.name = name
-        self._context = context
-        self._rejects = context.rejects
-        self._key = key
+        super().__init__(context, name, key)
         self._fold = fold
         self._values: dict[Any, Any] = {}
         self._changes: Changes | None = None
@@ -111,19 +147,12 @@ class RunningStage:
 
     def restore(self, state: Any) -> None:
         """Go on from what keyed state has."""
-        kept = step_bulk(self._context, "running", self.place, operator=self.name)
+        kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
         self._changes = Changes(
             self._values, kept, gathers=self._gathers, is_restored=bool(restored)
         )
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-    def _reject(self, error: BaseException, record: Any, time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        self._rejects.take(record, time, blamed, place=self.place)
 
 
 class RunningFold(RunningStage):
@@ -226,7 +255,53 @@ def _shared_by_both(one: Any, other: Any) -> Any | None:
             return None
 
 
-class WindowFold:
+class WindowedStage(FoldingStage):
+    """A stage that folds records by key and window; lets late records wait, counts and passes them.
+
+    Args:
+        context: of the task; has the state.
+        name: for people.
+        key: of a record; None for one value over all records.
+        limit: results handed over at once.
+        late: what becomes of records that come too late for all of their windows: "restamp" gives
+            them the time of the watermark, "side" sends them to a side output.
+        late_tag: of that side output.
+        waits: which records wait for event time; all, where the fold sees their order.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        key: KeyFunction | None,
+        *,
+        limit: int,
+        late: WindowLate = "drop",
+        late_tag: str = LATE,
+        waits: Waits = "late",
+    ) -> None:
+        super().__init__(context, name, key)
+        self._limit = limit
+        self._late = late
+        self._late_tag = late_tag
+        self._gate = EventGate(context, key, waits=waits)
+        self._waits_all = waits == "all"
+
+    def _in_time(self, values: list[Any], timestamps: list[int]) -> Columns:
+        """Return the records that need not wait for event time; let the others wait."""
+        if self._waits_all or self._context.sees_late:
+            return self._gate.take(values, timestamps)
+        return values, timestamps
+
+    def _send_aside(self, values: list[Any], timestamps: list[int], watermark_ms: int) -> None:
+        """Send late records to the side output."""
+        self._context.sees_late = True  # From here on.
+        times = marked_late(timestamps, watermark_ms)
+        for value, time in zip(values, times, strict=True):
+            self._context.output(Message(Side(self._late_tag, value), time))
+
+
+class WindowFold(WindowedStage):
     """Folds each key within each window; yields `WindowResult`s when the watermark closes it.
 
     For windows that fire once. No record is kept, only one value for each key and open window; of
@@ -237,16 +312,10 @@ class WindowFold:
     Gearpump: `WindowOperator`, which buffers all records until the window fires.
 
     Args:
-        key: None for one value over all records.
-        fold: for sliding windows, one that commutes.
-        limit: results handed over at once.
-        late: what becomes of late records: "restamp" gives them the time of the watermark, "side"
-            sends them to a side output.
-        late_tag: of that side output.
-        waits: which records wait for event time; all, where the fold sees their order.
+        windows: tumbling or sliding ones, or the one of all time.
+        fold: for sliding windows, one that commutes; where ``timed``, one with a loop.
+        others: see `WindowedStage`.
     """
-
-    place = 0
 
     def __init__(
         self,
@@ -255,38 +324,25 @@ class WindowFold:
         windows: WindowAssigner | SlidingWindows,
         key: KeyFunction | None,
         fold: Fold,
-        *,
-        limit: int,
-        late: WindowLate = "drop",
-        late_tag: str = LATE,
-        waits: Waits = "late",
+        **others: Unpack[LateArgs],
     ) -> None:
-        self.name = name
-        self._late = late
-        self._late_tag = late_tag
-        self._context = context
-        self._rejects = context.rejects
+        super().__init__(context, name, key, **others)
+        assert fold.loop is not None or not fold.timed, "a timed fold has a loop"
         self._pieces = SlidingPieces(windows) if isinstance(windows, SlidingWindows) else windows
-        self._key = key or _no_key
         self._fold = fold
         self._loop = fold.loop(self._key) if fold.loop is not None else None
-        self._limit = limit
         self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
         self._changes: dict[int, Changes] = {}
         self._oldest_ms: dict[int, int] = {}
         self._watermark_ms = MIN_MS
-        self._gate = EventGate(context, key, waits=waits)
-        self._waits_all = waits == "all"
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Fold the records into their windows; late ones may have to wait for that.
 
         Yields nothing, but what had to come before a late one.
         """
-        if self._waits_all or self._context.sees_late:
-            values, timestamps = self._gate.take(values, timestamps)
-        self._fold_in(values, timestamps)
+        self._fold_in(*self._in_time(values, timestamps))
         return self._due(self._watermark_ms) if len(self._gate) else iter(())
 
     def _fold_in(self, values: list[Any], timestamps: list[int]) -> None:
@@ -350,14 +406,11 @@ class WindowFold:
         """Go on from there, and from what keyed state has."""
         if state is not None:
             self._oldest_ms, self._watermark_ms = state
-        for start, pairs in self._bulk().restored():
+        for start, pairs in self._state().restored():
             self._begin(start, pairs)
         self._gate.restore(self.place, self.name)
         # It may have been shared with other tasks.
         self._oldest_ms = {start: self._oldest_ms[start] for start in self._open}
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     @property
     def hold_ms(self) -> int:
@@ -398,7 +451,7 @@ class WindowFold:
         values = restored or {}
         values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
         self._changes[start] = Changes(
-            values, self._bulk(), start, gathers=set, is_restored=restored is not None
+            values, self._state(), start, gathers=set, is_restored=restored is not None
         )
         return values
 
@@ -413,24 +466,15 @@ class WindowFold:
         del self._open[start], self._oldest_ms[start]
         self._changes.pop(start).tell_end()
 
-    def _bulk(self) -> BulkState:
+    def _state(self) -> BulkState:
         if self._kept is None:
-            self._kept = step_bulk(
-                self._context,
-                "windows",
-                self.place,
-                operator=self.name,
-                is_keyed=self._key is not _no_key,
-            )
+            self._kept = self._bulk("windows")
         return self._kept
 
     def _take_late(self, values: list[Any], timestamps: list[int]) -> None:
         self._context.counters.late_records += self._fold.records_in(values)
         if self._late == "side":
-            self._context.sees_late = True  # From here on.
-            times = marked_late(timestamps, self._watermark_ms)
-            for value, time in zip(values, times, strict=True):
-                self._context.output(Message(Side(self._late_tag, value), time))
+            self._send_aside(values, timestamps, self._watermark_ms)
         elif self._late == "restamp":
             time = self._watermark_ms
             start = self._pieces.start_of(time)
@@ -452,7 +496,7 @@ class WindowFold:
             try:
                 state.update(pending)
             except USER_ERRORS as error:  # A key that cannot be hashed. Go on behind it.
-                self._reject(error, values, timestamps, pending)
+                self._reject_last(error, values, timestamps, pending)
                 unhashable.append(len(keys) - length_hint(pending) - 1)
         _join_nans(state, len(state) - known)
         return _without(keys, unhashable) if unhashable else keys
@@ -469,7 +513,7 @@ class WindowFold:
                 if len(keys) + len(keyless) < len(values):  # `map` takes it for its end.
                     raise StopIteration
             except USER_ERRORS as error:
-                self._reject(error, values, timestamps, pending)
+                self._reject_last(error, values, timestamps, pending)
                 keyless.append(len(keys) + len(keyless))
         return keys, keyless
 
@@ -478,9 +522,9 @@ class WindowFold:
     ) -> Iterable[Any]:
         """Fold the records into a window; return the keys."""
         if self._loop is not None:
-            return self._loop(state, values, timestamps, partial(self._blame, values, timestamps))
-        if self._fold.timed:
-            return self._fold_timed(state, values, timestamps)
+            return self._loop(
+                state, values, timestamps, partial(self._reject_at, values, timestamps)
+            )
         key_of, add, first = self._key, self._fold.add, self._fold.first
         keys: list[Any] = []
         pending = iter(values)
@@ -494,43 +538,23 @@ class WindowFold:
                 state[key] = first(value) if before is _MISSING else add(before, value)
                 keys.append(key)
             except USER_ERRORS as error:
-                self._reject(error, values, timestamps, pending)
+                self._reject_last(error, values, timestamps, pending)
         return keys
 
-    def _fold_timed(
-        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
-    ) -> Iterable[Any]:
-        """Do the same with functions that are given event times."""
-        key_of, add, first = self._key, self._fold.add, self._fold.first
-        keys: list[Any] = []
-        for at, (value, time) in enumerate(zip(values, timestamps, strict=True)):
-            try:
-                key = key_of(value)
-                before = state.get(key, _MISSING)
-                if before is _MISSING:
-                    key = one_nan(key)
-                    before = state.get(key, _MISSING)
-                state[key] = first(value, time) if before is _MISSING else add(before, value, time)
-                keys.append(key)
-            except USER_ERRORS as error:
-                self._blame(values, timestamps, error, at)
-        return keys
-
-    def _reject(
+    def _reject_last(
         self,
         error: BaseException,
         values: list[Any],
         timestamps: list[int],
         pending: Iterator[Any],
     ) -> None:
-        self._blame(values, timestamps, error, len(values) - length_hint(pending) - 1)
+        """Reject the record that was taken last of those pending."""
+        self._reject_at(values, timestamps, error, len(values) - length_hint(pending) - 1)
 
-    def _blame(
+    def _reject_at(
         self, values: list[Any], timestamps: list[int], error: BaseException, at: int
     ) -> None:
-        value, time = values[at], timestamps[at]
-        blamed = operator_error(self.name, error, record=value, event_time_ms=time)
-        self._rejects.take(value, time, blamed, place=self.place)
+        self._reject(error, values[at], timestamps[at])
 
 
 def _rows(

@@ -12,10 +12,12 @@ from operator import itemgetter
 from typing import Any, Final
 
 from gearpy.core.base.fields import one_nan
+from gearpy.core.window.aggregates import count
 from gearpy.core.window.windows import GlobalWindows, TumblingWindows
 from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import late_places
 from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
+from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 
@@ -52,8 +54,7 @@ class PartialCount(WindowFold):
         *,
         limit: int,
     ) -> None:
-        count = Fold(kind="count", first=_one, add=_one_more)
-        super().__init__(context, name, windows, key, count, limit=limit)
+        super().__init__(context, name, windows, key, fold_of_one(count()), limit=limit)
         self._has_late = False
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
@@ -72,10 +73,10 @@ class PartialCount(WindowFold):
         pairs: list[Any] = []
         times: list[int] = []
         for at in late:
-            count: Counter[Any] = Counter()
-            self._count(count, [values[at]], [timestamps[at]])
-            pairs += count.items()
-            times += [timestamps[at]] * len(count)
+            counted: Counter[Any] = Counter()
+            self._count(counted, [values[at]], [timestamps[at]])
+            pairs += counted.items()
+            times += [timestamps[at]] * len(counted)
         if pairs:
             yield pairs, times
         is_late = set(late)
@@ -106,10 +107,10 @@ class PartialCount(WindowFold):
 
     def _add(self, start: int, values: list[Any], timestamps: list[int], low: int) -> None:
         known = self._open.get(start)
-        count: Counter[Any] = known if isinstance(known, Counter) else Counter()
-        self._count(count, values, timestamps)
-        if count:
-            self._open[start] = count
+        counted: Counter[Any] = known if isinstance(known, Counter) else Counter()
+        self._count(counted, values, timestamps)
+        if counted:
+            self._open[start] = counted
             self._oldest_ms[start] = min(low, self._oldest_ms.get(start, MAX_MS))
             self._has_late |= self._pieces.end_of(start) <= self._watermark_ms
 
@@ -139,11 +140,3 @@ def _merge(
             before = count_of(key, 0)
         counts[key] = before + number
     return map(key_of_part, parts)
-
-
-def _one(_: Any) -> int:
-    return 1
-
-
-def _one_more(total: int, _: Any) -> int:
-    return total + 1

@@ -186,7 +186,7 @@ class _Code:
         lines = [f"def made({', '.join(arguments)}):"]
         body = [
             "try:",
-            *indented(self._values(), 1),
+            *indented(self._values() or ["pass"], 1),
             "except KeyError as error:",
             "    raise named(error, r) from error",
             *([f"{accumulators}, = kept"] if name == "add" else [self._empty()]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 from gearpy.core.base.fields import one_nan
 from gearpy.core.window.aligned import AlignedPanes
@@ -20,18 +20,20 @@ from gearpy.core.window.windows import (
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Message
-from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
+from gearpy.task.aggregates.fold import (
+    Fold,
+    KeyFunction,
+    LateArgs,
+    WindowedStage,
+    WindowFold,
+)
 from gearpy.task.aggregates.pane_store import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
-from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import Stage
-from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
-from gearpy.task.chain.step_state import step_bulk
-from gearpy.task.time.late import LATE, WindowLate
+from gearpy.task.chain.event_gate import marked_late
 
 __all__ = ["WindowStage", "window_stage"]
 
@@ -42,11 +44,7 @@ def window_stage(
     windows: Windows,
     key: KeyFunction | None,
     fold: Fold,
-    *,
-    limit: int,
-    late: WindowLate = "drop",
-    late_tag: str = LATE,
-    waits: Waits = "late",
+    **others: Unpack[LateArgs],
 ) -> Stage:
     """Return the fastest stage that does it; arguments as of `WindowStage`."""
     in_pieces = fold.kind == "count" or (fold.commutes and fold.merge is not None)
@@ -55,31 +53,11 @@ def window_stage(
     )
     if is_quick and windows.is_plain:
         assert isinstance(windows, TumblingWindows | GlobalWindows | SlidingWindows)
-        return WindowFold(
-            context,
-            name,
-            windows,
-            key,
-            fold,
-            limit=limit,
-            late=late,
-            late_tag=late_tag,
-            waits=waits,
-        )
-    return WindowStage(
-        context,
-        name,
-        windows,
-        key,
-        fold,
-        limit=limit,
-        late=late,
-        late_tag=late_tag,
-        waits=waits,
-    )
+        return WindowFold(context, name, windows, key, fold, **others)
+    return WindowStage(context, name, windows, key, fold, **others)
 
 
-class WindowStage:
+class WindowStage(WindowedStage):
     """Folds each key within each window; yields `WindowResult`s when a trigger says so.
 
     No record is kept, only what they come to. What is put out when event or wall time has passed
@@ -88,22 +66,13 @@ class WindowStage:
     change nothing themselves. Gearpump: `WindowOperator`, which buffers all records.
 
     Args:
-        context: of the task; has the state.
-        name: for people.
         windows: with trigger, accumulation and lateness.
-        key: None for one value over all records.
         fold: what it does.
-        limit: results handed over at once.
-        late: what becomes of records that come too late even for the lateness that is allowed:
-            "restamp" gives them the time of the watermark, "side" sends them to a side output.
-        late_tag: of that side output.
-        waits: which records wait for event time; all, where the fold sees their order.
+        others: see `WindowedStage`.
 
     Raises:
         ConfigError: the windows need what the fold cannot do.
     """
-
-    place = 0
 
     def __init__(
         self,
@@ -112,30 +81,18 @@ class WindowStage:
         windows: Windows,
         key: KeyFunction | None,
         fold: Fold,
-        *,
-        limit: int,
-        late: WindowLate = "drop",
-        late_tag: str = LATE,
-        waits: Waits = "late",
+        **others: Unpack[LateArgs],
     ) -> None:
-        self.name = name
-        self._context = context
-        self._key = key or _no_key
-        self._is_keyed = key is not None
-        self._limit = limit
+        super().__init__(context, name, key, **others)
         self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
-        self._late = late
-        self._late_tag = late_tag
         self._panes = _panes_of(windows, fold)
         self._store: AlignedStore | KeyStore | None = None
-        self._gate = EventGate(context, key, waits=waits)
-        self._waits_all = waits == "all"
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Take the records; yield what they make fire. Late ones may have to wait for that."""
-        if self._is_by_event and (self._waits_all or self._context.sees_late):
-            values, timestamps = self._gate.take(values, timestamps)
+        if self._is_by_event:
+            values, timestamps = self._in_time(values, timestamps)
         yield from self._fired(values, timestamps)
         if len(self._gate):
             yield from self._due(self._panes.clock_ms)
@@ -199,9 +156,7 @@ class WindowStage:
     def restore(self, state: list[int] | None) -> None:
         """Go on from there, and from what keyed state has."""
         clock_ms, *_ = state or (MIN_MS,)
-        bulk = step_bulk(
-            self._context, "panes", self.place, operator=self.name, is_keyed=self._is_keyed
-        )
+        bulk = self._bulk("panes")
         if isinstance(self._panes, AlignedPanes):
             self._panes.restore(clock_ms, bulk.restored())
             self._store = AlignedStore(self._panes, bulk)
@@ -209,9 +164,6 @@ class WindowStage:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
             self._store = KeyStore(self._panes, bulk)
         self._gate.restore(self.place, self.name)
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     @property
     def hold_ms(self) -> int:
@@ -242,16 +194,10 @@ class WindowStage:
     ) -> Sequence[Fired] | None:
         self._context.counters.late_records += 1
         if self._late == "side":
-            self._context.sees_late = True  # From here on.
-            (time_ms,) = marked_late([time_ms], self._panes.clock_ms)
-            self._context.output(Message(Side(self._late_tag, record), time_ms))
+            self._send_aside([record], [time_ms], self._panes.clock_ms)
         elif self._late == "restamp":
             return self._panes.add(key, record, self._panes.clock_ms, now_ms)
         return None
-
-    def _reject(self, error: BaseException, record: Any, time_ms: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time_ms)
-        self._context.rejects.take(record, time_ms, blamed, place=self.place)
 
 
 def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:
@@ -270,7 +216,3 @@ def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | Cou
 def _columns(fired: Sequence[Fired]) -> Columns:
     rows, times = zip(*fired, strict=True)
     return list(map(result_of, rows)), list(times)
-
-
-def _no_key(_: Any) -> None:
-    return None

@@ -283,14 +283,6 @@ NAN_STAGES: dict[str, Callable[[TaskContext], Any]] = {
         Fold(kind="fold", first=lambda _: 1, add=lambda total, _: total + 1),
         limit=9,
     ),
-    "timed": lambda context: WindowFold(
-        context,
-        "fold",
-        GlobalWindows(),
-        a_nan_key,
-        Fold(kind="fold", first=lambda *_: 1, add=lambda total, *_: total + 1, timed=True),
-        limit=9,
-    ),
     "aggregate": lambda context: WindowFold(
         context,
         "fold",
