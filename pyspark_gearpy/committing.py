@@ -21,6 +21,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.files.column_times import times_of
 from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
@@ -38,14 +39,7 @@ from gearpy.storage.folder.local import LocalFolder
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import (
-    SCHEMA_FILE,
-    LogSchema,
-    exact_schema,
-    schema_difference,
-    schema_text,
-    spark_schema,
-)
+from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 from pyspark_gearpy.options import WriteOptions
 
 __all__ = [

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict, overload
 
+from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.stamps import FromRecords, Stamps
 from gearpy.core.base.copies import own_each
 from gearpy.core.base.times import Duration, duration_ms, event_time_ms
@@ -15,7 +16,6 @@ from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T, T_contra
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 
 __all__ = [
     "CollectionPlace",

@@ -7,6 +7,7 @@ from typing import Any, Final, TypedDict, overload
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
 from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import conformed
@@ -20,7 +21,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 
 __all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "rows"]
 

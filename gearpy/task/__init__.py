@@ -9,7 +9,6 @@
 - `aggregates`: stages that fold records by key: running, or per window; rows and columns.
 - `joins`: stages that join two streams, or a stream with a table.
 - `time`: event time of one task: what waits for it, what is late, what is promised, what is due.
-- `columns`: records as columns: schemas, types, and the edge of rows and columns.
 
 Start with `api.interfaces`, then `runtime.runner`. May be imported by connectors, dsl, cluster and
 above.

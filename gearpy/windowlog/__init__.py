@@ -2,9 +2,7 @@
 
 - `log`: what is in a log, and its batches as tables. Start here.
 - `consumers`: who reads a log, and whether they keep up.
-- `columns`: from records to the columns of a log; `cells` are the values in them, `gathered` keeps
-  those of few records until there are more.
-- `schema`: types that Spark takes as they are.
+- `schema`: the schema of a log, as it stands in its file.
 - `lane`: writes what one task writes, in two steps; `batch_notes` is what files note of it,
   `replays` are the rows that were shown before and come again, `recalls` keeps what they were.
 - `compaction`, `retention`: make few files of many, and none of old ones. `verify` reads all.

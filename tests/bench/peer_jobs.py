@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.columns.row_schema import RowSchema
 from gearpy.config.load import from_overrides
 from gearpy.connectors.files.datasets import parquet
 from gearpy.connectors.files.lines_files import files
@@ -26,7 +27,6 @@ from gearpy.dsl.application import StreamApp
 from gearpy.messages.client import Artifact
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema
 from tests.bench.windows import measure_throughput
 
 __all__ = ["Figures", "PeerJob", "main", "run_job", "run_source"]

@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.columns.row_schema import RowSchema
 from gearpy.config.load import from_overrides
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import tumbling
@@ -25,7 +26,6 @@ from gearpy.dsl.application import StreamApp
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema
 from tests.bench.measure import percentile
 
 __all__ = [

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import feather
 
 import gearpy as gp
+from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import OperatorError
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.testing import FlowDriver, ManualSource
 
 US: Final = pa.timestamp("us")

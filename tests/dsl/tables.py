@@ -6,8 +6,8 @@ from typing import Any, TypedDict
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import gearpy as gp
+from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.messages.table import Table, Times
-from gearpy.task.columns.row_schema import RowSchema, row_schema_of
 
 __all__ = ["EVENTS", "SALES", "Sale", "TableSource"]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from gearpy.columns.row_schema import row_schema_of
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window import trigger
 from gearpy.core.window import windows as window
 from gearpy.dsl.streams.keyed import KeyedStream
 from gearpy.dsl.streams.stream import Stream
 from gearpy.dsl.streams.windowed import WindowedStream
-from gearpy.task.columns.row_schema import row_schema_of
 from tests.oracle.aggregates import batch_value
 from tests.oracle.joins import JoinPlan
 from tests.oracle.streams import COLUMNS, Row

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gearpy.columns.row_schema import row_schema_of
 from gearpy.core.epoch.cut import EpochCut
 from gearpy.dsl.application import StreamApp
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.columns.row_schema import row_schema_of
 from gearpy.testing.epochs import EpochFaults
 from gearpy.testing.simulation import Simulation
 from gearpy.testing.transactions import MemoryTransactions

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema
 
 __all__ = [
     "COLUMNS",

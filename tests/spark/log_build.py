@@ -8,11 +8,12 @@ from typing import Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.spark_types import spark_schema
 from gearpy.core.handover.window_log import LOG_FOLDERS, segment_name
 from gearpy.spark.sessions.target import Target
 from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
+from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
 
 __all__ = ["LANE", "FakeSession", "FakeTarget", "LogOnDisk"]
 

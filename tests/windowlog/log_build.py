@@ -6,13 +6,14 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.log_columns import moments
+from gearpy.columns.spark_types import spark_schema
 from gearpy.core.handover.window_log import LOG_FOLDERS
 from gearpy.storage.folder.api import Folder
 from gearpy.windowlog.bodies import Body
-from gearpy.windowlog.columns import moments
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text, spark_schema
+from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
 
 ARROW = pa.schema(
     {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.timestamp("us", "UTC")}

@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from gearpy.columns.values import check_cast
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     BadRows,
@@ -22,7 +23,6 @@ from gearpy.connectors.files.tables import (
     plain_schema,
 )
 from gearpy.connectors.locations import FoundFile, open_found
-from gearpy.core.base.column_values import check_cast
 from gearpy.errors import ConfigError
 
 __all__ = ["ArrowFormat", "GroupPlace", "GroupTables", "ParquetFileFormat"]

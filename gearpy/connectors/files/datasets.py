@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gearpy.columns.row_schema import SchemaLike
 from gearpy.connectors.files.column_formats import ArrowFormat, ParquetFileFormat
 from gearpy.connectors.files.column_times import TimeUnit
 from gearpy.connectors.files.line_formats import CsvFormat, JsonLinesFormat
@@ -12,7 +13,6 @@ from gearpy.connectors.files.tables import OnBad
 from gearpy.core.base.times import Duration, EventTime
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
-from gearpy.task.columns.row_schema import SchemaLike
 
 __all__ = ["Time", "arrow", "csv", "jsonl", "parquet"]
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
 from gearpy.connectors.files.queue import FileQueue, part_of
 from gearpy.connectors.files.stamps import wall_clock_ms
@@ -29,7 +30,6 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema, row_schema_of
 
 __all__ = ["FilesPlace", "FilesReader", "ReadOptions", "RowFiles"]
 

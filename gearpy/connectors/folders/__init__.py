@@ -9,7 +9,5 @@
   left.
 - `columns`: the writing half of folders of columns: records or tables to record batches of one
   schema.
-- `arrow_columns`: from records to Arrow columns; a record that does not fit is refused, never made
-  to fit.
 - `text_columns`: from records to the aligned rows of a table, as text.
 """

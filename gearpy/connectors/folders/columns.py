@@ -7,13 +7,13 @@ from typing import Any, BinaryIO, Final, Protocol
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.fields import fields_of, is_record
+from gearpy.columns.row_schema import row_schema_of
+from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
-from gearpy.connectors.folders.arrow_columns import as_row, batch_of, schema_of
-from gearpy.core.base.column_values import check_cast
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
-from gearpy.task.columns.row_schema import row_schema_of
 
 __all__ = ["ColumnWriter", "ColumnsOf", "WaitingRows", "checked_schema"]
 
@@ -44,11 +44,19 @@ class ColumnsOf:
             batch = self._of_table(records)
             if batch is not None:
                 return batch
-        records = list(records)
-        rows = each(self._name, as_row, records)
-        if self.schema is None:
-            self.schema = schema_of(self._name, rows, records=records)
-        return batch_of(self._name, rows, self.schema, records=records)
+        records, schema = list(records), self.schema
+        try:
+            cells = _cells_of(records)
+            schema = schema or _schema_of(cells)
+            batch = _batch_of(cells, schema, len(records))
+        except ARROW_ERRORS:
+            if schema is None:  # The first record decides.
+                firsts = records[:1]
+                (schema,) = each(self._name, lambda one: _schema_of(_cells_of([one])), firsts)
+            each(self._name, lambda one: _batch_of(_cells_of([one]), schema, 1), records)
+            raise
+        self.schema = schema
+        return batch
 
     def _of_table(self, table: Table) -> pa.RecordBatch | None:
         """Return its columns; None if a row does not fit, which is found one by one."""
@@ -77,6 +85,41 @@ class ColumnsOf:
         """Keep to the schema of what was written before, unless one was given."""
         if self.schema is None and state is not None:
             self.schema = pa.ipc.read_schema(pa.py_buffer(state))
+
+
+def _cells_of(records: list[Any]) -> dict[str, list[Any]]:
+    """Return the fields of records by name.
+
+    Raises:
+        TypeError: one has no fields.
+    """
+    kinds = {type(record): record for record in records}
+    for kind, example in kinds.items():
+        if not is_record(example):
+            raise TypeError(
+                f"{kind.__name__} has no fields: map it to a dict, dataclass or NamedTuple before"
+            )
+    return fields_of(records if len(kinds) == 1 else plain_cells(records)) if records else {}
+
+
+def _schema_of(cells: dict[str, list[Any]]) -> pa.Schema:
+    if not cells:
+        raise ValueError("there are no fields in it")
+    return pa.schema([pa.field(name, pa.array(column).type) for name, column in cells.items()])
+
+
+def _batch_of(cells: dict[str, list[Any]], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    refuse_unknown(cells, schema.names)
+    nothing = [None] * rows
+    columns = [_column(field, cells.get(field.name, nothing)) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(field: pa.Field, cells: list[Any]) -> pa.Array:
+    try:
+        return array_of(field, cells)
+    except ARROW_ERRORS as error:
+        raise ValueError(f"field {field.name!r} is {field.type}: {error}") from error
 
 
 class ColumnWriter(Protocol):

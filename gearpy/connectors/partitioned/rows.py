@@ -7,6 +7,8 @@ from typing import Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.log_columns import EVENT_TIME, LogColumns
+from gearpy.columns.spark_types import exact_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.parts import prefix_mistakes
@@ -14,8 +16,6 @@ from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, 
 from gearpy.connectors.partitioned.files import BegunFile, PartitionFiles, WrittenFile
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Batch
-from gearpy.windowlog.columns import EVENT_TIME, LogColumns
-from gearpy.windowlog.schema import exact_schema
 
 __all__ = ["PartitionRows", "TableOptions", "table_schema"]
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, TypedDict, overload
 
+from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError
@@ -15,7 +16,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Batch, Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 
 __all__ = [
     "GeneratorPlace",

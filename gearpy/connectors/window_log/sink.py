@@ -14,6 +14,9 @@ from uuid import uuid4
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.gathered import GATHERED_ROWS_MAX
+from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.part_names import run_in_names
 from gearpy.connectors.folders.parts import target_folder
@@ -26,23 +29,14 @@ from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body
-from gearpy.windowlog.columns import LogColumns
 from gearpy.windowlog.compaction import compact_newest
 from gearpy.windowlog.consumers import LogConsumers
-from gearpy.windowlog.gathered import GATHERED_ROWS_MAX
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.recalls import recalled
 from gearpy.windowlog.replays import Replays
 from gearpy.windowlog.retention import expire
-from gearpy.windowlog.schema import (
-    SCHEMA_FILE,
-    LogSchema,
-    exact_schema,
-    schema_difference,
-    schema_text,
-    spark_schema,
-)
+from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
 __all__ = ["WindowLogSink", "WindowLogWriter", "window_log_folder"]
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
 from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.core.base.stable_hash import stable_hash
@@ -21,7 +22,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, rows_of
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo
 from gearpy.windowlog.log import WindowLog
 

@@ -11,6 +11,4 @@
 - `restart`: how often, and after what pause, something that failed may start again.
 - `attempts`: calls of something slow: how many at once, how long, and how often again.
 - `copies`: records of one's own: copies of what somebody else could change, and only of that.
-- `column_values`: which values a column keeps as they are: one rule for all that makes columns of
-  records.
 """

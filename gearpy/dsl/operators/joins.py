@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
-from gearpy.core.base.column_values import same_kind
+from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.values import same_kind
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -29,7 +30,6 @@ from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias, TypeVar, dataclass_transform
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.signature import key_text
 from gearpy.spark.query.plan import Step
 from gearpy.task.api.interfaces import Source, TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.sources.task import WhenIdle
 from gearpy.task.time.late import SourceLate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.dsl.operators.operator import (
     GivesNewRecords,
     IgnoresOrder,
@@ -23,7 +24,6 @@ from gearpy.spark.query.plan import BatchStep, RowsStep
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator, fused_stages
-from gearpy.task.columns.row_schema import RowSchema, row_schema_of
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.task.stages.stateless import LogStage
 from gearpy.task.stages.tables import Form, MapBatchesStage, RowsStage, TableStage

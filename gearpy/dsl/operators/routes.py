@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.dsl.operators.operator import (
     ActsInside,
     Dispatcher,
@@ -25,7 +26,6 @@ from gearpy.dsl.operators.signature import by_text
 from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
 from gearpy.task.chain.chain import Stage
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.stages.sink import sink_stage
 from gearpy.task.stages.stateless import BranchStage
 

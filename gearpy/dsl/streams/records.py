@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
+from gearpy.columns.row_schema import SchemaLike, row_schema_of
 from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
 from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import Row, T, U
 from gearpy.task.chain.fused import RowOperator
-from gearpy.task.columns.row_schema import SchemaLike, row_schema_of
 from gearpy.task.stages.tables import FORMS, Form
 
 if TYPE_CHECKING:

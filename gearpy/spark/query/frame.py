@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.spark.query.plan import BatchStep, GroupStep, LinearPlan, RowsStep
@@ -33,7 +34,6 @@ from gearpy.spark.query.worker import (
     Worker,
     decoded,
 )
-from gearpy.task.columns.row_schema import RowSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

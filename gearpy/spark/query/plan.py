@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.windows import Windows
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.interfaces import Source
 from gearpy.task.chain.fused import RowOperator
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.stages.tables import Form
 
 __all__ = ["BatchStep", "GroupStep", "LinearPlan", "RowsStep", "Step"]

@@ -14,12 +14,12 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
 __all__ = ["HeldSource", "RecordedSource", "record"]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.spark_types import exact_schema
 from gearpy.errors import ConfigError
 from gearpy.spark.query.frame import twin_frame
 from gearpy.spark.query.plan import LinearPlan
-from gearpy.windowlog.columns import LogColumns
-from gearpy.windowlog.schema import exact_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

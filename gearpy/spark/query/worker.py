@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.spark.query.groups import Combiner, Merger
@@ -22,7 +23,6 @@ from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.fused import fused_stages
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
 from gearpy.wire.values.forms import RecordType
 from gearpy.wire.values.payload import decode_batch, encode_batch

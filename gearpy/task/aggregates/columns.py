@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import as_table
 from gearpy.core.base.fields import NAN, one_nan
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
@@ -38,7 +39,6 @@ from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.generated import compiled
-from gearpy.task.columns.row_schema import as_table
 
 __all__ = [
     "Aggregates",

@@ -28,7 +28,7 @@ from gearpy.task.api.sides import Side
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 
 if TYPE_CHECKING:
-    from gearpy.task.columns.row_schema import RowSchema
+    from gearpy.columns.row_schema import RowSchema
 
 __all__ = [
     "FINISHED",

@@ -12,7 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from gearpy.core.base.column_values import field_names, has_fields
+from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.values import field_names, has_fields
 from gearpy.core.base.copies import own_each
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys
@@ -21,7 +22,6 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Source
-from gearpy.task.columns.row_schema import RowSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

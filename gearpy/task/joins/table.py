@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from gearpy.core.base.column_values import field_names, has_fields
+from gearpy.columns.values import field_names, has_fields
 from gearpy.core.base.copies import own, own_each
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api.interfaces import FINISHED, Source, TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import OrderedTimes, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.sides import Side, split_sides
-from gearpy.task.columns.row_schema import RowSchema
 from gearpy.task.time.table_late import (
     are_sorted,
     late_rows,

@@ -81,7 +81,7 @@ def test_a_row_of_a_table_that_does_not_fit_is_named(tmp_path: Path, name: str) 
     wrong = [
         ({"n": [1], "x": [1]}, "'x' is not in the schema"),
         ({"n": ["a"]}, "'n' is int64"),
-        ({"n": [1, None]}, "'n' is missing"),
+        ({"n": [1, None]}, "'n' is int64: a value is missing"),
     ]
 
     for columns, message in wrong:

@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from gearpy.columns.gathered import GATHERED_ROWS_MAX
 from gearpy.connectors.window_log import sink as window_log_sink
 from gearpy.connectors.window_log.sink import LogOptions, WindowLogWriter, window_log_folder
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.api.window_result import WindowResult
-from gearpy.windowlog.gathered import GATHERED_ROWS_MAX
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE
 

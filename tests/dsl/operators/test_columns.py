@@ -8,13 +8,13 @@ import pytest
 
 import gearpy as gp
 from gearpy import agg
+from gearpy.columns.row_schema import row_schema_of
 from gearpy.dsl.application import StreamApp
 from gearpy.dsl.operators.groups import AggregateOperator
 from gearpy.dsl.operators.operator import Operator, ReadOperator, unknown_fields
 from gearpy.dsl.operators.records import BatchOperator
 from gearpy.dsl.operators.routes import MergeOperator, WriteOperator
 from gearpy.dsl.streams.stream import Stream
-from gearpy.task.columns.row_schema import row_schema_of
 from tests.dsl.tables import EVENTS, Sale, TableSource
 
 

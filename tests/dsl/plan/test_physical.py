@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
+from gearpy.columns.row_schema import row_schema_of
 from gearpy.dsl.application import StreamApp
 from gearpy.dsl.operators.groups import (
     MergeAggregateOperator,
@@ -19,7 +20,6 @@ from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
 from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.dsl.streams.stream import Stream
-from gearpy.task.columns.row_schema import row_schema_of
 from tests.dsl.operators.test_columns import Trade, to_trade
 from tests.dsl.tables import EVENTS, Sale, TableSource
 

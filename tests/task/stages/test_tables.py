@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pytest
 
+from gearpy.columns.row_schema import row_schema_of
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
@@ -15,7 +16,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.rejects import Midway, OnError, Rejects
 from gearpy.task.chain.chain import Stage
-from gearpy.task.columns.row_schema import row_schema_of
 from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
 from gearpy.wire.values.payload import decode_value
 from tests.task.build import a_context

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.core.flow.partition import BroadcastPartitioner
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, OperatorError
@@ -18,7 +19,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.task.api.sides import MAIN, Side, SidePartitioner, split_sides
-from gearpy.task.columns.row_schema import RowSchema, row_schema_of
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import SOURCE_LATE, LateRecords, Portion, SourceLate
 from gearpy.task.time.table_late import flags_at, others, places_of, promised_times

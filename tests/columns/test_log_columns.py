@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.spark_types import exact_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.join_result import CoGroup, JoinResult
 from gearpy.task.api.window_result import WindowResult
-from gearpy.windowlog.columns import LogColumns
-from gearpy.windowlog.schema import exact_schema
 
 AROUND = ["window_start", "window_end", "firing", "timing", "retracts"]
 

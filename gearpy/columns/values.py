@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 __all__ = [
+    "array_of",
     "cast_column",
     "check_cast",
     "check_column",
     "field_names",
     "has_fields",
     "plain_cells",
+    "refuse_unknown",
     "same_kind",
 ]
 
@@ -44,6 +46,41 @@ _TAKE_ZONE: Final = (
 _GIVE_ZONE: Final = (
     "no time zone, and the column has times of UTC: say which it has, as with .replace(tzinfo=UTC)"
 )
+
+
+def array_of(field: "pa.Field", cells: list[Any]) -> "pa.Array":
+    """Return the cells of a column as an array.
+
+    Raises:
+        TypeError: a value is of a wrong type.
+        ValueError: a value does not fit, or is missing where the column needs one.
+        pyarrow.ArrowException: Arrow refuses a value.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - the field is there, so Arrow is
+
+    check_column(field.type, cells)
+    array = pa.array(cells, field.type)
+    if array.null_count and not field.nullable:
+        raise ValueError(
+            "a value is missing or None, which the schema does not allow: make the type "
+            "``... | None``, or the field nullable"
+        )
+    return array
+
+
+def refuse_unknown(names: Iterable[Any], known: Iterable[str]) -> None:
+    """Refuse fields that have no column.
+
+    Raises:
+        ValueError: there is one.
+    """
+    columns = frozenset(known)
+    for name in names:
+        if name not in columns:
+            raise ValueError(
+                f"field {name!r} is not in the schema, which has "
+                f"{', '.join(sorted(columns)) or 'none'}: leave it out, or give a schema with it"
+            )
 
 
 def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
@@ -334,11 +371,7 @@ def _check_struct(kind: Any, present: list[Any]) -> None:
     _look(_STRUCT, kind, present)
     for value in present:
         if not value.keys() <= names:
-            unknown = next(name for name in value if name not in names)
-            raise ValueError(
-                f"field {unknown!r} is not in the schema, which has {', '.join(sorted(names))}: "
-                "leave it out, or give a schema with it"
-            )
+            refuse_unknown(value, names)
     for name in sorted(names):
         check_column(kind.field(name).type, [value.get(name) for value in present])
 

@@ -1,12 +1,12 @@
 """The fields of records by name, as Arrow takes them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from gearpy.core.base.column_values import field_names, has_fields, plain_cells
+from gearpy.columns.values import field_names, has_fields, plain_cells
 
-__all__ = ["fields_of", "is_record", "reason_of", "refuse_unknown"]
+__all__ = ["fields_of", "is_record", "reason_of"]
 
 _INT64_END: Final = 1 << 63
 
@@ -29,21 +29,6 @@ def fields_of(records: Sequence[Any]) -> dict[str, list[Any]]:
     first = next(record for record in records if record is not None)
     fields = _of_mappings if isinstance(first, Mapping) else _of_classes
     return {name: plain_cells(cells) for name, cells in fields(records, first).items()}
-
-
-def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse fields that have no column.
-
-    Raises:
-        ValueError: there is one.
-    """
-    columns = frozenset(known)
-    for name in names:
-        if name not in columns:
-            raise ValueError(
-                f"field {name!r} is not in the schema, which has {', '.join(sorted(columns))}: "
-                "leave it out, or give a schema with it"
-            )
 
 
 def reason_of(error: Exception, cells: Any) -> str:

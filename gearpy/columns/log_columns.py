@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.core.base.column_values import cast_column, check_column, plain_cells
+from gearpy.columns.fields import fields_of, is_record, reason_of
+from gearpy.columns.gathered import GatheredCells
+from gearpy.columns.spark_types import exact_schema
+from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
-from gearpy.windowlog.cells import fields_of, is_record, reason_of, refuse_unknown
-from gearpy.windowlog.gathered import GatheredCells
-from gearpy.windowlog.schema import exact_schema
 
 __all__ = ["EVENT_TIME", "WINDOW_END", "WINDOW_START", "LogColumns", "moments"]
 
@@ -469,8 +469,7 @@ def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
         if isinstance(cells, pa.Array):
             array = cast_column(cells, field.type)
         else:
-            check_column(field.type, cells)
-            array = pa.array(cells, field.type)
+            array = array_of(field, cells)
         if pa.types.is_timestamp(field.type):
             ends = pc.min_max(array.view(pa.int64())).as_py().values()
             _check_years(at // _US_PER_MS for at in ends if at is not None)

@@ -1,4 +1,4 @@
-"""From rows to columns and back, see `gearpy.task.columns.row_schema`."""
+"""From rows to columns and back, see `gearpy.columns.row_schema`."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema, row_schema_of
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table
-from gearpy.task.columns.row_schema import RowSchema, as_table, inferred_schema, row_schema_of
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which values a column keeps, see `gearpy.core.base.column_values`."""
+"""Which values a column keeps, see `gearpy.columns.values`."""
 
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.column_values import cast_column, check_cast, check_column, plain_cells
+from gearpy.columns.values import cast_column, check_cast, check_column, plain_cells
 
 EAST = timezone(timedelta(hours=2))
 

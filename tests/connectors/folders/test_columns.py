@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.folders.arrow_columns import as_row, batch_of, schema_of
+from gearpy.connectors.folders.columns import ColumnsOf
 from gearpy.errors import OperatorError
 
 
@@ -32,12 +32,22 @@ class Point(NamedTuple):
     sale: Sale | None
 
 
+class Named(NamedTuple):
+    """Another record with names."""
+
+    x: int
+
+
+@dataclass
+class Other:
+    """And another."""
+
+    x: int
+
+
 def rows_of(values: list[Any], schema: pa.Schema | None = None) -> list[dict[str, Any]]:
     """Return records as they come back from columns."""
-    rows = list(map(as_row, values))
-    if schema is None:
-        schema = schema_of("op", rows, records=values)
-    found: list[dict[str, Any]] = batch_of("op", rows, schema, records=values).to_pylist()
+    found: list[dict[str, Any]] = ColumnsOf("op", schema).batch_of(values).to_pylist()
     return found
 
 
@@ -60,17 +70,29 @@ def test_all_records_with_names_become_rows() -> None:
     """Also those inside of others."""
     at = datetime(2026, 1, 2, tzinfo=UTC)
 
-    assert as_row({"a": (1, [{"b": 2}])}) == {"a": (1, [{"b": 2}])}
-    assert as_row(Sale("tea", at)) == {"item": "tea", "at": at}
-    assert as_row(Point(1, Sale("tea", at))) == {"x": 1, "sale": {"item": "tea", "at": at}}
-    assert as_row({"p": [Point(1, None)]}) == {"p": [{"x": 1, "sale": None}]}
+    for record, row in [
+        ({"a": [1], "b": [{"c": 2}]}, {"a": [1], "b": [{"c": 2}]}),
+        (Sale("tea", at), {"item": "tea", "at": at}),
+        (Point(1, Sale("tea", at)), {"x": 1, "sale": {"item": "tea", "at": at}}),
+        ({"p": [Point(1, None)]}, {"p": [{"x": 1, "sale": None}]}),
+    ]:
+        assert rows_of([record]) == [row]
+
+
+def test_records_of_several_classes_share_a_schema() -> None:
+    """By the names of their fields; a field that one of them lacks is null."""
+    schema = pa.schema({"item": pa.string(), "x": pa.int64(), "n": pa.int64()})
+    point = {"item": None, "x": 1, "n": None}
+
+    assert rows_of([{"item": "tea"}, {"n": 2}, {"x": 1}], schema)[2] == point
+    mixed = [{"x": 1}, Named(2), Other(3)]
+    assert rows_of(mixed, pa.schema({"x": pa.int64()})) == [{"x": 1}, {"x": 2}, {"x": 3}]
 
 
 @pytest.mark.parametrize("record", [1, "a", (1, 2), [1], None, Sale])
 def test_what_has_no_names_is_refused(record: Any) -> None:
     """There is nothing to call its columns by."""
-    with pytest.raises(TypeError, match="has no fields: map it to a dict"):
-        as_row(record)
+    assert "has no fields: map it to a dict" in refusal([record]).cause
 
 
 # -- schemas ---------------------------------------------------------------------------------
@@ -80,8 +102,11 @@ def test_a_schema_has_all_fields_in_the_order_they_come() -> None:
     """A field may be missing in the first record."""
     rows: list[dict[str, Any]] = [{"b": 1}, {"a": "x", "b": 2.5}]
 
-    schema = schema_of("op", rows, records=rows)
+    columns = ColumnsOf("op", None)
+    _ = columns.batch_of(rows)
+    schema = columns.schema
 
+    assert schema is not None
     assert schema.names == ["b", "a"]
     assert [str(kind) for kind in schema.types] == ["double", "string"]
     assert rows_of(rows) == [{"b": 1.0, "a": None}, {"b": 2.5, "a": "x"}]
@@ -208,5 +233,5 @@ def test_a_field_that_must_be_there_is_asked_for(record: dict[str, Any]) -> None
 
     error = refusal([{"v": 1}, record], schema)
 
-    assert "field 'v' is missing or None, the schema needs a value" in error.cause
+    assert "field 'v' is int64: a value is missing or None" in error.cause
     assert error.record == repr(record)

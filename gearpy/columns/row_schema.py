@@ -11,11 +11,11 @@ from operator import attrgetter
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from gearpy.core.base.column_values import check_column
+from gearpy.columns.types import field_of, fields_of
+from gearpy.columns.values import array_of, refuse_unknown
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table, cells_of, rows_of
 from gearpy.messages.type_variables import Row
-from gearpy.task.columns.column_types import field_of, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -107,17 +107,15 @@ class RowSchema:
                     row,
                 )
             if not row.keys() <= names:
-                unknown = next(name for name in row if name not in names)
-                raise _refusal(
-                    f"field {unknown!r} is not in the schema, which has "
-                    f"{', '.join(sorted(names)) or 'none'}: leave it out, or give a schema with it",
-                    row,
-                )
+                try:
+                    refuse_unknown(row, names)
+                except ValueError as error:
+                    raise _refusal(str(error), row) from None
 
     def _column(self, field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
         cells = self._cells(field.name, values)
         try:
-            return _array(field, cells)
+            return array_of(field, cells)
         except _arrow_errors() as error:
             _blame_cell(field, cells, values)
             raise _refusal(f"column {field.name!r} is {field.type}: {error}") from error
@@ -226,24 +224,11 @@ def _check_names(names: Sequence[str]) -> None:
         raise ConfigError(f"the schema has two columns {twice!r}: a row could hold only one")
 
 
-def _array(field: "pa.Field", cells: list[Any]) -> "pa.Array":
-    import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
-
-    check_column(field.type, cells)
-    array = pa.array(cells, field.type)
-    if array.null_count and not field.nullable:
-        raise ValueError(
-            "a value is missing or None, which the schema does not allow: make the type "
-            "``... | None``, or the field nullable"
-        )
-    return array
-
-
 def _blame_cell(field: "pa.Field", cells: list[Any], values: Sequence[Any]) -> None:
     """Raise for the first row that alone does not fit."""
     for cell, row in zip(cells, values, strict=True):
         try:
-            _array(field, [cell])
+            array_of(field, [cell])
         except _arrow_errors() as error:
             raise _refusal(
                 f"column {field.name!r} is {field.type}, which {short_repr(cell)} does not fit: "

@@ -1,4 +1,4 @@
-"""Which column keeps which values, see `gearpy.task.columns.column_types`."""
+"""Which column keeps which values, see `gearpy.columns.types`."""
 
 import typing
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Ty
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from gearpy.columns.types import field_of, fields_of
 from gearpy.errors import ConfigError
-from gearpy.task.columns.column_types import field_of, fields_of
 
 UserId = NewType("UserId", int)
 EAST = timezone(timedelta(hours=2))
