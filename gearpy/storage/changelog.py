@@ -21,13 +21,13 @@ from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,
     rebased_chunks,
+    save_snapshot,
     snapshot_chunks,
 )
 
 __all__ = [
     "Changelog",
     "NextSegment",
-    "Rebuilt",
     "RecordedDelta",
     "chain_of",
     "changelog_of",
@@ -236,26 +236,12 @@ def _from_chain(
 def _stored(
     checkpoints: Checkpoints, segment: NextSegment, chunks: Iterable[bytes]
 ) -> SnapshotFile:
-    stored = checkpoints.save(segment.name, chunks)
-    return SnapshotFile(
-        location=stored.location,
-        sha256=stored.sha256,
-        size_bytes=stored.size_bytes,
-        tasks=(segment.task,),
-        partition=segment.partition,
+    return save_snapshot(
+        checkpoints, segment.name, (segment.task,), chunks, partition=segment.partition
     )
 
 
 # -- reading ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """What tasks go on from: ``heads`` of the newest files of epochs, ``state`` of ``segments``."""
-
-    heads: SnapshotChain
-    state: SnapshotChain
-    segments: tuple[SnapshotFile, ...]
 
 
 def rebuilt(
@@ -263,8 +249,8 @@ def rebuilt(
     files: Sequence[SnapshotFile],
     tasks: Collection[TaskId],
     damage: SnapshotDamaged,
-) -> Rebuilt:
-    """Return what tasks go on from if a file of their epoch is damaged or missing.
+) -> tuple[SnapshotChain, SnapshotChain]:
+    """Open the newest heads of tasks, and their changelog, where a file of an epoch is damaged.
 
     Args:
         checkpoints: where the files are.
@@ -285,9 +271,7 @@ def rebuilt(
         raise SnapshotDamaged(location=damage.location, reason=reason)
     heads = SnapshotChain(checkpoints, _newest(chain, known))
     try:
-        return Rebuilt(
-            heads=heads, state=SnapshotChain(checkpoints, segments), segments=tuple(segments)
-        )
+        return heads, SnapshotChain(checkpoints, segments)
     except SnapshotDamaged as also:
         heads.close()
         places = [file.location for file in files]

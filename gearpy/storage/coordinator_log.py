@@ -6,11 +6,12 @@ import platform
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
 from gearpy.core.coordinator import segments
-from gearpy.core.coordinator.codec import check_draft, salvage_segment
-from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, MessageDraft
+from gearpy.core.coordinator.codec import check_message, salvage_segment
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.repair import SalvagedLog, salvage_log
 from gearpy.core.coordinator.segments import (
     Drop,
@@ -122,7 +123,7 @@ class CoordinatorLog:
         """What the log says, with all that was appended here."""
         return self._state if self._writer is None else self._writer.state
 
-    def append(self, drafts: Iterable[MessageDraft]) -> None:
+    def append(self, drafts: Iterable[CoordinatorMessage]) -> None:
         """Add messages, all or none; they are in every later bootstrap when this returns.
 
         After `LogBroken` nobody knows whether they will be. The next append, also one of nothing,
@@ -138,15 +139,13 @@ class CoordinatorLog:
         messages = self._stamped(drafts)
         _run(self._writer.append(messages), self._checkpoints, self._folder)
 
-    def _stamped(self, drafts: Iterable[MessageDraft]) -> list[CoordinatorMessage]:
+    def _stamped(self, drafts: Iterable[CoordinatorMessage]) -> list[CoordinatorMessage]:
         drafts, now_ms = list(drafts), self._wall_ms()
         for each in drafts:
-            check_draft(each)
+            check_message(each)
         return [
-            CoordinatorMessage(
-                type=each.type,
-                key=each.key,
-                values=each.values,
+            replace(
+                each,
                 host=self._host,
                 username=self._username,
                 source=self._source,

@@ -40,6 +40,7 @@ __all__ = [
     "TaskPart",
     "TaskSize",
     "rebased_chunks",
+    "save_snapshot",
     "snapshot_chunks",
 ]
 
@@ -87,6 +88,29 @@ def snapshot_chunks(parts: Iterable[TaskPart]) -> Iterator[bytes]:
     return file_of(section for part in parts for section in _sections_of(part))
 
 
+def save_snapshot(
+    checkpoints: Checkpoints,
+    name: str,
+    tasks: tuple[TaskId, ...],
+    chunks: Iterable[bytes],
+    *,
+    partition: int | None = None,
+) -> SnapshotFile:
+    """Store a file of these tasks; return it as manifests list it.
+
+    Raises:
+        OSError: it could not be stored.
+    """
+    stored = checkpoints.save(name, chunks)
+    return SnapshotFile(
+        location=stored.location,
+        sha256=stored.sha256,
+        size_bytes=stored.size_bytes,
+        tasks=tasks,
+        partition=partition,
+    )
+
+
 def _sections_of(part: TaskPart) -> Iterator[FileSection]:
     yield FileSection(HEAD, part.task, 0, part.head)
     for delta in part.deltas:
@@ -113,14 +137,15 @@ class SnapshotChain:
     """
 
     def __init__(self, checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> None:
-        self._files = _OpenFiles(checkpoints)
-        self.close = finalize(self, self._files.close)  #: May be called again.
+        self.files = tuple(files)
+        self._open = _OpenFiles(checkpoints)
+        self.close = finalize(self, self._open.close)  #: May be called again.
         self._heads: dict[TaskId, Place] = {}
         self._state: dict[TaskId, list[Place]] = {}  # As they are read.
         self._groups: dict[TaskId, dict[int, list[Place]]] = {}  # The same, by key group.
         try:
             for file in files:
-                places = self._files.verified(file)
+                places = self._open.verified(file)
                 self._add(place for place in places if place.task in file.tasks)
         except BaseException:
             self.close()
@@ -157,7 +182,7 @@ class SnapshotChain:
         Raises:
             SnapshotDamaged: it has changed since it was verified.
         """
-        return self._files.read(self._heads[task])
+        return self._open.read(self._heads[task])
 
     def sections(self, task: TaskId) -> Iterator[tuple[int, bytes]]:
         """Yield key groups and their cells, the oldest first, as `Section` of states has them.
@@ -165,7 +190,7 @@ class SnapshotChain:
         Raises:
             SnapshotDamaged: one has changed since it was verified.
         """
-        return ((place.group, self._files.read(place)) for place in self._state.get(task, ()))
+        return ((place.group, self._open.read(place)) for place in self._state.get(task, ()))
 
     def groups(self, task: TaskId) -> list[int]:
         """Return the key groups of a task of which something is known, in their order."""
@@ -186,7 +211,7 @@ class SnapshotChain:
             SnapshotDamaged: one has changed since it was verified.
         """
         places = self._groups.get(task, {}).get(group, ())
-        return ((place.location, self._files.read(place)) for place in places)
+        return ((place.location, self._open.read(place)) for place in places)
 
     def size(self, task: TaskId) -> TaskSize:
         """Return how much there is of a task."""

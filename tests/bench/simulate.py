@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ApplicationFailed, GearpyError

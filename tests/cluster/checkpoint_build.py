@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.core.coordinator.log import CheckpointManager, DagVersion, DagVersions, EpochManifests
+from gearpy.core.coordinator.views import DagVersion, DagVersions, EpochManifests, SourcePlaces
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
@@ -117,5 +117,5 @@ def an_application(
 def overrides_of(store: Checkpoints, prefix: str, epoch: int) -> dict[str, Any]:
     """Return what a launch that goes back to an epoch would read instead."""
     log = CoordinatorLog(store, prefix, launch=None, source="", wall_ms=lambda: 0)
-    found = CheckpointManager(log.state).overrides([FILES], epoch=epoch)
+    found = SourcePlaces(log.state).overrides([FILES], epoch=epoch)
     return {name: place for each in found for name, place in each.offsets.items()}

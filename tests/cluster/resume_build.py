@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.storage.checkpoints import Checkpoints, FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog

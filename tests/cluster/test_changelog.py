@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.cluster.app.checkpoints import AppCheckpoints
-from gearpy.cluster.executor.epoch_files import EpochFiles
+from gearpy.cluster.executor.epochs import EpochFiles
 from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
-    LoadTasks,
     SnapshotWriter,
     TasksLoaded,
     TasksUnloadable,
@@ -91,7 +90,7 @@ class Group:
             ),
             snapshots=files,
         )
-        loaded = self._ask(LoadTasks(launch))
+        loaded = self._ask(launch)
         if isinstance(loaded, TasksUnloadable):
             return loaded
         assert isinstance(loaded, TasksLoaded)
@@ -126,10 +125,7 @@ class Group:
             assert isinstance(saved, EpochFailed)
             self.files.on_failed()
             return saved
-        _, files = self.files.on_stored(
-            saved.stored, segments=saved.segments, stands_alone=saved.stands_alone
-        )
-        return tuple(files)
+        return tuple(self.files.on_stored(saved))
 
     def run(self, epoch: int, changes: Mapping[TaskId, Changes]) -> tuple[SnapshotFile, ...]:
         """End an epoch and store it."""

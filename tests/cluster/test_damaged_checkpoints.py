@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from gearpy.cluster.executor.snapshot_writer import (
-    LoadTasks,
     SnapshotWriter,
     TasksLoaded,
     TasksUnloadable,
@@ -68,7 +67,7 @@ class Stored:
             epoch=manifest.epoch + 1,
             snapshots=manifest.snapshots,
         )
-        self.writer.receive(LoadTasks(launch))
+        self.writer.receive(launch)
         return self.owner.answers.pop()
 
     def check_fallback(self) -> None:

@@ -4,11 +4,8 @@ Of `TestChangelogStreamManager`, and of `JobModelManager`, which gives partition
 Creating topics has no counterpart.
 """
 
-from gearpy.core.coordinator.log import (
-    SET_CHANGELOG,
-    ChangelogPartitionManager,
-    delete_message,
-)
+from gearpy.core.coordinator.log import draft
+from gearpy.core.coordinator.views import SET_CHANGELOG, ChangelogPartitions
 from gearpy.ids import TaskId
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
@@ -20,14 +17,14 @@ def a_log() -> CoordinatorLog:
     """Open a log in which five tasks have a partition each."""
     checkpoints = MemoryCheckpoints()
     log = CoordinatorLog(checkpoints, "app1", launch=1, source="test", wall_ms=lambda: 1)
-    log.append(ChangelogPartitionManager(log.state).assign(TASKS))
+    log.append(ChangelogPartitions(log.state).assign(TASKS))
     return log
 
 
 def test_a_mapping_is_written_and_null_deletes() -> None:
     """`TestChangelogStreamManager.testWritePartitionMapping`."""
     log = a_log()
-    changelog = ChangelogPartitionManager(log.state)
+    changelog = ChangelogPartitions(log.state)
     t0, t1, t2, t3, t4 = TASKS
     assert changelog.read() == {t0: 0, t1: 1, t2: 2, t3: 3, t4: 4}
 
@@ -35,7 +32,7 @@ def test_a_mapping_is_written_and_null_deletes() -> None:
     log.append(drafts)
 
     deleted = [each for each in drafts if each.values is None]
-    assert deleted == [delete_message(SET_CHANGELOG, str(each)) for each in (t2, t3)]
+    assert deleted == [draft(SET_CHANGELOG, str(each), None) for each in (t2, t3)]
     assert changelog.read() == {t0: 5, t1: 6, t4: 7}
 
 
@@ -43,7 +40,7 @@ def test_an_empty_log_maps_nothing() -> None:
     """`ChangelogPartitionManager.readChangeLogPartitionMapping`: empty without messages."""
     log = CoordinatorLog(MemoryCheckpoints(), "app1", launch=1, source="test", wall_ms=lambda: 1)
 
-    assert ChangelogPartitionManager(log.state).read() == {}
+    assert ChangelogPartitions(log.state).read() == {}
 
 
 def test_tasks_keep_their_partitions_and_new_ones_get_the_next() -> None:
@@ -52,7 +49,7 @@ def test_tasks_keep_their_partitions_and_new_ones_get_the_next() -> None:
     Tasks that have gone keep theirs, so that nobody gets a partition with another task's changes.
     """
     log = a_log()
-    changelog = ChangelogPartitionManager(log.state)
+    changelog = ChangelogPartitions(log.state)
     survivor, newcomers = TASKS[0], [TaskId(7, 1), TaskId(7, 0)]
 
     log.append(changelog.assign([survivor, *newcomers]))

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from gearpy.core.coordinator.log import ChangelogPartitionManager, CoordinatorState
+from gearpy.core.coordinator.log import CoordinatorState
+from gearpy.core.coordinator.views import ChangelogPartitions
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import Changelog, store_segment
@@ -76,7 +77,7 @@ class StoreTask:
 
 
 def _partition() -> int:
-    (draft,) = ChangelogPartitionManager(CoordinatorState()).assign([TASK])
+    (draft,) = ChangelogPartitions(CoordinatorState()).assign([TASK])
     assert draft.values is not None
     return int(draft.values["partition"])
 

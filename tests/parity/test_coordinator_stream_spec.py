@@ -11,14 +11,8 @@ import msgspec
 import pytest
 
 from gearpy.core.coordinator.codec import decode_segment, encode_segment
-from gearpy.core.coordinator.log import (
-    SET_CONFIG,
-    VERSION,
-    ConfigView,
-    CoordinatorMessage,
-    MessageDraft,
-    delete_message,
-)
+from gearpy.core.coordinator.log import VERSION, CoordinatorMessage, draft
+from gearpy.core.coordinator.views import SET_CONFIG, ConfigView
 from gearpy.errors import ConfigError
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, read_log
@@ -32,12 +26,12 @@ def a_log(checkpoints: MemoryCheckpoints, launch: int | None = 1) -> Coordinator
     return CoordinatorLog(checkpoints, PREFIX, launch=launch, source="source", wall_ms=lambda: 1)
 
 
-def set_config(key: str, value: str) -> MessageDraft:
+def set_config(key: str, value: str) -> CoordinatorMessage:
     """Return Samza's `SetConfig`."""
-    return MessageDraft(SET_CONFIG, key, {"value": value})
+    return draft(SET_CONFIG, key, {"value": value})
 
 
-def sent(*drafts: MessageDraft) -> list[CoordinatorMessage]:
+def sent(*drafts: CoordinatorMessage) -> list[CoordinatorMessage]:
     """Return what is in the log after these were appended, one after the other."""
     checkpoints = MemoryCheckpoints()
     log = a_log(checkpoints)
@@ -63,7 +57,7 @@ def test_a_message_without_values_is_a_delete() -> None:
 
     Samza's has no map at all, and so does not say who has deleted; ours does.
     """
-    (message,) = sent(delete_message("delete-type", "key"))
+    (message,) = sent(draft("delete-type", "key", None))
 
     assert (message.type, message.key, message.values) == ("delete-type", "key", None)
     assert message.version == VERSION
@@ -81,7 +75,7 @@ def test_set_config_has_one_value() -> None:
 def test_a_deleted_value_of_the_configuration_is_none() -> None:
     """`TestCoordinatorStreamMessage.testGetConfigValueShouldReturnNullForDeletedConfigs`."""
     log = a_log(MemoryCheckpoints())
-    log.append([set_config("random-key", "value"), delete_message(SET_CONFIG, "random-key")])
+    log.append([set_config("random-key", "value"), draft(SET_CONFIG, "random-key", None)])
 
     assert ConfigView(log.state).read().get("random-key") is None
 
@@ -100,10 +94,10 @@ def test_a_producer_sends_messages_in_order() -> None:
     drafts = [
         set_config("job.name", "my-job-name"),
         set_config("job.id", "1234"),
-        delete_message(SET_CONFIG, "job.name"),
+        draft(SET_CONFIG, "job.name", None),
     ]
 
-    assert [(each.type, each.key, each.values) for each in sent(*drafts)] == drafts
+    assert [draft(each.type, each.key, each.values) for each in sent(*drafts)] == drafts
 
 
 def test_a_consumer_bootstraps_the_configuration() -> None:
@@ -114,7 +108,7 @@ def test_a_consumer_bootstraps_the_configuration() -> None:
     checkpoints = MemoryCheckpoints()
     log = a_log(checkpoints)
     log.append([set_config("job.name", "my-job-name"), set_config("job.id", "1234")])
-    log.append([delete_message(SET_CONFIG, "job.name")])
+    log.append([draft(SET_CONFIG, "job.name", None)])
 
     for bootstrapped in (a_log(checkpoints, None), a_log(checkpoints, 2)):
         assert ConfigView(bootstrapped.state).read() == {"job.id": "1234"}
@@ -145,6 +139,6 @@ def test_a_writer_sends_a_value_as_values() -> None:
 
     assert (version, type_, key) == (1, "set-config", "key0")
     assert value["values"]["value"] == "value0"
-    assert [each.type for each in sent(MessageDraft("invalid-type", "key", {}))] == ["invalid-type"]
+    assert [each.type for each in sent(draft("invalid-type", "key", {}))] == ["invalid-type"]
     with pytest.raises(ConfigError):
-        sent(MessageDraft("", "key", {}))
+        sent(draft("", "key", {}))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from gearpy.cluster.client.client import RunningApplication
-from gearpy.core.coordinator.log import ConfigView, EpochManifests, MessageDraft
+from gearpy.core.coordinator.log import draft
+from gearpy.core.coordinator.views import ConfigView, EpochManifests
 from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import MemoryCheckpoints
@@ -64,7 +65,7 @@ class Run:
             source="gear coordinator-log",
             wall_ms=lambda: 0,
         )
-        log.append([MessageDraft("set-config", key, None if value is None else {"value": value})])
+        log.append([draft("set-config", key, None if value is None else {"value": value})])
 
     def relaunch(self) -> None:
         """Kill the app master, and wait for the next one to store something."""

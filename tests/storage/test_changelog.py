@@ -264,13 +264,13 @@ def test_state_is_rebuilt_from_the_changelog(
     """Heads are those of the newest file, and only what is wanted is read."""
     checkpoints, files = lost
 
-    found = rebuilt(checkpoints, files, {A}, GONE)
+    heads, state = rebuilt(checkpoints, files, {A}, GONE)
 
-    assert found.heads.tasks == {A}
-    assert found.heads.head(A) == b"two"
-    assert found.state.cells(A, 0) == {b"x": b"1", b"y": b"2"}
-    assert found.state.tasks == {A}
-    assert all(file.tasks == (A,) for file in found.segments)
+    assert heads.tasks == {A}
+    assert heads.head(A) == b"two"
+    assert state.cells(A, 0) == {b"x": b"1", b"y": b"2"}
+    assert state.tasks == {A}
+    assert all(file.tasks == (A,) for file in state.files)
 
 
 def test_head_of_a_task_may_be_in_an_older_file(
@@ -281,9 +281,9 @@ def test_head_of_a_task_may_be_in_an_older_file(
     three = a_file(checkpoints, "three", a={})
     only_b = [replace(each, tasks=(B,)) if each.location == "two" else each for each in files]
 
-    found = rebuilt(checkpoints, [*only_b, three], {A, B}, GONE)
+    heads, _ = rebuilt(checkpoints, [*only_b, three], {A, B}, GONE)
 
-    assert (found.heads.head(A), found.heads.head(B)) == (b"three", b"two")
+    assert (heads.head(A), heads.head(B)) == (b"three", b"two")
 
 
 def test_without_a_head_nothing_can_be_rebuilt(

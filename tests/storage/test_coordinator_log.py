@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.core.coordinator.log import MessageDraft, delete_message
+from gearpy.core.coordinator.log import CoordinatorMessage, draft
 from gearpy.errors import ConfigError, LogBroken, LogDamaged, LogSuperseded
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import (
@@ -36,9 +36,9 @@ def a_log(checkpoints: Checkpoints, launch: int | None = 1, **settings: Any) -> 
     return CoordinatorLog(checkpoints, PREFIX, launch=launch, **{**given, **settings})
 
 
-def a_draft(key: str = "k", value: str = "v") -> MessageDraft:
+def a_draft(key: str = "k", value: str = "v") -> CoordinatorMessage:
     """Return what a message is to say."""
-    return MessageDraft("set-config", key, {"value": value})
+    return draft("set-config", key, {"value": value})
 
 
 def keys(log: CoordinatorLog) -> list[str]:
@@ -50,7 +50,7 @@ def test_what_was_appended_is_found_by_the_next_launch(checkpoints: Checkpoints)
     """And by who only reads; with who has said it, and when."""
     log = a_log(checkpoints)
     log.append([a_draft("a"), a_draft("b")])
-    log.append([delete_message("set-config", "a")])
+    log.append([draft("set-config", "a", None)])
 
     (message,) = a_log(checkpoints, None).state.messages()
 
@@ -121,7 +121,7 @@ def test_values_that_cannot_be_stored_are_refused() -> None:
     log = a_log(MemoryCheckpoints())
 
     with pytest.raises(ConfigError, match=r"message set-config k holds '\(1, 2\)' \(tuple\)"):
-        log.append([a_draft("a"), MessageDraft("set-config", "k", {"value": (1, 2)})])
+        log.append([a_draft("a"), draft("set-config", "k", {"value": (1, 2)})])
 
     log.append([])
     assert keys(log) == []

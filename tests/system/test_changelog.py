@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
-from gearpy.core.coordinator.log import ChangelogPartitionManager
+from gearpy.core.coordinator.views import ChangelogPartitions
 from gearpy.storage.checkpoints import checkpoints_at
 from tests.bench import numbered
 from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
@@ -54,7 +54,7 @@ def _delete_older_files(folder: Path) -> list[str]:
     (prefix,) = stored_prefixes(checkpoints)
     stored = StoredEpochs(checkpoints, prefix)
     (manifest,) = stored.find()
-    assert ChangelogPartitionManager(stored.state).read().keys() == {
+    assert ChangelogPartitions(stored.state).read().keys() == {
         task for file in manifest.changelog for task in file.tasks
     }
     newest = {task: file for file in manifest.chain for task in file.tasks}

@@ -44,8 +44,8 @@ from gearpy.cluster.checkpoints.reading import (
 )
 from gearpy.cluster.checkpoints.reading import verify as verified
 from gearpy.config.schema import Config
-from gearpy.core.coordinator.log import EpochManifests
 from gearpy.core.coordinator.repair import SalvagedLog
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.coordinator_log import read_log, repair_log, salvage
 

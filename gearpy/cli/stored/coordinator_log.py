@@ -25,22 +25,18 @@ from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.app.config import check_setting
 from gearpy.config.schema import Config
-from gearpy.core.coordinator.codec import check_draft
-from gearpy.core.coordinator.log import (
+from gearpy.core.coordinator.codec import check_message
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
+from gearpy.core.coordinator.views import (
     DAG,
-    EPOCH,
     SET_CHANGELOG,
     SET_CHECKPOINT,
     SET_CONFIG,
-    ChangelogPartitionManager,
-    CheckpointManager,
+    ChangelogPartitions,
     ConfigView,
-    CoordinatorMessage,
-    CoordinatorState,
     DagVersions,
     EpochManifests,
-    MessageDraft,
-    Values,
+    SourcePlaces,
 )
 from gearpy.errors import ConfigError, LogDamaged, ProtocolError
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
@@ -184,7 +180,12 @@ def append(
 
 
 def _append(
-    config: Config, stored: StoredApplication, draft: MessageDraft, *, now_ms: int, force: bool
+    config: Config,
+    stored: StoredApplication,
+    made: CoordinatorMessage,
+    *,
+    now_ms: int,
+    force: bool,
 ) -> None:
     history = read_log(stored.checkpoints, stored.prefix).history
     launch = newest_launch(stored.checkpoints, stored.prefix)
@@ -199,7 +200,7 @@ def _append(
         source=_SOURCE,
         wall_ms=lambda: now_ms,
     )
-    log.append([draft])
+    log.append([made])
 
 
 # -- what is printed -------------------------------------------------------------------------
@@ -258,7 +259,7 @@ def _brief_epoch(message: CoordinatorMessage) -> str:
 
 
 def _brief_checkpoint(message: CoordinatorMessage) -> str:
-    (checkpoint,) = CheckpointManager(CoordinatorState([message])).read_all()
+    (checkpoint,) = SourcePlaces(CoordinatorState([message])).read_all()
     places = [
         f"{name}: {_offset(offset)}{' (override)' if name in checkpoint.overridden else ''}"
         for name, offset in sorted(checkpoint.offsets.items())
@@ -319,7 +320,7 @@ def _from_json(pairs: list[tuple[str, Any]]) -> Any:
     return found
 
 
-def _draft(type_: str, key: str, values: str) -> MessageDraft:
+def _draft(type_: str, key: str, values: str) -> CoordinatorMessage:
     try:
         given = json.loads(values, object_pairs_hook=_from_json)
     except (json.JSONDecodeError, binascii.Error, RecursionError) as error:
@@ -329,10 +330,10 @@ def _draft(type_: str, key: str, values: str) -> MessageDraft:
             f"values {values[:100]!r} are no JSON object: write for example "
             """'{"value": "1"}', or null to delete"""
         )
-    draft = MessageDraft(type_, key, given)
-    check_draft(draft)
-    _check_known(draft)
-    return draft
+    made = draft(type_, key, given)
+    check_message(made)
+    _check_known(made)
+    return made
 
 
 def _check_config(key: str, values: Values) -> None:
@@ -346,22 +347,21 @@ def _check_config(key: str, values: Values) -> None:
     check_setting(key, text_of)
 
 
-def _check_known(draft: MessageDraft) -> None:
+def _check_known(message: CoordinatorMessage) -> None:
     """Refuse a message of a known type that the next launch would not understand."""
-    if draft.values is None:
+    if message.values is None:
         return
-    if draft.type == SET_CONFIG:
-        _check_config(draft.key, draft.values)
-    message = CoordinatorMessage(type=draft.type, key=draft.key, values=draft.values)
+    if message.type == SET_CONFIG:
+        _check_config(message.key, message.values)
     state = CoordinatorState([message])
     readers = {
         SET_CONFIG: ConfigView(state).read,
-        SET_CHECKPOINT: CheckpointManager(state).read_all,
-        SET_CHANGELOG: ChangelogPartitionManager(state).read,
+        SET_CHECKPOINT: SourcePlaces(state).read_all,
+        SET_CHANGELOG: ChangelogPartitions(state).read,
         DAG: DagVersions(state).read,
         EPOCH: lambda: EpochManifests(state).manifests(EpochManifests(state).regions()[0]),
     }
     try:
-        readers.get(draft.type, lambda: None)()
+        readers.get(message.type, lambda: None)()
     except ProtocolError as error:
         raise ConfigError(str(error)) from error

@@ -8,17 +8,15 @@ from typing import Final
 from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
-from gearpy.core.coordinator.log import (
-    EPOCH,
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.views import (
     ApplicationView,
-    ChangelogPartitionManager,
-    CheckpointManager,
+    ChangelogPartitions,
     ConfigView,
-    CoordinatorState,
     DagVersion,
     DagVersions,
     EpochManifests,
-    MessageDraft,
+    SourcePlaces,
 )
 from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.state_moves import layout_of
@@ -138,7 +136,7 @@ class AppCheckpoints:
             LogSuperseded: a later launch has opened the log.
             LogBroken: the store cannot be used.
         """
-        partitions = ChangelogPartitionManager(self._opened.state)
+        partitions = ChangelogPartitions(self._opened.state)
         self._opened.append(partitions.assign(dag.tasks()))
         self._partitions = partitions.read()
 
@@ -285,7 +283,7 @@ class AppCheckpoints:
         if not adopted:
             raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
         overrides = {
-            manifest.region: CheckpointManager(other).overrides(
+            manifest.region: SourcePlaces(other).overrides(
                 [task for file in manifest.snapshots for task in file.tasks], epoch=manifest.epoch
             )
             for manifest in adopted
@@ -310,7 +308,7 @@ class AppCheckpoints:
             )
             adopted = list(moved.manifests)
             overrides = {manifest.region: _of(manifest, moved.overrides) for manifest in adopted}
-        mine, places = EpochManifests(log.state), CheckpointManager(log.state)
+        mine, places = EpochManifests(log.state), SourcePlaces(log.state)
         drafts = [each for manifest in adopted for each in mine.messages_for(manifest, ())]
         drafts += [
             places.override(each, epoch=manifest.epoch)
@@ -320,7 +318,7 @@ class AppCheckpoints:
         log.append(drafts)
 
     def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
-        view, places = EpochManifests(log.state), CheckpointManager(log.state)
+        view, places = EpochManifests(log.state), SourcePlaces(log.state)
         manifests = [each for region in view.regions() for each in view.manifests(region)]
         newest = {each.region: each for each in manifests}
         epochs = dict.fromkeys(dag.tasks(), 0)  # Of regions without any: from the beginning.
@@ -342,7 +340,7 @@ def _config_of_submission(
     other: CoordinatorState,
     resume_from: str,
     known_launch: int,
-) -> list[MessageDraft]:
+) -> list[CoordinatorMessage]:
     """Return the messages that put the configuration of a first launch into the log.
 
     ``other`` is the log that it goes on from. What was submitted counts more than what is there,

@@ -14,7 +14,7 @@ from gearpy.cluster.checkpoints.reading import (
     plain,
     stored_prefixes,
 )
-from gearpy.core.coordinator.log import ApplicationView, CheckpointManager, task_of
+from gearpy.core.coordinator.views import ApplicationView, SourcePlaces, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
 from gearpy.ids import TaskId
@@ -109,7 +109,7 @@ def set_places(
     by_task: dict[tuple[TaskId, int], dict[str, bytes]] = {}
     for each in planned:
         by_task.setdefault((each.task, each.epoch), {})[each.partition] = encode_value(each.new)
-    places = CheckpointManager(log.state)
+    places = SourcePlaces(log.state)
     log.append(
         [
             places.override(TaskOffsets(task_id=task, offsets=offsets), epoch=epoch)

@@ -24,10 +24,10 @@ from gearpy.core.dag.state_moves import Layout, StateMove, StepPlace, layout_of,
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS, ProcessorId, TaskId
-from gearpy.messages.app import SnapshotFile, TaskOffsets
+from gearpy.messages.app import TaskOffsets
 from gearpy.state.stores.cells import Tag
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.snapshot_files import SnapshotChain, TaskPart, snapshot_chunks
+from gearpy.storage.snapshot_files import SnapshotChain, TaskPart, save_snapshot, snapshot_chunks
 from gearpy.task.aggregates.fold import shared_state
 from gearpy.task.api.snapshots import TaskState, decode_state, encode_offsets, encode_state
 from gearpy.task.chain.chain import STEPS
@@ -262,14 +262,11 @@ def _region(
         return None  # From the beginning.
     found = [moving.before.manifest(task) for pid in pids for task in moving.old_tasks(pid)]
     newest = max(found, key=lambda each: each.epoch)
-    stored = checkpoints.save(
-        f"{prefix}/epochs/region{number}/epoch{newest.epoch}-moved", snapshot_chunks(parts)
-    )
-    file = SnapshotFile(
-        location=stored.location,
-        sha256=stored.sha256,
-        tasks=tuple(part.task for part in parts),
-        size_bytes=stored.size_bytes,
+    file = save_snapshot(
+        checkpoints,
+        f"{prefix}/epochs/region{number}/epoch{newest.epoch}-moved",
+        tuple(part.task for part in parts),
+        snapshot_chunks(parts),
     )
     return Manifest(
         region=number,

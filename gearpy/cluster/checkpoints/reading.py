@@ -12,14 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.core.coordinator.log import (
-    EPOCH,
-    ApplicationView,
-    CheckpointManager,
-    CoordinatorState,
-    DagVersions,
-    EpochManifests,
-)
+from gearpy.core.coordinator.log import EPOCH, CoordinatorState
+from gearpy.core.coordinator.views import ApplicationView, DagVersions, EpochManifests, SourcePlaces
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, GearpyError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
@@ -174,7 +168,7 @@ class StoredEpochs:
 
     def overrides(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
         """Return the places that were set by hand and count if a restart goes back to an epoch."""
-        found = CheckpointManager(self.state).overrides(_tasks_of(manifest), epoch=manifest.epoch)
+        found = SourcePlaces(self.state).overrides(_tasks_of(manifest), epoch=manifest.epoch)
         return {each.task_id: dict(each.offsets) for each in found}
 
     def contents(self, manifest: Manifest) -> EpochContents:
@@ -380,11 +374,11 @@ def _is_rebuildable(
     damage = SnapshotDamaged(location=bad[0].location, reason="it is damaged")
     tasks = {task for file in bad for task in file.tasks}
     try:
-        found = rebuilt(checkpoints, manifest.snapshots, tasks, damage)
+        heads, state = rebuilt(checkpoints, manifest.snapshots, tasks, damage)
     except (SnapshotDamaged, OSError):
         return False
-    found.heads.close()
-    found.state.close()
+    heads.close()
+    state.close()
     return True
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from gearpy.cluster.checkpoints.migration import check_moves
 from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store
 from gearpy.config.schema import Config
-from gearpy.core.coordinator.log import DagVersions
+from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.state_moves import StateMove, layout_of
 from gearpy.core.master.checkpoint_names import ResumePoint, prefix_of

@@ -11,7 +11,7 @@ import msgspec
 
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
 from gearpy.cluster.net.limits import wall_ms
-from gearpy.core.coordinator.log import DagVersions
+from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError

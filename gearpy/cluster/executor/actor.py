@@ -13,7 +13,6 @@ from gearpy.cluster.executor.epochs import GroupEpochs, new_group_epochs
 from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
-    LoadTasks,
     SnapshotWriter,
     TasksLoaded,
     TasksUnloadable,
@@ -296,7 +295,7 @@ class ExecutorActor(Actor[_Message]):
         """Make the tasks, after what they go on from was read; asked again, wait for that."""
         if self._loading.get(message.region, -1) < message.attempt:
             self._loading[message.region] = message.attempt
-            self._writer.tell(LoadTasks(message))
+            self._writer.tell(message)
 
     def _make_group(self, loaded: TasksLoaded) -> None:
         message, resume = loaded.launch, loaded.resume

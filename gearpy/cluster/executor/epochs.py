@@ -1,24 +1,156 @@
-"""The epochs of one group of tasks in an executor: who is told what, and what is told of it."""
+"""The epochs of a group of tasks in an executor: what is stored of each, and what is told of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gearpy.actor.api import Ref
-from gearpy.cluster.executor.epoch_files import EpochFiles, epoch_stored
 from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
+    StoreEpoch,
     TasksLoaded,
     WriterMessage,
 )
 from gearpy.cluster.executor.task_group import TaskGroup
 from gearpy.ids import ExecutorId, TaskId
-from gearpy.messages.app import BeginEpoch, CommitEpoch, EpochCommitted, LaunchTasks
-from gearpy.storage.changelog import Changelog
+from gearpy.messages.app import (
+    BeginEpoch,
+    CommitEpoch,
+    EpochCommitted,
+    EpochStored,
+    LaunchTasks,
+    SnapshotFile,
+    TaskOffsets,
+)
+from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.actor import CommitTask, CutEpoch
 
-__all__ = ["GroupEpochs", "new_group_epochs"]
+__all__ = ["EpochFiles", "GroupEpochs", "epoch_stored", "new_group_epochs"]
+
+
+class EpochFiles:
+    """Gathers the snapshots of one attempt's tasks, and says what to store.
+
+    A file holds the heads of all tasks and what has changed of keyed state since the file before.
+    Where nothing of keyed state is in the files before, they are not needed any more.
+
+    Invariant: one epoch is being stored at a time; what could not be stored, or belongs to an epoch
+    that was given up, is part of the next one.
+
+    Args:
+        tasks: all of the attempt in this executor.
+        prefix: of the names of its files.
+        suffix: of these names; no other executor and attempt has both.
+        chain: the files that the tasks have gone on from and that hold keyed state.
+        chain_files_max: when everything is written anew.
+        changelog: of the tasks; None: there is none.
+        is_rebuilt: the chain is the changelog, as files of epochs were damaged. The first file that
+            is stored takes the place of all of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        attempt: int,
+        tasks: frozenset[TaskId],
+        prefix: str,
+        suffix: str,
+        chain: Sequence[SnapshotFile],
+        chain_files_max: int,
+        changelog: Changelog | None = None,
+        is_rebuilt: bool = False,
+    ) -> None:
+        self._attempt = attempt
+        self._tasks = tasks
+        self._prefix = prefix
+        self._suffix = suffix
+        self._chain = list(chain)
+        self._chain_files_max = chain_files_max
+        self._changelog = changelog
+        self._is_rebuilt = is_rebuilt
+        self._waiting: dict[TaskId, list[TaskSnapshot]] = {task: [] for task in tasks}
+        self._job: StoreEpoch | None = None
+
+    def on_snapshot(self, task: TaskId, snapshot: TaskSnapshot) -> None:
+        """Take what a task was at the end of an epoch."""
+        self._waiting[task].append(snapshot)
+
+    def next_job(self) -> StoreEpoch | None:
+        """Return what to store now: the newest epoch of which every task has given a snapshot."""
+        epoch = self._complete_epoch()
+        if self._job is not None or epoch is None:
+            return None
+        sizes = [each.size_bytes for each in self._chain]
+        kept = 0 if self._is_rebuilt else kept_segments(sizes, self._chain_files_max)
+        snapshots = {
+            task: [each for each in waiting if each.epoch <= epoch]
+            for task, waiting in self._waiting.items()
+        }
+        self._job = StoreEpoch(
+            attempt=self._attempt,
+            epoch=epoch,
+            name=f"{self._prefix}/epoch{epoch}-{self._suffix}",
+            snapshots=snapshots,
+            kept=tuple(self._chain[:kept]),
+            rebased=tuple(self._chain[kept:]),
+            segments=self._next_segments(epoch, snapshots),
+            changelog=self._complete_changelog(),
+        )
+        return self._job
+
+    def on_failed(self) -> None:
+        """Note that the job was not done; it comes again."""
+        self._job = None
+
+    def on_stored(
+        self,
+        saved: EpochSaved,
+    ) -> list[SnapshotFile]:
+        """Note that the job was done; return all files that the epoch needs."""
+        job, self._job = self._job, None
+        assert job is not None, "nothing was being stored"
+        for task, snapshots in job.snapshots.items():
+            del self._waiting[task][: len(snapshots)]
+            for snapshot in snapshots:
+                if snapshot.delta is not None:
+                    snapshot.delta.release()
+        before = [] if saved.stands_alone else list(job.kept)
+        has_state = bool(job.rebased) or any(
+            each.delta is not None for snapshots in job.snapshots.values() for each in snapshots
+        )
+        self._chain = [*before, saved.file] if has_state else before
+        self._is_rebuilt = False
+        if self._changelog is None:
+            return [*before, saved.file]
+        self._changelog.on_stored(saved.segments)
+        return [*before, saved.file, *self._changelog.files]
+
+    def _next_segments(
+        self, epoch: int, snapshots: Mapping[TaskId, Sequence[TaskSnapshot]]
+    ) -> tuple[NextSegment, ...]:
+        if self._changelog is None:
+            return ()
+        changed = {
+            task
+            for task, those in snapshots.items()
+            if any(each.delta is not None for each in those)
+        }
+        return self._changelog.next_segments(epoch, changed)
+
+    def _complete_changelog(self) -> tuple[SnapshotFile, ...]:
+        if self._changelog is None or not self._changelog.is_complete:
+            return ()
+        return self._changelog.files
+
+    def _complete_epoch(self) -> int | None:
+        """Return the newest epoch that all tasks have ended; a task may have skipped others."""
+        if not self._waiting:
+            return None
+        common = set.intersection(
+            *({each.epoch for each in waiting} for waiting in self._waiting.values())
+        )
+        return max(common, default=None)
 
 
 class GroupEpochs:
@@ -83,10 +215,8 @@ class GroupEpochs:
 
     def on_saved(self, message: EpochSaved) -> None:
         """Tell the app master of an epoch that is stored; store the next."""
-        job, files = self._files.on_stored(
-            message.stored, segments=message.segments, stands_alone=message.stands_alone
-        )
-        self._tell(epoch_stored(self._executor_id, job, files))
+        files = self._files.on_stored(message)
+        self._tell(epoch_stored(self._executor_id, message.job, files))
         self._store()
 
     def on_failed(self, message: EpochFailed) -> None:
@@ -151,4 +281,24 @@ def _changelog(
         suffix=suffix,
         files=launch.snapshots,
         segments_max=segments_max,
+    )
+
+
+def epoch_stored(
+    executor_id: ExecutorId, job: StoreEpoch, files: Sequence[SnapshotFile]
+) -> EpochStored:
+    """Return what the app master is told of an epoch that is stored."""
+    last = {task: snapshots[-1] for task, snapshots in sorted(job.snapshots.items())}
+    return EpochStored(
+        executor_id=executor_id,
+        attempt=job.attempt,
+        epoch=job.epoch,
+        snapshots=tuple(files),
+        offsets=tuple(
+            TaskOffsets(task_id=task, offsets=dict(each.offsets))
+            for task, each in last.items()
+            if each.offsets
+        ),
+        has_missed_cut=any(each.has_missed_cut for each in last.values()),
+        has_more=any(each.has_more for each in last.values()),
     )

@@ -1,27 +1,32 @@
 """SnapshotWriter: stores epochs and loads them again, beside the tasks that go on meanwhile."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
-from gearpy.cluster.executor.epoch_files import StoreEpoch
 from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged
 from gearpy.ids import MIN_MS, TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile
 from gearpy.state.stores.store import Section
-from gearpy.storage.changelog import RecordedDelta, chain_of, rebuilt, store_segment
-from gearpy.storage.checkpoints import Checkpoints, StoredFile
-from gearpy.storage.snapshot_files import SnapshotChain, TaskPart, rebased_chunks, snapshot_chunks
-from gearpy.task.api.snapshots import TaskResume, TaskState, decode_state
+from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.snapshot_files import (
+    SnapshotChain,
+    TaskPart,
+    rebased_chunks,
+    save_snapshot,
+    snapshot_chunks,
+)
+from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, decode_state
 
 __all__ = [
     "EpochFailed",
     "EpochSaved",
-    "LoadTasks",
     "SnapshotWriter",
+    "StoreEpoch",
     "TasksLoaded",
     "TasksUnloadable",
     "WriterAnswer",
@@ -32,18 +37,46 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTasks:
-    """Read what tasks go on from. Answered by `TasksLoaded` or `TasksUnloadable`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEpoch:
+    """Store an epoch under a name.
 
-    launch: LaunchTasks
+    Attributes:
+        attempt: whose epoch it is.
+        snapshots: of each task all that are not stored yet, oldest first; the last one is of the
+            epoch, and its head is what counts.
+        kept: files before it that it goes on from.
+        rebased: files behind these that it takes the place of.
+        segments: what is to be stored of the changelog.
+        changelog: its segments so far, if the keyed state of all tasks is in them.
+    """
+
+    attempt: int
+    epoch: int
+    name: str
+    snapshots: Mapping[TaskId, Sequence[TaskSnapshot]]
+    kept: tuple[SnapshotFile, ...] = ()
+    rebased: tuple[SnapshotFile, ...] = ()
+    segments: tuple[NextSegment, ...] = ()
+    changelog: tuple[SnapshotFile, ...] = ()
+
+    def parts(self) -> list[TaskPart]:
+        """Return what the file will hold."""
+        return [
+            TaskPart(
+                task=task,
+                head=snapshots[-1].head,
+                deltas=[each.sections for each in snapshots],
+            )
+            for task, snapshots in sorted(self.snapshots.items())
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksLoaded:
-    """All files were whole. ``chain`` are those that hold keyed state.
+    """What the tasks of a launch go on from. ``chain`` are the files that hold keyed state.
 
-    With ``is_rebuilt`` one was not, and they are the changelog.
+    With ``is_rebuilt`` a file was damaged, and they are the changelog.
     """
 
     launch: LaunchTasks
@@ -63,14 +96,14 @@ class TasksUnloadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSaved:
-    """The epoch is durable.
+    """The epoch is durable in ``file``.
 
     ``segments`` are those that tasks with another one in the changelog have now. With
     ``stands_alone`` a file before was damaged, and nothing of the chain is needed any more.
     """
 
     job: StoreEpoch
-    stored: StoredFile
+    file: SnapshotFile
     segments: dict[TaskId, tuple[SnapshotFile, ...]] = field(default_factory=dict)
     stands_alone: bool = False
 
@@ -84,7 +117,8 @@ class EpochFailed:
     operator_error: OperatorError | None = None
 
 
-WriterMessage: TypeAlias = LoadTasks | StoreEpoch
+#: The writer loads what the tasks of a launch go on from, and stores epochs.
+WriterMessage: TypeAlias = LaunchTasks | StoreEpoch
 WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFailed
 
 
@@ -105,9 +139,7 @@ class SnapshotWriter(Actor[WriterMessage]):
 
     def receive(self, message: WriterMessage) -> None:
         """Do one job, and answer."""
-        answer = (
-            self._load(message.launch) if isinstance(message, LoadTasks) else self._store(message)
-        )
+        answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
 
     def _store(self, job: StoreEpoch) -> WriterAnswer:
@@ -129,29 +161,30 @@ class SnapshotWriter(Actor[WriterMessage]):
             parts = {part.task: part for part in job.parts()}
             for each in job.segments:
                 parts[each.task] = _recorded(parts[each.task], stack)
-            stored, stands_alone = self._save_file(job, [*parts.values()])
+            file, stands_alone = self._save_file(job, [*parts.values()])
             chain = [*job.kept, *job.rebased]
             segments = {
                 each.task: store_segment(self._checkpoints, each, parts[each.task], chain=chain)
                 for each in job.segments
             }
-        return EpochSaved(job=job, stored=stored, segments=segments, stands_alone=stands_alone)
+        return EpochSaved(job=job, file=file, segments=segments, stands_alone=stands_alone)
 
-    def _save_file(self, job: StoreEpoch, parts: Sequence[TaskPart]) -> tuple[StoredFile, bool]:
+    def _save_file(self, job: StoreEpoch, parts: Sequence[TaskPart]) -> tuple[SnapshotFile, bool]:
         """Store the file of an epoch; say whether it stands for all that were before it, too."""
+        tasks = tuple(part.task for part in parts)
         if not job.rebased:
-            return self._checkpoints.save(job.name, snapshot_chunks(parts)), False
+            return save_snapshot(self._checkpoints, job.name, tasks, snapshot_chunks(parts)), False
         try:
             chunks = rebased_chunks(
                 self._checkpoints, job.rebased, parts, keeps_deleted=bool(job.kept)
             )
-            return self._checkpoints.save(job.name, chunks), False
+            return save_snapshot(self._checkpoints, job.name, tasks, chunks), False
         except SnapshotDamaged as damage:
             if not job.changelog:
                 raise
             _log.warning("epoch %d is written from the changelog: %s", job.epoch, damage)
             chunks = rebased_chunks(self._checkpoints, job.changelog, parts)
-            return self._checkpoints.save(job.name, chunks), True
+            return save_snapshot(self._checkpoints, job.name, tasks, chunks), True
 
     def _load(self, launch: LaunchTasks) -> WriterAnswer:
         try:
@@ -162,24 +195,18 @@ class SnapshotWriter(Actor[WriterMessage]):
             return TasksUnloadable(launch=launch, location="", reason=str(error))
 
     def _loaded(self, launch: LaunchTasks) -> TasksLoaded:
-        files = chain_of(launch.snapshots)
         try:
-            chain = SnapshotChain(self._checkpoints, files)
+            chain = SnapshotChain(self._checkpoints, chain_of(launch.snapshots))
         except SnapshotDamaged as damage:
-            return self._rebuilt(launch, damage)
-        return _tasks_loaded(launch, heads=chain, state=chain, files=files)
-
-    def _rebuilt(self, launch: LaunchTasks, damage: SnapshotDamaged) -> TasksLoaded:
-        tasks = [each.task_id for each in launch.tasks]
-        found = rebuilt(self._checkpoints, launch.snapshots, tasks, damage)
-        _log.warning(
-            "keyed state is rebuilt from %d segments of the changelog: %s",
-            len(found.segments),
-            damage,
-        )
-        return _tasks_loaded(
-            launch, heads=found.heads, state=found.state, files=found.segments, is_rebuilt=True
-        )
+            tasks = [each.task_id for each in launch.tasks]
+            heads, state = rebuilt(self._checkpoints, launch.snapshots, tasks, damage)
+            _log.warning(
+                "keyed state is rebuilt from %d segments of the changelog: %s",
+                len(state.files),
+                damage,
+            )
+            return _tasks_loaded(launch, heads=heads, state=state)
+        return _tasks_loaded(launch, heads=chain, state=chain)
 
 
 def _recorded(part: TaskPart, stack: ExitStack) -> TaskPart:
@@ -195,8 +222,6 @@ def _tasks_loaded(
     *,
     heads: SnapshotChain,
     state: SnapshotChain,
-    files: tuple[SnapshotFile, ...],
-    is_rebuilt: bool = False,
 ) -> TasksLoaded:
     overrides = {each.task_id: each.offsets for each in launch.overrides}
     resume = {
@@ -212,8 +237,8 @@ def _tasks_loaded(
     return TasksLoaded(
         launch=launch,
         resume=resume,
-        chain=files if has_state else (),
-        is_rebuilt=is_rebuilt and has_state,
+        chain=state.files if has_state else (),
+        is_rebuilt=has_state and state is not heads,
     )
 
 

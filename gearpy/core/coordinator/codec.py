@@ -15,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from gearpy.core.coordinator.log import CoordinatorMessage, MessageDraft
+from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.errors import ConfigError, LogDamaged
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "FORMAT_VERSION",
     "Mark",
     "Salvaged",
-    "check_draft",
+    "check_message",
     "decode_mark",
     "decode_segment",
     "encode_mark",
@@ -55,30 +55,29 @@ _RECORD: Final = msgspec.msgpack.Decoder(tuple[tuple[int, str, str], dict[str, A
 _TEXTS: Final = ("host", "username", "source")
 
 
-def check_draft(draft: MessageDraft) -> None:
+def check_message(message: CoordinatorMessage) -> None:
     """Refuse what could not be read again as it was.
 
     Raises:
         ConfigError: the type or key is empty or too long, or the values are not plain.
     """
-    if not 0 < len(draft.type) <= _TYPE_CHARS_MAX:
+    type_, key = message.type, message.key
+    if not 0 < len(type_) <= _TYPE_CHARS_MAX:
         raise ConfigError(
-            f"type {draft.type[:_TYPE_CHARS_MAX]!r} of a message has {len(draft.type)} characters, "
+            f"type {type_[:_TYPE_CHARS_MAX]!r} of a message has {len(type_)} characters, "
             f"allowed are 1 to {_TYPE_CHARS_MAX}"
         )
-    if not 0 < len(draft.key) <= _KEY_CHARS_MAX:
+    if not 0 < len(key) <= _KEY_CHARS_MAX:
         raise ConfigError(
-            f"the key of a message {draft.type} has {len(draft.key)} characters, allowed are 1 to "
+            f"the key of a message {type_} has {len(key)} characters, allowed are 1 to "
             f"{_KEY_CHARS_MAX}"
         )
-    if draft.values is not None:
-        _check_plain(draft.values, f"{draft.type} {draft.key}", _NESTING_MAX)
+    if message.values is not None:
+        _check_plain(message.values, f"{type_} {key}", _NESTING_MAX)
     try:
-        msgspec.msgpack.encode([draft.type, draft.key, draft.values])
+        msgspec.msgpack.encode([type_, key, message.values])
     except UnicodeEncodeError as error:
-        raise ConfigError(
-            f"message {draft.type} {draft.key!r} has text that is none: {error}"
-        ) from error
+        raise ConfigError(f"message {type_} {key!r} has text that is none: {error}") from error
 
 
 def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> bytes:

@@ -9,12 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gearpy.core.coordinator.codec import ADVICE, Mark, Salvaged, decode_mark, salvage_segment
-from gearpy.core.coordinator.log import (
-    EPOCH,
-    CoordinatorMessage,
-    CoordinatorState,
-    delete_message,
-)
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.segments import (
     ListNames,
     Load,
@@ -87,7 +82,7 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
     counts = _epochs_that_count(counting, marks, state)
     for message in state.messages(EPOCH):
         if message.key not in counts:
-            state.on_message(_deletion(message))
+            state.on_message(draft(EPOCH, message.key, None))
     readable = {each.key for each in state.messages(EPOCH)}
     return SalvagedLog(
         damage=(
@@ -172,11 +167,6 @@ def _apply(keys: dict[str, None], messages: Iterable[CoordinatorMessage]) -> Non
             keys.pop(each.key, None)
         elif each.type == EPOCH:
             keys[each.key] = None
-
-
-def _deletion(message: CoordinatorMessage) -> CoordinatorMessage:
-    draft = delete_message(message.type, message.key)
-    return CoordinatorMessage(type=draft.type, key=draft.key, values=draft.values)
 
 
 def _lost(found: Iterable[Salvaged]) -> int | None:

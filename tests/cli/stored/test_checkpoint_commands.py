@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, WRONG_USE
-from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.storage.checkpoints import FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.task.api.snapshots import decode_state

@@ -13,14 +13,8 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, WRONG_USE
-from gearpy.core.coordinator.log import (
-    CheckpointManager,
-    DagVersion,
-    DagVersions,
-    EpochManifests,
-    MessageDraft,
-    delete_message,
-)
+from gearpy.core.coordinator.log import draft
+from gearpy.core.coordinator.views import DagVersion, DagVersions, EpochManifests, SourcePlaces
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import AskTimeout
 from gearpy.ids import TaskId
@@ -60,9 +54,7 @@ def fill(log: CoordinatorLog) -> None:
     """Append what an app master does until its second epoch is complete."""
     dag = DagVersion(1, "4f2a9c", ("0 files", "1 map(price)", "0 -> 1 hash"))
     values = {"value": "event-time"}
-    log.append(
-        [*DagVersions(log.state).write(dag), MessageDraft("set-config", "checkpoint.cut", values)]
-    )
+    log.append([*DagVersions(log.state).write(dag), draft("set-config", "checkpoint.cut", values)])
     for epoch in (180, 181):
         offsets = {"clicks-1.csv": b"", "clicks-2.csv": encode_value(100 * epoch)}
         file = SnapshotFile(location=f"e{epoch}", sha256="0f", tasks=(SOURCE,), size_bytes=4512)
@@ -187,7 +179,7 @@ def test_the_keys_of_json_are_these(log: Log) -> None:
 def test_unknown_and_malformed_messages_are_shown_as_they_are(log: Log, store: Path) -> None:
     """The log of a newer gearpy is shown by an older one."""
     opened = open_log(store)
-    opened.append([MessageDraft("strange", "k", {"a": [b"x", 1]}), MessageDraft("epoch", "?", {})])
+    opened.append([draft("strange", "k", {"a": [b"x", 1]}), draft("epoch", "?", {})])
 
     shown = log("2")
 
@@ -199,7 +191,7 @@ def test_an_override_is_marked(log: Log, store: Path) -> None:
     """So is an offset that is none of ours, by its bytes."""
     opened = open_log(store)
     offsets = TaskOffsets(task_id=SOURCE, offsets={"a": encode_value(5), "b": b"\xc1"})
-    opened.append([CheckpointManager(opened.state).override(offsets)])
+    opened.append([SourcePlaces(opened.state).override(offsets)])
 
     assert "a: 5 (override), b: c1 (override), clicks-1.csv: finished" in log("2")
 
@@ -314,7 +306,7 @@ def test_an_application_is_found_by_its_name(log: Log, store: Path) -> None:
     """The newest that is called so, and what there is if there is none."""
     for number in (8, 9):
         open_log(store, f"k3f9a1c2/app{number}").append(
-            [MessageDraft("application", "name", {"value": "carts"})]
+            [draft("application", "name", {"value": "carts"})]
         )
 
     assert log("carts").startswith("coordinator log of k3f9a1c2/app9\n")
@@ -389,12 +381,12 @@ def test_without_the_masters_word_the_age_of_the_log_decides(
     elif trouble == "another cluster":
         gear.cluster.instead[GetCluster] = lambda _: ClusterSummary(cluster_id="00000000")
     young = open_log(store, prefix, launch=2, wall_ms=time.time_ns() // 1_000_000)
-    young.append([MessageDraft("set-config", "job.id", {"value": "7"})])
+    young.append([draft("set-config", "job.id", {"value": "7"})])
     number = prefix[-1]
 
     said = log("append", number, "t", "k", "{}", code=WRONG_USE)
     assert f"no master says whether application {number} runs, and something was written" in said
-    young.append([delete_message("set-config", "job.id")])
+    young.append([draft("set-config", "job.id", None)])
     assert "or wait for a minute" in log("append", number, "t", "k", "{}", code=WRONG_USE)
 
     open_log(store, prefix, launch=3)  # Compacts: what is old is left.

@@ -1,7 +1,7 @@
 """What an app master finds of its epochs in the coordinator log."""
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
-from gearpy.core.coordinator.log import CheckpointManager, EpochManifests
+from gearpy.core.coordinator.views import EpochManifests, SourcePlaces
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import TaskId
@@ -33,7 +33,7 @@ def test_places_that_were_set_by_hand_are_found_in_every_region() -> None:
     file = SnapshotFile(location=f"{PREFIX}/x", sha256="", tasks=(FIRST, TaskId(1, 0)))
     manifest = Manifest(region=0, epoch=7, attempt=1, clock_ms=0, snapshots=(file,))
     log.append(EpochManifests(log.state).messages_for(manifest, ()))
-    places = CheckpointManager(log.state)
+    places = SourcePlaces(log.state)
     first = TaskOffsets(task_id=FIRST, offsets={"0": b"\x07"})
     second = TaskOffsets(task_id=SECOND, offsets={"0": b"\x05"})
 
@@ -41,5 +41,5 @@ def test_places_that_were_set_by_hand_are_found_in_every_region() -> None:
     assert found(checkpoints, dag, launch=2).overrides == (first, second)
 
     log = CoordinatorLog(checkpoints, PREFIX, launch=3, source="test", wall_ms=lambda: 0)
-    log.append([CheckpointManager(log.state).override(first, epoch=6)])
+    log.append([SourcePlaces(log.state).override(first, epoch=6)])
     assert found(checkpoints, dag, launch=4).overrides == (second,)

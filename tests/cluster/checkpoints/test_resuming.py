@@ -6,7 +6,7 @@ import pytest
 
 from gearpy.cluster.checkpoints.resuming import resume_point
 from gearpy.config.load import from_overrides
-from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import ResumePoint
 from gearpy.errors import ConfigError

@@ -26,7 +26,7 @@ from gearpy.cluster.checkpoints.reading import (
     stored_prefixes,
     verify,
 )
-from gearpy.core.coordinator.log import EpochManifests
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog

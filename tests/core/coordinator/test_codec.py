@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from gearpy.core.coordinator.codec import (
     Mark,
-    check_draft,
+    check_message,
     decode_mark,
     decode_segment,
     encode_mark,
     encode_segment,
     salvage_segment,
 )
-from gearpy.core.coordinator.log import CoordinatorMessage, MessageDraft
+from gearpy.core.coordinator.log import CoordinatorMessage, draft
 from gearpy.errors import ConfigError, LogDamaged
 
 NAME = "segment-0000000001-0001-00000000-0000000002"
@@ -68,7 +68,7 @@ def test_messages_come_back_as_they_were(messages: list[CoordinatorMessage]) -> 
     """The invariant; what is plain passes the check, too."""
     for each in messages:
         if each.type and each.key and len(each.type) <= 100:
-            check_draft(MessageDraft(each.type, each.key, each.values))
+            check_message(draft(each.type, each.key, each.values))
 
     assert decoded(encode_segment(messages, name=NAME)) == messages
 
@@ -210,24 +210,24 @@ def nested(levels: int) -> Any:
 @pytest.mark.parametrize(
     ("draft", "mistake"),
     [
-        (MessageDraft("", "k", {}), "type '' .* has 0 characters, allowed are 1 to 100"),
-        (MessageDraft("t" * 101, "k", {}), "has 101 characters, allowed are 1 to 100"),
-        (MessageDraft("t", "", {}), "the key of a message t has 0 characters"),
-        (MessageDraft("t", "k" * 10_001, None), "has 10001 characters, allowed are 1 to 10000"),
-        (MessageDraft("t", "k", {"a": (1,)}), r"message t k holds '\(1,\)' \(tuple\)"),
-        (MessageDraft("t", "k", {"a": [{1}]}), r"\(set\): values are None, bool"),
-        (MessageDraft("t", "k", {"a": 2**64}), r"'18446744073709551616' \(int\)"),
-        (MessageDraft("t", "k", {"a": {1: 2}}), r"'\{1: 2\}' \(dict\)"),
-        (MessageDraft("t", "k", {"a": "\ud800"}), "message t 'k' has text that is none"),
-        (MessageDraft("t", "k", {"a": nested(31)}), "values nest deeper than 32"),
+        (draft("", "k", {}), "type '' .* has 0 characters, allowed are 1 to 100"),
+        (draft("t" * 101, "k", {}), "has 101 characters, allowed are 1 to 100"),
+        (draft("t", "", {}), "the key of a message t has 0 characters"),
+        (draft("t", "k" * 10_001, None), "has 10001 characters, allowed are 1 to 10000"),
+        (draft("t", "k", {"a": (1,)}), r"message t k holds '\(1,\)' \(tuple\)"),
+        (draft("t", "k", {"a": [{1}]}), r"\(set\): values are None, bool"),
+        (draft("t", "k", {"a": 2**64}), r"'18446744073709551616' \(int\)"),
+        (draft("t", "k", {"a": {1: 2}}), r"'\{1: 2\}' \(dict\)"),
+        (draft("t", "k", {"a": "\ud800"}), "message t 'k' has text that is none"),
+        (draft("t", "k", {"a": nested(31)}), "values nest deeper than 32"),
     ],
 )
-def test_what_would_not_come_back_is_refused(draft: MessageDraft, mistake: str) -> None:
+def test_what_would_not_come_back_is_refused(draft: CoordinatorMessage, mistake: str) -> None:
     """Before anything is written."""
     with pytest.raises(ConfigError, match=mistake):
-        check_draft(draft)
+        check_message(draft)
 
 
 def test_the_limits_are_allowed() -> None:
     """They are the last ones that are."""
-    check_draft(MessageDraft("t" * 100, "k" * 10_000, {"a": nested(30)}))
+    check_message(draft("t" * 100, "k" * 10_000, {"a": nested(30)}))

@@ -8,23 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.coordinator.log import (
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.views import (
     DAG,
-    EPOCH,
     SET_CHANGELOG,
     SET_CHECKPOINT,
     SET_CONFIG,
-    ChangelogPartitionManager,
-    CheckpointManager,
+    ChangelogPartitions,
     ConfigView,
-    CoordinatorMessage,
-    CoordinatorState,
     DagVersion,
     DagVersions,
     EpochManifests,
-    MessageDraft,
-    TaskCheckpoint,
-    delete_message,
+    SourcePlaces,
+    TaskPlaces,
     task_of,
 )
 from gearpy.core.epoch.epochs import Manifest, encode_manifest
@@ -42,7 +38,7 @@ def a_message(
     return CoordinatorMessage(type=type_, key=key, values=values, version=version)
 
 
-def apply(state: CoordinatorState, drafts: Iterable[MessageDraft]) -> None:
+def apply(state: CoordinatorState, drafts: Iterable[CoordinatorMessage]) -> None:
     """Append drafts."""
     for each in drafts:
         state.on_message(a_message(each.type, each.key, each.values))
@@ -80,7 +76,6 @@ def test_a_message_without_values_deletes() -> None:
     state = state_of(a_message("a", "k", {}), a_message("a", "k", None), a_message("a", "q", None))
 
     assert state.messages() == []
-    assert delete_message("a", "k") == ("a", "k", None)
 
 
 def test_an_unknown_type_and_a_newer_version_are_kept() -> None:
@@ -156,7 +151,7 @@ def test_an_epoch_says_where_its_sources_were() -> None:
     apply(state, drafts)
 
     assert [each.type for each in drafts] == [SET_CHECKPOINT, EPOCH]
-    assert CheckpointManager(state).read(ONE) == TaskCheckpoint(
+    assert SourcePlaces(state).read(ONE) == TaskPlaces(
         task=ONE, epoch=7, offsets={"p": b"5", "q": b""}
     )
 
@@ -191,7 +186,7 @@ def test_what_is_no_manifest_is_told(message: CoordinatorMessage, mistake: str) 
 def test_tasks_are_in_order() -> None:
     """Numbers, not texts."""
     state = state_of()
-    checkpoints = CheckpointManager(state)
+    checkpoints = SourcePlaces(state)
     for task in (TEN, TWO, ONE):
         apply(state, [checkpoints.write(TaskOffsets(task_id=task, offsets={}), epoch=1)])
 
@@ -201,7 +196,7 @@ def test_tasks_are_in_order() -> None:
 def overridden(*, epoch: int | None = None) -> CoordinatorState:
     """Return the state after epoch 4 has ended, and one of two partitions was overridden."""
     state = state_of()
-    checkpoints = CheckpointManager(state)
+    checkpoints = SourcePlaces(state)
     offsets = TaskOffsets(task_id=ONE, offsets={"p": b"4", "q": b"4"})
     apply(state, [checkpoints.write(offsets, epoch=4)])
     new = TaskOffsets(task_id=ONE, offsets={"p": b"0"})
@@ -211,9 +206,9 @@ def overridden(*, epoch: int | None = None) -> CoordinatorState:
 
 def test_an_override_counts_for_its_partitions_only() -> None:
     """The others go on where they were."""
-    checkpoints = CheckpointManager(overridden())
+    checkpoints = SourcePlaces(overridden())
 
-    assert checkpoints.read(ONE) == TaskCheckpoint(
+    assert checkpoints.read(ONE) == TaskPlaces(
         task=ONE, epoch=4, offsets={"p": b"0", "q": b"4"}, overridden=("p",)
     )
     assert checkpoints.overrides([ONE, TWO, ONE], epoch=4) == (
@@ -223,7 +218,7 @@ def test_an_override_counts_for_its_partitions_only() -> None:
 
 def test_an_override_holds_if_a_restart_goes_back_further() -> None:
     """The newest epoch may be damaged; what the user wants is still wanted."""
-    checkpoints = CheckpointManager(overridden())
+    checkpoints = SourcePlaces(overridden())
 
     assert checkpoints.overrides([ONE], epoch=3) == checkpoints.overrides([ONE], epoch=4)
 
@@ -234,14 +229,14 @@ def test_an_override_is_used_up_by_the_next_epoch() -> None:
     offsets = TaskOffsets(task_id=ONE, offsets={"p": b"1", "q": b"5"})
     apply(state, EpochManifests(state).messages_for(a_manifest(5), [offsets]))
 
-    assert CheckpointManager(state).overrides([ONE], epoch=4) == ()
-    assert CheckpointManager(overridden()).overrides([ONE], epoch=5) == ()
+    assert SourcePlaces(state).overrides([ONE], epoch=4) == ()
+    assert SourcePlaces(overridden()).overrides([ONE], epoch=5) == ()
 
 
 def test_overrides_add_up() -> None:
     """One partition today, another tomorrow."""
     state = overridden()
-    checkpoints = CheckpointManager(state)
+    checkpoints = SourcePlaces(state)
     apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"q": b"2"}))])
 
     assert checkpoints.overrides([ONE], epoch=4) == (
@@ -251,13 +246,13 @@ def test_overrides_add_up() -> None:
 
 def test_an_override_may_be_for_a_certain_epoch() -> None:
     """That of the region, where the task itself has none of it."""
-    assert CheckpointManager(overridden(epoch=6)).overrides([ONE], epoch=6) != ()
+    assert SourcePlaces(overridden(epoch=6)).overrides([ONE], epoch=6) != ()
 
 
 def test_an_override_before_the_first_epoch_is_for_the_beginning() -> None:
     """The application may begin somewhere else than at the beginning of its input."""
     state = state_of()
-    checkpoints = CheckpointManager(state)
+    checkpoints = SourcePlaces(state)
 
     apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"p": b"5"}))])
 
@@ -270,7 +265,7 @@ def test_all_partitions_may_be_overridden_at_once() -> None:
     values = {"epoch": 1, "offsets": {"p": b"1", "q": b"2"}, "override": True}
     state = state_of(a_message(SET_CHECKPOINT, "0.0", values))
 
-    assert CheckpointManager(state).overrides([ONE], epoch=1) == (
+    assert SourcePlaces(state).overrides([ONE], epoch=1) == (
         TaskOffsets(task_id=ONE, offsets={"p": b"1", "q": b"2"}),
     )
 
@@ -294,7 +289,7 @@ def test_what_is_no_checkpoint_is_told(values: dict[str, Any], mistake: str) -> 
     state = state_of(a_message(SET_CHECKPOINT, "0.0", values))
 
     with pytest.raises(ProtocolError, match=mistake):
-        CheckpointManager(state).overrides([ONE], epoch=1)
+        SourcePlaces(state).overrides([ONE], epoch=1)
 
 
 @pytest.mark.parametrize("key", ["", "0", "0.", ".0", "a.b", "-1.0", "0.0.0"])
@@ -304,7 +299,7 @@ def test_what_is_no_task_is_told(key: str) -> None:
     state = state_of(a_message(SET_CHECKPOINT, key, values))
 
     with pytest.raises(ProtocolError, match=r"its key is not two numbers with '.' between"):
-        CheckpointManager(state).read_all()
+        SourcePlaces(state).read_all()
     with pytest.raises(ProtocolError, match="not two numbers"):
         task_of(key)
     assert task_of("3.14") == TaskId(3, 14)
@@ -317,7 +312,7 @@ def test_what_is_no_task_is_told(key: str) -> None:
 def test_a_task_keeps_its_partition_and_shares_it_with_nobody(rounds: list[set[TaskId]]) -> None:
     """The invariant, whichever tasks there are from launch to launch."""
     state = state_of()
-    changelog = ChangelogPartitionManager(state)
+    changelog = ChangelogPartitions(state)
     for tasks in rounds:
         before = changelog.read()
         apply(state, changelog.assign(tasks))
@@ -335,7 +330,7 @@ def test_what_is_no_partition_is_told(values: dict[str, Any]) -> None:
     state = state_of(a_message(SET_CHANGELOG, "0.0", values))
 
     with pytest.raises(ProtocolError, match="its partition is"):
-        ChangelogPartitionManager(state).read()
+        ChangelogPartitions(state).read()
 
 
 # -- configuration and graphs ----------------------------------------------------------------

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cluster.executor.epoch_files import EpochFiles, StoreEpoch, epoch_stored
+from gearpy.cluster.executor.epochs import EpochFiles, epoch_stored
+from gearpy.cluster.executor.snapshot_writer import EpochSaved, StoreEpoch
 from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.state.stores.store import Section
-from gearpy.storage.checkpoints import StoredFile
 from gearpy.task.api.snapshots import TaskSnapshot
 
 A, B = TaskId(0, 0), TaskId(1, 0)
@@ -48,9 +48,11 @@ def some_files(*tasks: TaskId, chain: tuple[SnapshotFile, ...] = (), most: int =
     )
 
 
-def stored(job: StoreEpoch) -> StoredFile:
-    """Return where a job's file is."""
-    return StoredFile(job.name, "sha", 10)
+def stored(job: StoreEpoch, size_bytes: int = 10) -> EpochSaved:
+    """Return what the writer answers when it has done a job."""
+    tasks = tuple(sorted(job.snapshots))
+    file = SnapshotFile(location=job.name, sha256="sha", size_bytes=size_bytes, tasks=tasks)
+    return EpochSaved(job=job, file=file)
 
 
 def names(files: list[SnapshotFile]) -> list[str]:
@@ -63,7 +65,7 @@ def run_epoch(files: EpochFiles, epoch: int, delta: Delta | None = None) -> list
     files.on_snapshot(A, a_snapshot(epoch, delta))
     job = files.next_job()
     assert job is not None
-    return names(files.on_stored(stored(job))[1])
+    return names(files.on_stored(stored(job)))
 
 
 def test_epoch_is_stored_when_all_tasks_have_ended_it() -> None:
@@ -160,7 +162,7 @@ def test_chain_is_written_anew_when_it_is_long() -> None:
     files.on_snapshot(A, a_snapshot(3))
     job = files.next_job()
     assert job is not None
-    after = files.on_stored(stored(job))[1]
+    after = files.on_stored(stored(job))
 
     assert names(list(job.rebased)) == ["epoch1", "epoch2"]
     assert names(after) == ["epoch3"]
@@ -177,7 +179,7 @@ def test_large_file_is_not_rewritten_for_small_ones() -> None:
     files.on_snapshot(A, a_snapshot(5, Delta("five")))
     job = files.next_job()
     assert job is not None
-    after = files.on_stored(stored(job))[1]
+    after = files.on_stored(stored(job))
 
     assert names(list(job.kept)) == ["epoch1"]
     assert names(list(job.rebased)) == ["epoch2", "epoch3", "epoch4"]
@@ -202,7 +204,7 @@ def test_app_master_is_told_where_sources_are() -> None:
     )
     job = files.next_job()
     assert job is not None
-    job, needed = files.on_stored(stored(job))
+    needed = files.on_stored(stored(job))
 
     told = epoch_stored(ExecutorId(2), job, needed)
 
@@ -243,7 +245,7 @@ def test_files_of_an_epoch_hold_all_changes_in_order(steps: list[str], most: int
         new = [body.decode() for more in part.deltas for _, body in more()]
         old = [name for file in job.rebased for name in content[file.location]]
         content[job.name] = old + new
-        job, needed = files.on_stored(StoredFile(job.name, "sha", len(content[job.name])))
+        needed = files.on_stored(stored(job, len(content[job.name])))
 
         assert [name for file in needed for name in content[file.location]] == made
         assert len(needed) <= most + 1

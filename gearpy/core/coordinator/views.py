@@ -1,0 +1,437 @@
+"""Views of the coordinator log: what messages of each type mean, and how they are written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
+from gearpy.core.dag.graph import StepSpec
+from gearpy.core.dag.state_moves import Layout, StepPlace
+from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
+from gearpy.errors import ProtocolError
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import TaskOffsets
+
+__all__ = [
+    "APPLICATION",
+    "DAG",
+    "SET_CHANGELOG",
+    "SET_CHECKPOINT",
+    "SET_CONFIG",
+    "ApplicationView",
+    "ChangelogPartitions",
+    "ConfigView",
+    "DagVersion",
+    "DagVersions",
+    "EpochManifests",
+    "SourcePlaces",
+    "TaskPlaces",
+    "task_of",
+]
+
+SET_CONFIG: Final = "set-config"  # Key of the configuration -> its value.
+SET_CHECKPOINT: Final = "set-checkpoint"  # Source task -> where its partitions are.
+SET_CHANGELOG: Final = "set-changelog"  # Task -> its partition of the changelog.
+DAG: Final = "dag"  # Version -> what the graph was.
+APPLICATION: Final = "application"  # "name" -> what it is called, "outcome" -> how it ended.
+_STEPS: Final = "steps"
+
+
+class EpochManifests:
+    """View of the complete epochs, and of what is written when one is."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def regions(self) -> list[int]:
+        """Return the regions that have a complete epoch."""
+        return sorted({self._place(each)[0] for each in self._state.messages(EPOCH)})
+
+    def manifests(self, region: int) -> list[Manifest]:
+        """Return the complete epochs of a region, the oldest first.
+
+        Raises:
+            ProtocolError: one of them is no manifest, or is of a newer gearpy.
+        """
+        found = [each for each in self._state.messages(EPOCH) if self._place(each)[0] == region]
+        return [self._manifest(each) for each in sorted(found, key=self._place)]
+
+    def messages_for(
+        self, manifest: Manifest, offsets: Iterable[TaskOffsets] = ()
+    ) -> list[CoordinatorMessage]:
+        """Return what to append, in one go, when an epoch is complete."""
+        places = SourcePlaces(self._state)
+        values = {"manifest": encode_manifest(manifest)}
+        return [
+            *(places.write(each, epoch=manifest.epoch) for each in offsets),
+            draft(EPOCH, _epoch_key(manifest.region, manifest.epoch), values),
+        ]
+
+    def has(self, region: int, epoch: int) -> bool:
+        """Tell whether an epoch is complete, without looking at what it needs."""
+        return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
+
+    def drop_messages(self, region: int, epoch: int) -> list[CoordinatorMessage]:
+        """Return what to append when an epoch is not to be gone back to any more."""
+        if not self.has(region, epoch):
+            return []
+        return [draft(EPOCH, _epoch_key(region, epoch), None)]
+
+    def _manifest(self, message: CoordinatorMessage) -> Manifest:
+        data = message.understood().get("manifest")
+        if not isinstance(data, bytes):
+            raise _malformed(message, "it has no manifest")
+        manifest = decode_manifest(data)
+        if (manifest.region, manifest.epoch) != self._place(message):
+            raise _malformed(
+                message, f"its manifest is of region {manifest.region}, epoch {manifest.epoch}"
+            )
+        return manifest
+
+    def _place(self, message: CoordinatorMessage) -> tuple[int, int]:
+        return _two_numbers(message, "/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlaces:
+    """Where the partitions of a source task were at the end of an epoch. Samza: `Checkpoint`.
+
+    ``offsets`` by partition, as in `TaskOffsets`. ``overridden`` are the partitions that a user has
+    set since; they count until the next epoch is complete.
+    """
+
+    task: TaskId
+    epoch: int
+    offsets: Mapping[str, bytes]
+    overridden: tuple[str, ...] = ()
+
+
+class SourcePlaces:
+    """View of the places of sources. Samza: `CheckpointManager`.
+
+    What a restart goes back to is in the snapshots, not here; but an override here counts more.
+    """
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def read(self, task: TaskId) -> TaskPlaces | None:
+        """Return where a source is; None if that was never stored. Samza: `readLastCheckpoint`.
+
+        Raises:
+            ProtocolError: the message cannot be understood.
+        """
+        message = self._state.find(SET_CHECKPOINT, str(task))
+        return None if message is None else _checkpoint_of(message)
+
+    def read_all(self) -> list[TaskPlaces]:
+        """Return where all sources are, by task; see `read`."""
+        found = [_checkpoint_of(each) for each in self._state.messages(SET_CHECKPOINT)]
+        return sorted(found, key=lambda each: each.task)
+
+    def write(self, offsets: TaskOffsets, *, epoch: int) -> CoordinatorMessage:
+        """Return what to append when an epoch is complete. Samza: `writeCheckpoint`."""
+        return _checkpoint_message(
+            TaskPlaces(task=offsets.task_id, epoch=epoch, offsets=offsets.offsets)
+        )
+
+    def override(self, offsets: TaskOffsets, *, epoch: int | None = None) -> CoordinatorMessage:
+        """Return what to append so that a restart reads these partitions from somewhere else.
+
+        Partitions that are not named stay as they are. ``epoch`` is the one that the task's region
+        goes back to; default: the one of its last checkpoint, or 0, the beginning.
+
+        Raises:
+            ProtocolError: the last checkpoint cannot be understood.
+        """
+        found = self.read(offsets.task_id)
+        last = found or TaskPlaces(task=offsets.task_id, epoch=0, offsets={})
+        return _checkpoint_message(
+            TaskPlaces(
+                task=offsets.task_id,
+                epoch=last.epoch if epoch is None else epoch,
+                offsets={**last.offsets, **offsets.offsets},
+                overridden=tuple(sorted({*last.overridden, *offsets.offsets})),
+            )
+        )
+
+    def overrides(self, tasks: Iterable[TaskId], *, epoch: int) -> tuple[TaskOffsets, ...]:
+        """Return what counts more than the snapshots of an epoch that these tasks go back to.
+
+        An override is used up when an epoch is complete that began with it.
+
+        Raises:
+            ProtocolError: a checkpoint cannot be understood.
+        """
+        found = [self.read(each) for each in sorted(set(tasks))]
+        return tuple(
+            TaskOffsets(
+                task_id=each.task, offsets={name: each.offsets[name] for name in each.overridden}
+            )
+            for each in found
+            if each is not None and each.overridden and each.epoch >= epoch
+        )
+
+
+class ChangelogPartitions:
+    """View of which task has which partition of the changelog.
+
+    Invariant: a task keeps its partition, and no two have the same.
+    Samza: `ChangelogPartitionManager`, and `JobModelManager`, which gives out new ones.
+    """
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def read(self) -> dict[TaskId, int]:
+        """Return the partition of each task. Samza: `readChangeLogPartitionMapping`.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        found = self._state.messages(SET_CHANGELOG)
+        mapping = {task_of(each.key, each): _number(each, "partition") for each in found}
+        return dict(sorted(mapping.items()))
+
+    def write(self, mapping: Mapping[TaskId, int | None]) -> list[CoordinatorMessage]:
+        """Return what to append; None deletes. Samza: `writeChangeLogPartitionMapping`."""
+        return [
+            draft(SET_CHANGELOG, str(task), None if partition is None else {"partition": partition})
+            for task, partition in sorted(mapping.items())
+        ]
+
+    def assign(self, tasks: Iterable[TaskId]) -> list[CoordinatorMessage]:
+        """Return what to append so that each of these tasks has a partition.
+
+        New tasks get those behind all that were given out; no other task's changes are in them.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        known = self.read()
+        new = sorted(set(tasks) - known.keys())
+        first = max(known.values(), default=-1) + 1
+        return self.write({task: first + at for at, task in enumerate(new)})
+
+
+class ConfigView:
+    """View of the configuration. Samza: `CoordinatorStreamSystemConsumer.getConfig`."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def read(self) -> dict[str, str]:
+        """Return the value of each key.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return {each.key: _text(each, "value") for each in self._state.messages(SET_CONFIG)}
+
+    def write(self, config: Mapping[str, str]) -> list[CoordinatorMessage]:
+        """Return the messages that make this the configuration: only the keys that differ.
+
+        The others are deleted.
+        """
+        known = self.read()
+        changed = {key: value for key, value in config.items() if known.get(key) != value}
+        return [
+            *(draft(SET_CONFIG, key, None) for key in known if key not in config),
+            *(draft(SET_CONFIG, key, {"value": changed[key]}) for key in sorted(changed)),
+        ]
+
+
+class ApplicationView:
+    """View of the application's name, and of how it has ended."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    @property
+    def name(self) -> str:
+        """What the application is called; empty if the log does not say it.
+
+        Raises:
+            ProtocolError: the message cannot be understood.
+        """
+        found = self._state.find(APPLICATION, "name")
+        return "" if found is None else _text(found, "value")
+
+    @property
+    def succeeded_ms(self) -> int | None:
+        """When the application succeeded, in ms since the epoch; None if it has not."""
+        found = self._state.find(APPLICATION, "outcome")
+        return None if found is None else found.timestamp_ms
+
+    def write(self, name: str) -> list[CoordinatorMessage]:
+        """Return the messages that make this the name; none if it is the name already."""
+        if self.name == name:
+            return []
+        return [draft(APPLICATION, "name", {"value": name})]
+
+    def end(self) -> list[CoordinatorMessage]:
+        """Return the messages for an application that has succeeded."""
+        return [draft(APPLICATION, "outcome", {"value": "succeeded"})]
+
+
+class DagVersion(NamedTuple):
+    """What a version of the graph was: `Dag.structural_hash`, and a line for each part of it.
+
+    ``layout`` says which steps were where; None where whoever wrote it gave them no ids.
+    """
+
+    version: int
+    structural_hash: str
+    description: tuple[str, ...]
+    layout: Layout | None = None
+
+
+class DagVersions:
+    """View of the versions of the graph."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def read(self) -> list[DagVersion]:
+        """Return the versions, the oldest first.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return sorted(self._version(each) for each in self._state.messages(DAG))
+
+    def write(self, dag: DagVersion) -> list[CoordinatorMessage]:
+        """Return what to append when a version begins to run; nothing if it is known."""
+        values: dict[str, Any] = {
+            "hash": dag.structural_hash,
+            "description": list(dag.description),
+        }
+        if dag.layout is not None:
+            values[_STEPS] = [_step_values(place) for place in dag.layout.values()]
+        known = self._state.find(DAG, str(dag.version))
+        if known is not None and known.values == values:
+            return []
+        return [draft(DAG, str(dag.version), values)]
+
+    def _version(self, message: CoordinatorMessage) -> DagVersion:
+        lines = message.understood().get("description")
+        if not message.key.isdecimal() or not isinstance(lines, list):
+            raise _malformed(message, "it has no version or description")
+        return DagVersion(
+            int(message.key), _text(message, "hash"), tuple(map(str, lines)), _layout(message)
+        )
+
+
+def _step_values(place: StepPlace) -> dict[str, Any]:
+    return {
+        "processor": place.processor,
+        "parallelism": place.parallelism,
+        "place": place.place,
+        "id": place.step.id,
+        "name": place.step.name,
+        "kind": place.step.kind,
+        "keeps": place.step.keeps,
+        "whole": place.step.is_whole,
+    }
+
+
+def _layout(message: CoordinatorMessage) -> Layout | None:
+    steps = message.understood().get(_STEPS)
+    if steps is None:
+        return None
+    try:
+        places = [_step_place(each) for each in steps]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(message, f"its steps are none: {error!r}") from error
+    return {place.step.id: place for place in places}
+
+
+def _step_place(values: Values) -> StepPlace:
+    step = StepSpec(
+        id=str(values["id"]),
+        name=str(values["name"]),
+        kind=str(values["kind"]),
+        keeps=str(values["keeps"]),
+        is_whole=bool(values["whole"]),
+    )
+    return StepPlace(
+        ProcessorId(int(values["processor"])),
+        int(values["parallelism"]),
+        int(values["place"]),
+        step,
+    )
+
+
+def task_of(key: str, message: CoordinatorMessage | None = None) -> TaskId:
+    """Return the task whose text this is, such as ``1.0``.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    message = message or CoordinatorMessage(type="", key=key, values=None)
+    return TaskId(*_two_numbers(message, "."))
+
+
+def _epoch_key(region: int, epoch: int) -> str:
+    return f"{region}/{epoch}"
+
+
+def _two_numbers(message: CoordinatorMessage, separator: str) -> tuple[int, int]:
+    one, _, two = message.key.partition(separator)
+    if not (one.isascii() and one.isdigit() and two.isascii() and two.isdigit()):
+        raise _malformed(message, f"its key is not two numbers with {separator!r} between")
+    return int(one), int(two)
+
+
+def _checkpoint_message(checkpoint: TaskPlaces) -> CoordinatorMessage:
+    values = {
+        "epoch": checkpoint.epoch,
+        "offsets": dict(checkpoint.offsets),
+        "override": list(checkpoint.overridden),
+    }
+    return draft(SET_CHECKPOINT, str(checkpoint.task), values)
+
+
+def _checkpoint_of(message: CoordinatorMessage) -> TaskPlaces:
+    offsets = message.understood().get("offsets")
+    if not isinstance(offsets, dict) or not all(isinstance(v, bytes) for v in offsets.values()):
+        raise _malformed(message, "its offsets are not bytes by partition")
+    return TaskPlaces(
+        task=task_of(message.key, message),
+        epoch=_number(message, "epoch"),
+        offsets=offsets,
+        overridden=_overridden(message, offsets),
+    )
+
+
+def _overridden(message: CoordinatorMessage, offsets: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return which partitions are overridden: a list of them; or true, for all; or nothing."""
+    named = message.understood().get("override") or []
+    if named is True:
+        return tuple(sorted(offsets))
+    is_known = isinstance(named, list) and all(
+        isinstance(each, str) and each in offsets for each in named
+    )
+    if not is_known:
+        raise _malformed(message, "it overrides partitions that it has no offsets of")
+    return tuple(named)
+
+
+def _number(message: CoordinatorMessage, name: str) -> int:
+    value = message.understood().get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _malformed(message, f"its {name} is {value!r}")
+    return value
+
+
+def _text(message: CoordinatorMessage, name: str) -> str:
+    value = message.understood().get(name)
+    if not isinstance(value, str):
+        raise _malformed(message, f"its {name} is {value!r}")
+    return value
+
+
+def _malformed(message: CoordinatorMessage, reason: str) -> ProtocolError:
+    return ProtocolError(
+        f"message {message.type} {message.key} of the coordinator log is malformed: {reason}"
+    )
