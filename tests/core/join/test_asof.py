@@ -1,29 +1,17 @@
 """As-of joins."""
 
 from collections import Counter
-from random import Random
 from typing import Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gearpy.core.join.asof import AsOfJoin, Direction
 from gearpy.core.join.sides import LEFT, RIGHT
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join_oracle import (
-    STEPS,
+from tests.core.join.join_build import (
     Given,
-    Step,
-    asof,
     fed,
-    with_restarts,
-    without_late,
 )
-
-DIRECTIONS = st.sampled_from(["backward", "forward", "nearest"])
-TOLERANCES = st.one_of(st.none(), st.integers(0, 30))
-HOWS_OF_LEFT = st.sampled_from(["left", "inner"])
 
 
 def a_join(
@@ -37,63 +25,6 @@ def a_join(
     join = AsOfJoin(direction=direction, tolerance_ms=tolerance_ms, how=how, limit=limit)
     join.resume(MIN_MS)
     return join
-
-
-@given(STEPS, DIRECTIONS, TOLERANCES, HOWS_OF_LEFT, st.integers(1, 4))
-def test_results_are_those_of_comparing_with_all(
-    steps: list[Step],
-    direction: Direction,
-    tolerance_ms: int | None,
-    how: Literal["left", "inner"],
-    limit: int,
-) -> None:
-    """Invariant: the nearest of all right records that were not late."""
-    good = without_late(steps)
-
-    run = fed(a_join(direction, tolerance_ms, how, limit=limit), steps)
-
-    assert run.counted == asof(direction, tolerance_ms, how, good)
-    assert run.late == sum(len(s) for s in steps if isinstance(s, list)) - sum(
-        len(s) for s in good if isinstance(s, list)
-    )
-
-
-@given(STEPS, DIRECTIONS, TOLERANCES, HOWS_OF_LEFT, st.integers(1, 3))
-def test_restarts_change_nothing(
-    steps: list[Step],
-    direction: Direction,
-    tolerance_ms: int | None,
-    how: Literal["left", "inner"],
-    every: int,
-) -> None:
-    """Not even the order; at the end only the newest of each key may be stored."""
-
-    def make() -> AsOfJoin:
-        return AsOfJoin(direction=direction, tolerance_ms=tolerance_ms, how=how, limit=3)
-
-    is_all_freed = tolerance_ms is not None or direction == "forward"
-    run = with_restarts(make, steps, every=every, is_all_freed=is_all_freed)
-
-    plain = fed(a_join(direction, tolerance_ms, how), steps)
-    assert (run.by_step, run.late) == (plain.by_step, plain.late)
-
-
-@given(STEPS, st.randoms(use_true_random=False))
-def test_interleaving_does_not_count(steps: list[Step], rng: Random) -> None:
-    """Records of one side in their order, of the two in any."""
-    good = without_late(steps)
-    shuffled: list[Step] = []
-    for step in good:
-        if isinstance(step, int):
-            shuffled.append(step)
-        else:
-            sides = [[g for g in step if g.side == side] for side in (LEFT, RIGHT)]
-            batch = []
-            while any(sides):
-                batch.append(rng.choice([side for side in sides if side]).pop(0))
-            shuffled.append(batch)
-
-    assert fed(a_join("nearest"), shuffled).results == fed(a_join("nearest"), good).results
 
 
 LEFTS = [Given(LEFT, 1, "l", 100)]

@@ -1,26 +1,15 @@
 """Joins of records whose times are near each other."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gearpy.core.join.interval import IntervalJoin
 from gearpy.core.join.sides import LEFT, RIGHT, How
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join_oracle import (
-    HOWS,
-    STEPS,
+from tests.core.join.join_build import (
     Given,
     Step,
     fed,
-    interval,
-    with_restarts,
-    without_late,
 )
-
-#: How far partners are away before and after, and how much longer all times are, so that what is
-#: over is forgotten.
-REACHES = st.tuples(st.integers(0, 30), st.integers(0, 30), st.sampled_from([1, 500]))
 
 
 def a_join(before_ms: int, after_ms: int, how: How = "inner", *, limit: int = 100) -> IntervalJoin:
@@ -28,55 +17,6 @@ def a_join(before_ms: int, after_ms: int, how: How = "inner", *, limit: int = 10
     join = IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=limit)
     join.resume(MIN_MS)
     return join
-
-
-def stretched(steps: list[Step], factor: int) -> list[Step]:
-    """Return the steps with more time between them, so that records are forgotten."""
-    return [
-        min(step * factor, MAX_MS)
-        if isinstance(step, int)
-        else [given._replace(time=given.time * factor) for given in step]
-        for step in steps
-    ]
-
-
-@given(STEPS, REACHES, st.sampled_from(HOWS), st.integers(1, 5))
-def test_results_are_those_of_all_pairs(
-    steps: list[Step], reaches: tuple[int, int, int], how: How, limit: int
-) -> None:
-    """Invariant: each pair of records that were not late once, whatever the order."""
-    before_ms, after_ms, factor = reaches
-    steps = stretched(steps, factor)
-    before_ms, after_ms = before_ms * factor, after_ms * factor
-    good = without_late(steps)
-
-    run = fed(a_join(before_ms, after_ms, how, limit=limit), steps)
-
-    assert run.counted == interval(before_ms, after_ms, how, good)
-    assert run.late == sum(map(_records_of, steps)) - sum(map(_records_of, good))
-
-
-def _records_of(step: Step) -> int:
-    return 0 if isinstance(step, int) else len(step)
-
-
-@given(STEPS, REACHES, st.sampled_from(HOWS), st.integers(1, 3))
-def test_restarts_change_nothing(
-    steps: list[Step], reaches: tuple[int, int, int], how: How, every: int
-) -> None:
-    """Not even the order; and at the end nothing is stored."""
-    before_ms, after_ms, factor = reaches
-    steps = stretched(steps, factor)
-    before_ms, after_ms = before_ms * factor, after_ms * factor
-
-    run = with_restarts(
-        lambda: IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=3),
-        steps,
-        every=every,
-    )
-
-    plain = fed(a_join(before_ms, after_ms, how), steps)
-    assert (run.by_step, run.late) == (plain.by_step, plain.late)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,14 @@
 """Joins over sessions."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from gearpy.core.join.session import SessionJoin
 from gearpy.core.join.sides import LEFT, RIGHT, How, Pairing
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join_oracle import (
-    HOWS,
-    STEPS,
+from tests.core.join.join_build import (
     Given,
     Step,
     fed,
-    sessions,
     with_restarts,
-    without_late,
 )
-
-GAPS = st.integers(1, 12)
 
 
 def a_join(gap_ms: int, how: How = "outer", *, gathers: bool = False) -> SessionJoin:
@@ -25,27 +16,6 @@ def a_join(gap_ms: int, how: How = "outer", *, gathers: bool = False) -> Session
     join = SessionJoin(gap_ms, Pairing(how, gathers=gathers, limit=3))
     join.resume(MIN_MS)
     return join
-
-
-@given(STEPS, GAPS, st.sampled_from(HOWS))
-def test_results_are_those_of_all_pairs(steps: list[Step], gap_ms: int, how: How) -> None:
-    """Invariant: each pair of a session once, in whatever order its records came."""
-    steps = without_late(steps)
-
-    run = fed(a_join(gap_ms, how), steps)
-
-    assert run.counted == sessions(gap_ms, how, steps)
-    assert run.late == 0
-
-
-@given(STEPS, GAPS, st.sampled_from(HOWS), st.integers(1, 3))
-def test_restarts_change_nothing(steps: list[Step], gap_ms: int, how: How, every: int) -> None:
-    """Not even the order, late records included; and at the end nothing is stored."""
-    pairing = Pairing(how, gathers=False, limit=3)
-    run = with_restarts(lambda: SessionJoin(gap_ms, pairing), steps, every=every)
-    plain = fed(a_join(gap_ms, how), steps)
-
-    assert (run.by_step, run.late) == (plain.by_step, plain.late)
 
 
 def test_sessions_are_of_both_sides() -> None:

@@ -12,7 +12,12 @@ from gearpy.core.window.windows import (
     TumblingWindows,
 )
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join_oracle import HOWS, STEPS, Given, Step, fed, in_time, in_windows, with_restarts
+from tests.core.join.join_build import (
+    STEPS,
+    Given,
+    Step,
+    fed,
+)
 
 WINDOWS = st.sampled_from(
     [
@@ -33,32 +38,6 @@ def a_join(
     join = WindowJoin(windows, Pairing(how, gathers=gathers, limit=limit))
     join.resume(MIN_MS)
     return join
-
-
-@given(STEPS, WINDOWS, st.sampled_from(HOWS), st.integers(1, 5))
-def test_results_are_those_of_all_pairs(
-    steps: list[Step], windows: AlignedWindows, how: How, limit: int
-) -> None:
-    """Invariant: each pair of a window once, whatever the order; late are what no window takes."""
-    run = fed(a_join(windows, how, limit=limit), steps)
-
-    assert run.counted == in_windows(windows, how, steps)
-    assert run.late == sum(
-        windows.end_of(windows.starts_of(given.time)[-1]) <= watermark_ms
-        for given, watermark_ms in in_time(steps)
-    )
-
-
-@given(STEPS, WINDOWS, st.sampled_from(HOWS), st.integers(1, 3))
-def test_restarts_change_nothing(
-    steps: list[Step], windows: AlignedWindows, how: How, every: int
-) -> None:
-    """Not even the order; and at the end nothing is stored."""
-    pairing = Pairing(how, gathers=False, limit=3)
-    run = with_restarts(lambda: WindowJoin(windows, pairing), steps, every=every)
-    plain = fed(a_join(windows, how), steps)
-
-    assert (run.by_step, run.late) == (plain.by_step, plain.late)
 
 
 @given(STEPS, WINDOWS)

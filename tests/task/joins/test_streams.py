@@ -24,7 +24,7 @@ from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.wire.values.payload import decode_value
-from tests.core.join_oracle import STEPS, Step, columns
+from tests.core.join.join_build import STEPS, Step, columns
 from tests.task.build import Bench, a_context
 from tests.task.stage_build import mapped
 
