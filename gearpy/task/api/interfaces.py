@@ -122,7 +122,7 @@ class TaskContext(Generic[Out_co]):
     wake: Callable[[], object] = lambda: None
     """Have the task look at `Task.wake_ms` soon. This one may be called on any thread."""
     step_ids: Sequence[str] = ()
-    """Ids of gearpy's own stages in a chain, by place; none where state is not found by them."""
+    """Ids of gearpy's own stages in a chain, by place."""
     coroutines: Coroutines = NO_COROUTINES
     """Runs user code that is asynchronous, for gearpy's own operators."""
 

@@ -29,9 +29,8 @@ __all__ = [
     "TimedStage",
 ]
 
-# Keys of snapshots.
-STEPS: Final = "steps"  #: What steps keep, by id.
-_STAGES: Final = "stages"  # The same by place, without ids; gearpy wrote so before there were any.
+#: Key of snapshots: the states of steps, by id.
+STEPS: Final = "steps"
 
 
 class Stage(Protocol):
@@ -236,7 +235,7 @@ class ChainTask(Task):
 
     Args:
         make_stages: makes this task's own stages; called by `on_start`. Of `StagesOfSteps` state
-            is found by their ids, of others by their places.
+            is found by their ids, of others by their numbers in the chain.
     """
 
     counts_output = True  # A sink is one of the stages.
@@ -248,7 +247,6 @@ class ChainTask(Task):
         super().__init__(context)
         self._make_stages = make_stages
         self._stages: Sequence[Stage] = ()
-        self._has_ids = False
         self._consumed: Sequence[ConsumedStage] = ()
         self._keeping: Sequence[KeepingStage] = ()
         self._deferring: dict[int, DeferringStage] = {}  # By place.
@@ -273,12 +271,11 @@ class ChainTask(Task):
         self._lanes = _lanes_of(self._stages)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
-        """Return what each stage goes on from, and let it find its keyed state."""
-        if _STAGES in resume or not isinstance(self._stages, StagesOfSteps):
-            return self._restored_by_place(resume)
-        self._has_ids = True
-        ids = self.context.step_ids = self._stages.ids
-        kept = resume.get(STEPS, {})
+        """Return the state that each stage goes on from, and let it find its keyed state."""
+        made = self._stages
+        places = [str(place) for place in range(len(made))]
+        ids = self.context.step_ids = made.ids if isinstance(made, StagesOfSteps) else places
+        kept: Mapping[str, bytes] = resume.get(STEPS, {})
         if unknown := kept.keys() - set(ids):
             raise ConfigError(
                 f"snapshot has a step {min(unknown)!r}, the program has {', '.join(ids)}: "
@@ -286,20 +283,9 @@ class ChainTask(Task):
             )
         return [kept.get(each, b"") for each in ids]
 
-    def _restored_by_place(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
-        kept: Sequence[bytes] = resume.get(_STAGES, [b""] * len(self._stages))
-        if len(kept) != len(self._stages):
-            raise ConfigError(
-                f"snapshot has {len(kept)} steps, the program has {len(self._stages)}: "
-                "it is of another program"
-            )
-        return kept
-
     def snapshot(self) -> dict[str, Any]:
-        """Return what each stage keeps, encoded, so that an error names the stage."""
+        """Return the state of each stage, encoded, so that an error names the stage."""
         kept = [encode_state(stage.name, stage.snapshot()) for stage in self._stages]
-        if not self._has_ids:
-            return {_STAGES: kept}
         named = zip(self.context.step_ids, kept, strict=True)
         return {STEPS: {name: state for name, state in named if state}}
 

@@ -1,8 +1,4 @@
-"""Where in the keyed state of a task the steps of a chain keep theirs: below the id of the step.
-
-Checkpoints of a gearpy that knew no ids have it below what the step is, and its place in the
-chain; an application that goes on from one leaves it there.
-"""
+"""The keyed state of a step: a part of that of its task, below the id of the step."""
 
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import BulkState
@@ -19,7 +15,5 @@ def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
 def step_bulk(
     context: TaskContext, kind: str, place: int, *, operator: str, is_keyed: bool = True
 ) -> BulkState:
-    """Return the same for a step that keeps pairs by itself; see `KeyedState.bulk`."""
-    scope = step_state(context, kind, place)
-    tag = kind if context.step_ids else str(place)
-    return scope.bulk(tag, operator=operator, is_keyed=is_keyed)
+    """Return the state of a step that keeps pairs by itself; see `KeyedState.bulk`."""
+    return step_state(context, kind, place).bulk(kind, operator=operator, is_keyed=is_keyed)

@@ -66,16 +66,6 @@ def test_stage_whose_state_is_no_plain_data_is_named() -> None:
     assert raised.value.operator == "bad one"
 
 
-def test_snapshot_of_another_chain_is_refused() -> None:
-    """A state would go to the wrong step."""
-    bench = Bench(chained(Keeping("a", 1))).open()
-    bench.send(epoch=2)
-    bench.run()
-
-    with pytest.raises(OperatorError, match="snapshot has 1 steps, the program has 2"):
-        Bench(chained(Keeping("a"), Keeping("b")), epoch=2, resume=bench.snapshot(1)).open()
-
-
 class Durable(Written):
     """Says where it is."""
 

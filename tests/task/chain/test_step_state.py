@@ -49,21 +49,7 @@ def test_each_step_finds_its_own() -> None:
     assert chain.snapshot() == {STEPS: kept}
 
 
-def test_a_snapshot_without_ids_is_read_by_places() -> None:
-    """And is written so, as keyed state is found by places then."""
-    old = {"stages": [encode_state("a", 1), b""]}
-
-    chain, stages = a_chain(old, "a", "b")
-
-    assert [stage.state for stage in stages] == [1, None]
-    assert chain.context.step_ids == ()
-    assert chain.snapshot() == old
-
-
-@pytest.mark.parametrize(
-    "resume", [{STEPS: {"gone": b"x"}}, {"stages": [b"", b""]}], ids=["ids", "places"]
-)
-def test_a_snapshot_of_other_steps_is_refused(resume: Any) -> None:
+def test_a_snapshot_of_other_steps_is_refused() -> None:
     """It would be lost without a word."""
     with pytest.raises(ConfigError, match="of another program"):
-        a_chain(resume, "a")
+        a_chain({STEPS: {"gone": b"x"}}, "a")

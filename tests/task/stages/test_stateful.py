@@ -72,7 +72,8 @@ def test_none_forgets_the_key() -> None:
     bench.run()
 
     assert bench.target.values == [None, ("a1", "a2"), None, ("a3", "a4")]
-    assert list(bench.runner.context.state.scope("map_with_state").keys("kept")) == []
+    context = bench.runner.context
+    assert list(context.state.scope(context.step_ids[-1]).keys("kept")) == []
 
 
 def test_keys_get_copies_of_what_there_is_at_the_beginning() -> None:
