@@ -19,7 +19,7 @@ LIMITS = TransportLimits(reconnect_base_ms=5, reconnect_max_ms=20, reconnect_ret
 Make = Callable[..., Transport]
 
 
-@pytest.fixture(params=["memory", "memory-encoded", "tcp"])
+@pytest.fixture(params=["memory", "tcp"])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     """A maker of transports of one kind; those it made are stopped at the end."""
     kind, hub = request.param, MemoryHub()
@@ -31,8 +31,8 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
             port = int(rest) if host else 0
             made.append(TcpTransport(SECRET, port=port, limits=LIMITS, on_link_lost=on_link_lost))
         else:
-            name, encode = rest or f"t{len(made)}", kind == "memory-encoded"
-            made.append(MemoryTransport(hub, name, encode=encode, on_link_lost=on_link_lost))
+            name = rest or f"t{len(made)}"
+            made.append(MemoryTransport(hub, name, on_link_lost=on_link_lost))
         return made[-1]
 
     yield make_one

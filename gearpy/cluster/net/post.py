@@ -1,15 +1,17 @@
 """How roles reach each other: by path, with messages that can cross a process boundary."""
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from gearpy.actor.api import Exited, Killed, Ref
 from gearpy.actor.system import ActorSystem
-from gearpy.cluster.net.questions import Questions
-from gearpy.errors import ActorStopped, GearpyError, MailboxFull, ProtocolError
+from gearpy.errors import ActorStopped, AskTimeout, GearpyError, MailboxFull, ProtocolError
 from gearpy.ids import ActorPath, incarnation_of, is_same_node
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import Peers
@@ -25,6 +27,8 @@ Allow: TypeAlias = Callable[[str, str, object], bool]
 
 #: How long an actor of this process may take to answer another process.
 _ANSWER_TIMEOUT_S: Final = 60.0
+#: Numbers of questions cannot be guessed, so that nobody answers what it was not asked.
+_FIRST_NUMBER_BITS: Final = 62
 
 M_contra = TypeVar("M_contra", contravariant=True)
 
@@ -58,7 +62,7 @@ class Post:
         self._lock = threading.Lock()  # Of the counters and `_refs`.
         self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
         if peers is not None:
-            self._questions = Questions(peers)
+            self._questions = _Questions(peers)
             self._answers = Answers("gearpy-answers")
             peers.serve(self._deliver)
 
@@ -237,3 +241,61 @@ class RemoteRef(Ref[M_contra]):
     def _note_loss(self) -> None:
         # Where there is no incarnation, another process may take the place of the lost one.
         self._is_alive = not incarnation_of(self.path.node)
+
+
+class _Questions:
+    """Questions that wait for their answers. Runs on: any thread; `ask` blocks."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._numbers = count(1 + secrets.randbits(_FIRST_NUMBER_BITS))
+        self._open: dict[int, Future[Any]] = {}
+
+    def ask(self, path: ActorPath, message: object, timeout_s: float) -> Any:
+        """Return what the actor answers; raises as `Ref.ask` does."""
+        number, answer = next(self._numbers), Future[Any]()
+        self._open[number] = answer
+        try:
+            self._send(path, message, number, answer)
+            outcome = answer.result(timeout_s)
+        except TimeoutError:
+            what = type(message).__name__
+            raise AskTimeout(f"no answer from actor {path} to {what} in {timeout_s} s") from None
+        finally:
+            del self._open[number]
+            self._peers.unwatch(path.node, answer)
+        if isinstance(outcome, GearpyError):
+            raise outcome
+        return outcome
+
+    def on_answer(self, letter: Letter) -> None:
+        """Take an answer; one that nobody waits for any more is dropped."""
+        answer = self._open.get(letter.answers)
+        if answer is None:
+            _log.debug("an answer came too late")
+            return
+        try:
+            _settle(answer, decode_answer(letter.body))
+        except ProtocolError as error:
+            _settle(answer, error)
+
+    def _send(self, path: ActorPath, message: object, number: int, answer: "Future[Any]") -> None:
+        def lost(reason: str) -> None:
+            _settle(answer, ActorStopped(f"actor {path} is gone: {reason}"))
+
+        self._peers.watch(path.node, answer, lost)
+        self._peers.send(  # What comes of False is told to the watcher.
+            path.node,
+            to=path.name,
+            body=encode_control(message),
+            reply_to=ActorPath(self._peers.node, ""),
+            ask=number,
+        )
+
+
+def _settle(answer: "Future[Any]", outcome: object) -> None:
+    """Set the outcome unless there is one."""
+    try:
+        answer.set_result(outcome)
+    except InvalidStateError:
+        _log.debug("a question was settled twice")

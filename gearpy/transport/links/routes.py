@@ -1,15 +1,16 @@
-"""Where tasks are: handlers of those that run here, addresses of the others."""
+"""Tables of tasks: handlers of local tasks, addresses of the others; transports that use them."""
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from gearpy.ids import TaskId
 from gearpy.messages.data import LinkMessage
-from gearpy.transport.api import LinkHandler
+from gearpy.transport.api import Counters, LinkHandler, TransportStats
 
-__all__ = ["Delivery", "Elsewhere", "Routes"]
+__all__ = ["Delivery", "Elsewhere", "RoutedTransport", "Routes"]
 
 #: A handler and the messages for it.
 Delivery: TypeAlias = tuple[LinkHandler, list[LinkMessage]]
@@ -74,3 +75,52 @@ class Routes:
                 self._logged.add(target)
                 _log.warning("messages for task %s dropped: it does not run here", target)
         return len(messages)
+
+
+class RoutedTransport(ABC):
+    """A `Transport` that looks up each target in its `Routes`. Runs on: any thread."""
+
+    def __init__(self) -> None:
+        self._routes = Routes()
+        self._counters = Counters()
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """The address where peers reach this transport."""
+
+    @property
+    def stats(self) -> TransportStats:
+        """Counts of messages since the transport was made."""
+        return self._counters.snapshot()
+
+    def register(self, task: TaskId, handler: LinkHandler) -> None:
+        """Deliver messages for ``task`` to ``handler`` from now on."""
+        self._routes.register(task, handler)
+
+    def unregister(self, task: TaskId) -> None:
+        """Drop and count messages for ``task`` from now on."""
+        self._routes.unregister(task)
+
+    def locate(self, routes: Mapping[TaskId, str]) -> None:
+        """Learn the addresses of the transports where tasks are registered."""
+        self._routes.locate(routes)
+
+    def send(self, messages: Sequence[LinkMessage]) -> None:
+        """Hand messages to handlers, on this thread, or to the peers of their targets.
+
+        Raises:
+            ConfigError: a value in a message for another process cannot travel.
+        """
+        here, elsewhere = self._routes.split(messages)
+        for handler, batch in here:
+            handler(batch)
+        for address, batch in elsewhere.items():
+            if address is None or address == self.address:
+                self._counters.add(dropped_unknown=self._routes.log_unknown(batch))
+            else:
+                self._send_to(address, batch)
+
+    @abstractmethod
+    def _send_to(self, address: str, messages: list[LinkMessage]) -> None:
+        """Send messages to the transport at another address."""

@@ -3,23 +3,18 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping, Sequence
 
 from gearpy.errors import ConfigError
-from gearpy.ids import TaskId
 from gearpy.messages.data import LinkMessage
 from gearpy.transport.api import (
-    Counters,
-    LinkHandler,
     LinkLost,
     TransportLimits,
-    TransportStats,
 )
 from gearpy.transport.letters.answers import ClientServer, ControlAllows, ControlHandler
 from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.listener import Listener
 from gearpy.transport.links.peer import LinkPeer
-from gearpy.transport.links.routes import Routes
+from gearpy.transport.links.routes import RoutedTransport
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.wire.connection.frames import Frame
@@ -31,7 +26,7 @@ __all__ = ["TcpTransport"]
 _log = logging.getLogger(__name__)
 
 
-class TcpTransport:
+class TcpTransport(RoutedTransport):
     """A `Transport` with one listener, and one connection to each peer it sends to.
 
     Senders encode on their own threads; the loop thread writes what they have queued. Tasks of
@@ -60,6 +55,7 @@ class TcpTransport:
             ConfigError: ``host`` is beyond this machine and that was not allowed, see
                 `Credentials.check_host`.
         """
+        super().__init__()
         self._credentials = credentials_of(shown)
         self._credentials.check_host(host)
         self._host, self._port = host, port
@@ -68,8 +64,6 @@ class TcpTransport:
         self._owns_loop = loop is None
         self._loop = loop or LoopThread()
         self._on_link_lost = on_link_lost
-        self._routes = Routes()
-        self._counters = Counters()
         self._listener = Listener(
             self._credentials,
             limits=limits,
@@ -86,11 +80,6 @@ class TcpTransport:
     def address(self) -> str:
         """``host:port``; the port is known once the transport was started."""
         return _address(self._host, self._port)
-
-    @property
-    def stats(self) -> TransportStats:
-        """What the transport has done so far."""
-        return self._counters.snapshot()
 
     def start(self) -> str:
         """Listen; return the address.
@@ -124,30 +113,6 @@ class TcpTransport:
         if self._owns_loop:
             self._loop.stop()
 
-    def register(self, task: TaskId, handler: LinkHandler) -> None:
-        """Deliver messages for ``task`` to ``handler`` from now on."""
-        self._routes.register(task, handler)
-
-    def unregister(self, task: TaskId) -> None:
-        """Drop and count messages for ``task`` from now on."""
-        self._routes.unregister(task)
-
-    def locate(self, routes: Mapping[TaskId, str]) -> None:
-        """Learn the addresses of the transports where tasks are registered."""
-        self._routes.locate(routes)
-
-    def send(self, messages: Sequence[LinkMessage]) -> None:
-        """Hand messages to handlers or to the connections that lead to their targets.
-
-        Raises:
-            ConfigError: a value in a message for another process cannot travel.
-        """
-        here, elsewhere = self._routes.split(messages)
-        for handler, batch in here:
-            handler(batch)
-        for address, batch in elsewhere.items():
-            self._send_to(address, batch)
-
     def serve_control(self, handler: ControlHandler, allows: ControlAllows | None = None) -> None:
         """Answer control messages on the same listener with what ``handler`` returns.
 
@@ -175,10 +140,7 @@ class TcpTransport:
         self._listener.letters = self._letters.server
         return self._letters
 
-    def _send_to(self, address: str | None, messages: list[LinkMessage]) -> None:
-        if address is None or address == self.address:
-            self._counters.add(dropped_unknown=self._routes.log_unknown(messages))
-            return
+    def _send_to(self, address: str, messages: list[LinkMessage]) -> None:
         peer = self._peers.get(address) or self._new_peer(address)
         if peer is None:
             self._counters.add(dropped_lost=len(messages))
