@@ -1,7 +1,6 @@
 """The writing half of folders of columns: records or tables to record batches of one schema."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final, Protocol
 
 # Ships no type information.
@@ -12,10 +11,11 @@ from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
+from gearpy.connectors.folders.writer import RowWriter
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
 
-__all__ = ["ColumnWriter", "ColumnsOf", "WaitingRows", "checked_schema"]
+__all__ = ["ColumnFormat", "ColumnWriter", "ColumnsOf", "WaitingRows", "checked_schema"]
 
 #: Columns wait in memory until they make a group, which is what a reader reads at a time.
 _GROUP_ROWS: Final = 128 * 1024
@@ -134,17 +134,51 @@ class ColumnWriter(Protocol):
         ...
 
 
-class WaitingRows(ABC):
+class ColumnFormat:
+    """`PartFormat` of files of columns, all with one schema.
+
+    Args:
+        name: of the sink, for errors.
+        ending: of the names of files.
+        schema: None to take that of the first records.
+        begin: begins to write a file, given what makes columns of its records.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ending: str,
+        schema: pa.Schema | None,
+        begin: Callable[[ColumnsOf, BinaryIO], RowWriter],
+    ) -> None:
+        self.ending = ending
+        self._columns = ColumnsOf(name, schema)
+        self._begin = begin
+
+    def begin(self, file: BinaryIO) -> RowWriter:
+        """See `PartFormat`."""
+        return self._begin(self._columns, file)
+
+    def snapshot(self) -> bytes | None:
+        """See `PartFormat`."""
+        return self._columns.snapshot()
+
+    def restore(self, state: bytes | None) -> None:
+        """See `PartFormat`."""
+        self._columns.restore(state)
+
+
+class WaitingRows:
     """The rows of one file, which wait for others until they are worth a group.
 
     Args:
         columns: makes columns of records.
-        file: where to write.
+        begin: begins to write the file, given the schema.
     """
 
-    def __init__(self, columns: ColumnsOf, file: BinaryIO) -> None:
+    def __init__(self, columns: ColumnsOf, begin: Callable[[pa.Schema], ColumnWriter]) -> None:
         self._columns = columns
-        self._file = file
+        self._begin = begin
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0  # That wait.
         self._bytes = 0
@@ -165,10 +199,6 @@ class WaitingRows(ABC):
             self._write_group()
         if self._writer is not None:
             self._writer.close()
-
-    @abstractmethod
-    def _begin(self, schema: pa.Schema) -> ColumnWriter:
-        """Begin to write the file."""
 
     def _write_group(self) -> None:
         table = pa.Table.from_batches(self._waiting)

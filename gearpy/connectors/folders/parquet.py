@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 # Ships no type information.
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.connectors.folders.columns import ColumnsOf, ColumnWriter, WaitingRows, checked_schema
+from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
 from gearpy.connectors.folders.writer import FolderSink
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["ParquetFormat", "ParquetRows", "parquet_folder"]
+__all__ = ["parquet_folder"]
 
 _NAME: Final = "parquet_folder"
 _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
@@ -67,46 +66,12 @@ def parquet_folder(
             f"{_NAME}: compression is {compression!r}, must be one of {', '.join(_CODECS)}"
         )
 
-    def make_format() -> ParquetFormat:
-        return ParquetFormat(known, compression)
+    def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
+        return WaitingRows(
+            columns, lambda schema: pq.ParquetWriter(file, schema, compression=compression)
+        )
+
+    def make_format() -> ColumnFormat:
+        return ColumnFormat(_NAME, ".parquet", known, rows_of)
 
     return FolderSink(_NAME, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
-
-
-class ParquetFormat:
-    """`PartFormat` of Parquet files, all with one schema.
-
-    Args:
-        schema: None to take that of the first records.
-        compression: of the columns.
-    """
-
-    ending = ".parquet"
-
-    def __init__(self, schema: pa.Schema | None, compression: str = "snappy") -> None:
-        self._columns = ColumnsOf(_NAME, schema)
-        self._compression = compression
-
-    def begin(self, file: BinaryIO) -> "ParquetRows":
-        """See `PartFormat`."""
-        return ParquetRows(self._columns, file, self._compression)
-
-    def snapshot(self) -> bytes | None:
-        """See `PartFormat`."""
-        return self._columns.snapshot()
-
-    def restore(self, state: bytes | None) -> None:
-        """See `PartFormat`."""
-        self._columns.restore(state)
-
-
-class ParquetRows(WaitingRows):
-    """The rows of one Parquet file."""
-
-    def __init__(self, columns: ColumnsOf, file: BinaryIO, compression: str) -> None:
-        super().__init__(columns, file)
-        self._compression = compression
-
-    def _begin(self, schema: pa.Schema) -> ColumnWriter:
-        writer: ColumnWriter = pq.ParquetWriter(self._file, schema, compression=self._compression)
-        return writer

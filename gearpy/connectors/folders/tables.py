@@ -10,12 +10,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 
-from gearpy.connectors.folders.columns import ColumnsOf, ColumnWriter, WaitingRows, checked_schema
+from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
 from gearpy.connectors.folders.writer import FolderSink
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["ArrowFormat", "CsvFormat", "arrow_folder", "csv_folder"]
+__all__ = ["arrow_folder", "csv_folder"]
 
 _ARROW: Final = "arrow_folder"
 _CSV: Final = "csv_folder"
@@ -54,8 +54,11 @@ def arrow_folder(
     """
     known = checked_schema(_ARROW, schema)
 
-    def make_format() -> ArrowFormat:
-        return ArrowFormat(known)
+    def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
+        return WaitingRows(columns, lambda schema: pa_ipc.new_file(file, schema))
+
+    def make_format() -> ColumnFormat:
+        return ColumnFormat(_ARROW, ".arrow", known, rows_of)
 
     return FolderSink(_ARROW, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
 
@@ -105,72 +108,13 @@ def csv_folder(
     if known is not None:
         _check_cells(known)
 
-    def make_format() -> CsvFormat:
-        return CsvFormat(known, delimiter=delimiter, header=header)
+    def rows_of(columns: ColumnsOf, file: BinaryIO) -> _CsvRows:
+        return _CsvRows(columns, file, delimiter, header=header)
+
+    def make_format() -> ColumnFormat:
+        return ColumnFormat(_CSV, ".csv", known, rows_of)
 
     return FolderSink(_CSV, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
-
-
-class ArrowFormat:
-    """`PartFormat` of Arrow's IPC files, all with one schema.
-
-    Args:
-        schema: None to take that of the first records.
-    """
-
-    ending = ".arrow"
-
-    def __init__(self, schema: pa.Schema | None) -> None:
-        self._columns = ColumnsOf(_ARROW, schema)
-
-    def begin(self, file: BinaryIO) -> WaitingRows:
-        """See `PartFormat`."""
-        return _ArrowRows(self._columns, file)
-
-    def snapshot(self) -> bytes | None:
-        """See `PartFormat`."""
-        return self._columns.snapshot()
-
-    def restore(self, state: bytes | None) -> None:
-        """See `PartFormat`."""
-        self._columns.restore(state)
-
-
-class _ArrowRows(WaitingRows):
-    def _begin(self, schema: pa.Schema) -> ColumnWriter:
-        writer: ColumnWriter = pa_ipc.new_file(self._file, schema)
-        return writer
-
-
-class CsvFormat:
-    """`PartFormat` of CSV files, all with one schema.
-
-    Args:
-        schema: None to take that of the first records.
-        delimiter: between cells.
-        header: whether the first line has the names.
-    """
-
-    ending = ".csv"
-
-    def __init__(
-        self, schema: pa.Schema | None, *, delimiter: str = ",", header: bool = True
-    ) -> None:
-        self._columns = ColumnsOf(_CSV, schema)
-        self._delimiter = delimiter
-        self._header = header
-
-    def begin(self, file: BinaryIO) -> "_CsvRows":
-        """See `PartFormat`."""
-        return _CsvRows(self._columns, file, self._delimiter, header=self._header)
-
-    def snapshot(self) -> bytes | None:
-        """See `PartFormat`."""
-        return self._columns.snapshot()
-
-    def restore(self, state: bytes | None) -> None:
-        """See `PartFormat`."""
-        self._columns.restore(state)
 
 
 class _CsvRows:

@@ -25,7 +25,7 @@ from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
-__all__ = ["FolderSink", "FolderWriter", "PartFormat", "RowWriter"]
+__all__ = ["FolderSink", "FolderWriter", "PartFormat", "PartSink", "PartWriter", "RowWriter"]
 
 _NAMES_MAX: Final = 10  # In a line of the log.
 
@@ -67,16 +67,16 @@ class PartFormat(Protocol):
         ...
 
 
-class FolderSink(Sink):
-    """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`.
+class PartSink(Sink):
+    """A folder with files of each task and epoch.
 
     Args:
         name: of the sink, for people.
         path: the folder; the one above must exist.
-        make_format: makes what one task needs to write files.
         prefix: of the names of files.
         overwrite: whether files of earlier runs are removed.
         columnar: whether its files are best made of tables.
+        pattern: where in the folder its files are.
 
     Raises:
         ConfigError: the prefix cannot be one.
@@ -88,31 +88,71 @@ class FolderSink(Sink):
         self,
         name: str,
         path: str | Path,
+        *,
+        prefix: str,
+        overwrite: bool,
+        columnar: bool,
+        pattern: str = "",
+    ) -> None:
+        if mistakes := prefix_mistakes(name, prefix):
+            raise ConfigError(*mistakes)
+        self.name = name
+        self.columnar = columnar
+        self._path = Path(path).expanduser()
+        self._prefix = prefix
+        self._overwrite = overwrite
+        self._pattern = f"{pattern}{prefix}-*"
+
+    @property
+    def description(self) -> str:
+        """The function, and the files: where no other sink may write."""
+        files = self._path if self._prefix == PREFIX else self._path / self._pattern
+        return f"{self.name}({files})"
+
+    @property
+    def pending_folders(self) -> Sequence[Path]:
+        """The one below its folder."""
+        return [self._path.resolve() / PENDING]
+
+    def folder(self) -> Folder:
+        """Return the folder, which need not be there yet.
+
+        Raises:
+            ConfigError: it cannot be made there.
+        """
+        return LocalFolder(target_folder(self.name, self._path))
+
+    def share(self, task_index: int, parallelism: int) -> Share:
+        """Return which of its files belong to a task."""
+        return Share(
+            task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
+        )
+
+
+class FolderSink(PartSink):
+    """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`.
+
+    Args:
+        name: of the sink, for people.
+        path: the folder; the one above must exist.
+        make_format: makes what one task needs to write files.
+        prefix: of the names of files.
+        overwrite: whether files of earlier runs are removed.
+        columnar: whether its files are best made of tables.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str | Path,
         make_format: Callable[[], PartFormat],
         *,
         prefix: str,
         overwrite: bool,
         columnar: bool = False,
     ) -> None:
-        if mistakes := prefix_mistakes(name, prefix):
-            raise ConfigError(*mistakes)
-        self._name = name
-        self._path = Path(path).expanduser()
+        super().__init__(name, path, prefix=prefix, overwrite=overwrite, columnar=columnar)
         self._make_format = make_format
-        self._prefix = prefix
-        self._overwrite = overwrite
-        self.columnar = columnar
-
-    @property
-    def description(self) -> str:
-        """The function, and the files: where no other sink may write."""
-        files = self._path if self._prefix == PREFIX else self._path / f"{self._prefix}-*"
-        return f"{self._name}({files})"
-
-    @property
-    def pending_folders(self) -> Sequence[Path]:
-        """The one below its folder."""
-        return [self._path.resolve() / PENDING]
 
     def open(self, task_index: int, parallelism: int) -> "FolderWriter":
         """Return the writer of one task.
@@ -120,41 +160,21 @@ class FolderSink(Sink):
         Raises:
             ConfigError: the folder cannot be made there.
         """
-        path = target_folder(self._name, self._path)
-        share = Share(
-            task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
-        )
-        return FolderWriter(self._name, LocalFolder(path), self._make_format(), share)
+        share = self.share(task_index, parallelism)
+        return FolderWriter(self.name, self.folder(), self._make_format(), share)
 
 
-class FolderWriter(TransactionalWriter):
-    """Writes the files of one task, one for each epoch; see `PartFolder` for what may go wrong.
-
-    Args:
-        name: of the sink, for people.
-        folder: where to write.
-        form: of the files.
-        share: which files are this task's.
-    """
+class PartWriter(TransactionalWriter):
+    """Shows the files of one task, and recovers them; see `PartFolder` for what may go wrong."""
 
     atomic = True
 
-    def __init__(self, name: str, folder: Folder, form: PartFormat, share: Share) -> None:
-        self._format = form
-        self._files = PartFolder(name, folder, form.ending, share, listed=_listed)
-        self._part: _OpenPart | None = None
-
-    def restore(self, state: bytes | None) -> None:
-        """Write files that are like those before."""
-        self._format.restore(state)
-
-    def snapshot(self) -> bytes | None:
-        """Return what they are like."""
-        return self._format.snapshot()
+    def __init__(self, files: PartFolder) -> None:
+        self._files = files
 
     def recover(
         self,
-        prepared: Mapping[int, PreparedPart | None],
+        prepared: Mapping[int, PreparedPart | list[PreparedPart] | None],
         *,
         epoch: int,
         run: str,
@@ -166,8 +186,40 @@ class FolderWriter(TransactionalWriter):
             ConfigError: the folder cannot be written.
             GearpyError: what was prepared is gone, or a later incarnation is at work.
         """
-        waiting = [_files(prepared[number]) for number in sorted(prepared)]
+        waiting = [_parts(prepared[number]) for number in sorted(prepared)]
         self._files.recover(waiting, epoch=epoch, run=run, incarnation=incarnation)
+
+    def commit(self, epoch: int, prepared: PreparedPart | list[PreparedPart] | None) -> None:
+        """Show the files.
+
+        Raises:
+            GearpyError: one is gone, or is not what was prepared.
+        """
+        self._files.show(_parts(prepared))
+
+
+class FolderWriter(PartWriter):
+    """Writes the files of one task, one for each epoch.
+
+    Args:
+        name: of the sink, for people.
+        folder: where to write.
+        form: of the files.
+        share: which files are this task's.
+    """
+
+    def __init__(self, name: str, folder: Folder, form: PartFormat, share: Share) -> None:
+        super().__init__(PartFolder(name, folder, form.ending, share, listed=_listed))
+        self._format = form
+        self._part: _OpenPart | None = None
+
+    def restore(self, state: bytes | None) -> None:
+        """Write files that are like those before."""
+        self._format.restore(state)
+
+    def snapshot(self) -> bytes | None:
+        """Return what they are like."""
+        return self._format.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
         """Write the records into the pending file; the first one begins it."""
@@ -193,14 +245,6 @@ class FolderWriter(TransactionalWriter):
         self._files.sync_pending()
         return prepared
 
-    def commit(self, epoch: int, prepared: PreparedPart | None) -> None:
-        """Show the file.
-
-        Raises:
-            GearpyError: it is gone, or is not what was prepared.
-        """
-        self._files.show(_files(prepared))
-
     def close(self, *, completed: bool) -> None:
         """Remove what is not prepared; what is prepared a successor may need."""
         part, self._part = self._part, None
@@ -223,8 +267,10 @@ class _OpenPart:
     count: int = 0
 
 
-def _files(prepared: PreparedPart | None) -> list[PreparedPart]:
-    return [] if prepared is None else [prepared]
+def _parts(prepared: PreparedPart | list[PreparedPart] | None) -> list[PreparedPart]:
+    if prepared is None:
+        return []
+    return prepared if isinstance(prepared, list) else [prepared]
 
 
 def _listed(parts: Sequence[Part]) -> str:

@@ -1,19 +1,18 @@
 """Folders of Parquet files in partitions, as Hive and Spark have them; each record once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from gearpy.connectors.folders.part_names import Part
-from gearpy.connectors.folders.parts import PREFIX, PartFolder, PreparedPart, Share, target_folder
+from gearpy.connectors.folders.parts import PREFIX, PartFolder, PreparedPart, Share
+from gearpy.connectors.folders.writer import PartSink, PartWriter
 from gearpy.connectors.partitioned.columns import PartitionBy, key_names, partition_fields
 from gearpy.connectors.partitioned.files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions, table_schema
-from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
-from gearpy.storage.folder.local import LocalFolder
-from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
+from gearpy.task.api.interfaces import Batch, Sink
 
 __all__ = ["HiveSink", "HiveWriter", "hive_folder"]
 
@@ -90,28 +89,19 @@ def hive_folder(
     return HiveSink(path, options, overwrite=overwrite)
 
 
-class HiveSink(Sink):
+class HiveSink(PartSink):
     """See `hive_folder`."""
 
-    transactional = True
-    columnar = True
-
     def __init__(self, path: str | Path, options: TableOptions, *, overwrite: bool) -> None:
-        self._path = Path(path).expanduser()
+        super().__init__(
+            _NAME,
+            path,
+            prefix=options.prefix,
+            overwrite=overwrite,
+            columnar=True,
+            pattern="**/",
+        )
         self._options = options
-        self._overwrite = overwrite
-
-    @property
-    def description(self) -> str:
-        """The function, and the files: where no other sink may write."""
-        prefix = self._options.prefix
-        files = self._path if prefix == PREFIX else self._path / f"**/{prefix}-*"
-        return f"{_NAME}({files})"
-
-    @property
-    def pending_folders(self) -> Sequence[Path]:
-        """The one below its folder."""
-        return [self._path.resolve() / PENDING]
 
     def open(self, task_index: int, parallelism: int) -> "HiveWriter":
         """Return the writer of one task.
@@ -119,41 +109,21 @@ class HiveSink(Sink):
         Raises:
             ConfigError: the folder cannot be made there.
         """
-        path = target_folder(_NAME, self._path)
-        return HiveWriter(
-            LocalFolder(path),
-            self._options,
-            task=task_index,
-            tasks=parallelism,
-            overwrite=self._overwrite,
-        )
+        return HiveWriter(self.folder(), self._options, self.share(task_index, parallelism))
 
 
-class HiveWriter(TransactionalWriter):
+class HiveWriter(PartWriter):
     """Writes the files of one task; each is shown, and recovered, as by a `FolderWriter`.
 
     Args:
         folder: where to write.
         options: of the table.
-        task: whose files these are.
-        tasks: how many there are.
-        overwrite: whether files of earlier runs are removed.
+        share: which files are this task's.
     """
 
-    atomic = True
-
-    def __init__(
-        self,
-        folder: Folder,
-        options: TableOptions,
-        *,
-        task: int,
-        tasks: int = 1,
-        overwrite: bool = False,
-    ) -> None:
-        share = Share(task=task, tasks=tasks, prefix=options.prefix, overwrite=overwrite)
+    def __init__(self, folder: Folder, options: TableOptions, share: Share) -> None:
         depth = len(options.fields)
-        self._files = PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth)
+        super().__init__(PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth))
         self._rows = PartitionRows(options, self._begin)
 
     def restore(self, state: bytes | None) -> None:
@@ -163,23 +133,6 @@ class HiveWriter(TransactionalWriter):
     def snapshot(self) -> bytes | None:
         """Return the schema."""
         return self._rows.snapshot()
-
-    def recover(
-        self,
-        prepared: Mapping[int, list[PreparedPart] | None],
-        *,
-        epoch: int,
-        run: str,
-        incarnation: int,
-    ) -> None:
-        """Show what was prepared, remove what earlier incarnations have left.
-
-        Raises:
-            ConfigError: the folder cannot be written.
-            GearpyError: what was prepared is gone, or a later incarnation is at work.
-        """
-        waiting = [prepared[number] or [] for number in sorted(prepared)]
-        self._files.recover(waiting, epoch=epoch, run=run, incarnation=incarnation)
 
     def write_batch(self, batch: Batch) -> None:
         """Take the records."""
@@ -195,14 +148,6 @@ class HiveWriter(TransactionalWriter):
             return None
         self._files.sync_pending()
         return files
-
-    def commit(self, epoch: int, prepared: list[PreparedPart] | None) -> None:
-        """Show the files.
-
-        Raises:
-            GearpyError: one is gone, or is not what was prepared.
-        """
-        self._files.show(prepared or [])
 
     def close(self, *, completed: bool) -> None:
         """Remove what is not prepared; what is prepared a successor may need."""

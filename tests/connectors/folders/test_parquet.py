@@ -9,7 +9,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.folders import columns as column_parts
-from gearpy.connectors.folders.parquet import ParquetFormat, parquet_folder
+from gearpy.connectors.folders.parquet import parquet_folder
 from gearpy.connectors.folders.parts import PreparedPart
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.errors import ConfigError, OperatorError
@@ -181,11 +181,6 @@ def test_wrong_options_are_told_when_it_is_built(options: dict[str, Any], mistak
 
 def test_an_open_file_can_be_given_up(tmp_path: Path) -> None:
     """With rows that wait, and with a row group that was written."""
-    form = ParquetFormat(None)
-    path = tmp_path / "a.parquet"
-    with path.open("wb") as file:
-        form.begin(file).finish()
-    assert path.stat().st_size == 0
     writer = opened(parquet_folder(tmp_path / "out"))
     writer.write_batch(Batch([{"x": 1}], [0]))
 
