@@ -32,7 +32,7 @@ _written: Final[WeakKeyDictionary[StreamApplication, StreamApp]] = WeakKeyDictio
 
 
 def written_as(application: StreamApplication) -> StreamApp | None:
-    """Return what an application was built of in this process; None if it is a graph by hand."""
+    """Return the program of an application of this process; None for a graph by hand."""
     return _written.get(application)
 
 
@@ -144,7 +144,7 @@ class StreamApp:
         return application
 
     def to_spark_frame(self, spark: SparkSession, *, sink: str | int | None = None) -> DataFrame:
-        """Return what goes to a sink as a Spark query over all records of the source.
+        """Return the records of a sink as a Spark query over all records of the source.
 
         It has the columns that a window log of the stream has: the window, the key, the value and
         how it fired, or the fields of records and their ``event_time``. Types are those of the
@@ -168,7 +168,7 @@ class StreamApp:
         return spark_table(spark, linear_plan(self.name, self.plan, sink))
 
     def _of_no_use(self) -> str:
-        """Return what to tell who would run it, if nothing comes of all the steps."""
+        """Return the reason not to run it, if nothing comes of all the steps."""
         if any(map(_has_effect, self.plan)):
             return ""
         return (

@@ -133,7 +133,7 @@ class AsOfJoin:
             yield rows, times
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell which records came, and what of those gone through is still needed."""
+        """Tell the records that came, and those of the past that are still needed."""
         yield from self._log.changes()
         yield from self._newest_cells.changes()
         yield from self._waiting_cells.changes()

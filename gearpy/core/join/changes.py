@@ -1,4 +1,4 @@
-"""What joins keep, and what of it has changed since the end of the last epoch.
+"""The records that joins keep, and their changes since the end of the last epoch.
 
 A `RecordLog` tells each record once, so that an epoch costs as much as came in it, however long the
 records are kept. `KeyCells` tell all that there is for a key when it has changed.
@@ -24,7 +24,7 @@ _FIELDS_OF: Final = attrgetter("seq", "side", "time_ms", "value", "is_waiting")
 
 
 class CellChange(NamedTuple):
-    """What keys of a namespace have from now on; if ``is_deleted``, they have nothing more.
+    """The new values of keys of a namespace; if ``is_deleted``, they have none any more.
 
     Nothing of it changes any more: it may be stored while the join goes on.
     """
@@ -100,7 +100,7 @@ class RecordLog:
             self._gone.append(CellChange(namespace, dict.fromkeys(keys), is_deleted=True))
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell what was added, matched and dropped since the last call."""
+        """Tell the records that were added, matched and dropped since the last call."""
         gone, self._gone = self._gone, []
         yield from gone
         self._chunk += 1
@@ -175,7 +175,7 @@ class KeyCells:
             self._touched.discard(key)
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell what has changed since the last call."""
+        """Tell the changes since the last call."""
         touched, self._touched = self._touched, set()
         pairs: dict[Any, Any] = {}
         gone: dict[Any, Any] = {}
@@ -201,7 +201,7 @@ class KeyCells:
         return True
 
     def resume(self) -> dict[Any, Any]:
-        """Return what was loaded."""
+        """Return the pairs that were loaded."""
         pairs, self._pairs = self._pairs, {}
         return pairs
 

@@ -127,7 +127,7 @@ class IntervalJoin:
             self._forget(heappop(self._spans)[1])
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell which records came, found partners, and were forgotten."""
+        """Tell the records that came, found partners, or were forgotten."""
         return self._log.changes()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:

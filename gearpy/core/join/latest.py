@@ -35,7 +35,7 @@ class LatestJoin:
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
-        """Yield what the left ones find, one after the other."""
+        """Yield the row that each left record finds, one after the other."""
         table, keeps_left = self._table, self._keeps_left
         rows: list[Row] = []
         times: list[int] = []
@@ -63,7 +63,7 @@ class LatestJoin:
         return iter(())
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell which keys have another value."""
+        """Tell the keys that have another value."""
         return self._cells.changes()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:

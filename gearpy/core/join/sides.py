@@ -47,7 +47,7 @@ class Join(Protocol):
         ...
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell what has changed in what is kept since the last call."""
+        """Tell the changes of the state since the last call."""
         ...
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:

@@ -68,7 +68,7 @@ class WindowJoin:
             self._drop_pieces()
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell which records came, and which windows are over."""
+        """Tell the records that came, and the windows that are over."""
         return self._log.changes()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:

@@ -128,10 +128,7 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
     right_key: Key
     spec: TableJoinSpec
 
-    @property
-    def keeps(self) -> str:
-        """The identity of the table."""
-        return "which table it was"
+    keeps = "which table it was"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         """Columns, if both sides and the result are columns."""

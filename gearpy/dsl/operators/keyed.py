@@ -101,15 +101,9 @@ class PlaceOperator(_Keyed, PassesRecords):
 
     count: int
 
-    @property
-    def keeps(self) -> str:
-        """The number of records that came, up to ``count``."""
-        return "how many came"
+    keeps = "how many came"
 
-    @property
-    def shown_key(self) -> str:
-        """None: all records come to one task."""
-        return ""
+    shown_key = ""
 
     def twin(self, place: TwinPlace) -> Refusal:
         """Refuse, as a query has no first records."""

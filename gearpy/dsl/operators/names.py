@@ -1,4 +1,4 @@
-"""What steps are called, and what is wrong with what they are given."""
+"""Names of steps, and checks of their arguments."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -33,14 +33,14 @@ def name_of(function: object) -> str:
 
 
 def step_name(kind: str, function: object) -> str:
-    """Return what a step with a function is called for people."""
+    """Return the name of a step with a function for people."""
     return f"{kind}({name_of(function)})"
 
 
 def check_function(
     kind: str, function: Any, *, of: str = "a record", takes: int = 1, awaits: bool = False
 ) -> None:
-    """Refuse what cannot be called so.
+    """Refuse a function that cannot be called so.
 
     Args:
         kind: of the step.
@@ -81,7 +81,7 @@ def _where(function: Callable[..., Any]) -> str:
 
 
 def check_name(kind: str, what: str, name: Any, *, but: Collection[str] = ()) -> None:
-    """Refuse what is no text, is empty, or is taken.
+    """Refuse a name that is no text, is empty, or is taken.
 
     Raises:
         ConfigError: it is.
@@ -104,7 +104,7 @@ def check_count(kind: str, what: str, number: Any, *, example: str, least: int =
 
 
 def check_parallelism(kind: str, number: Any) -> None:
-    """Refuse what is no whole number; whether there can be so many tasks, the graph tells.
+    """Refuse a parallelism that is no whole number; the graph checks how many tasks can be.
 
     Raises:
         ConfigError: it is none.

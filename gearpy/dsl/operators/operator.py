@@ -295,10 +295,7 @@ class KeepsNothing(Operator):
 class ActsInside(Operator):
     """Answers: nothing is seen outside of the program."""
 
-    @property
-    def acts(self) -> bool:
-        """It does not."""
-        return False
+    acts = False
 
 
 class NeverWritten(ActsInside):

@@ -111,10 +111,7 @@ class BatchOperator(KeepsNothing, IgnoresOrder):
         """The schema that was given."""
         return self.takes
 
-    @property
-    def acts(self) -> bool:
-        """The user's function may."""
-        return True
+    acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that calls the function."""
@@ -143,10 +140,7 @@ class LogOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
     level: int
     every: int
 
-    @property
-    def acts(self) -> bool:
-        """The log is seen."""
-        return True
+    acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that writes lines."""
@@ -163,15 +157,9 @@ class AsyncOperator(TakesRows, GivesNewRecords, IgnoresOrder):
     kind: str = "map_async"
     function: AsyncFunction
 
-    @property
-    def keeps(self) -> str:
-        """Records whose coroutine has not ended."""
-        return "records in flight"
+    keeps = "records in flight"
 
-    @property
-    def acts(self) -> bool:
-        """The user's coroutine may."""
-        return True
+    acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that runs coroutines."""

@@ -140,10 +140,7 @@ class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
         """Without a key, records come as they arrive."""
         return "arrival" if self.key is None else self._order_by(self.key)
 
-    @property
-    def acts(self) -> bool:
-        """The user's code may."""
-        return True
+    acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make none: the task is the user's."""
@@ -181,10 +178,7 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
         """The sink."""
         return f"{type(self.sink).__qualname__} {self.sink.description}"
 
-    @property
-    def acts(self) -> bool:
-        """It writes."""
-        return True
+    acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that drives the sink."""

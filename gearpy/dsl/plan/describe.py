@@ -40,7 +40,7 @@ class PlannedEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPath:
-    """What is promised from a source to a sink, and why it is no more."""
+    """The promise from a source to a sink, and the reason why it is no more."""
 
     source: str
     sink: str
@@ -50,7 +50,7 @@ class PlannedPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalPlan:
-    """What will run.
+    """The processors and edges that will run.
 
     ``regions`` are the connected parts, which restart by themselves. ``alike`` are ids of steps
     that keep something and are told apart by their order in the program alone.

@@ -1,4 +1,4 @@
-"""What users write: streams, and the steps that they go through.
+"""The streams of the language, and the steps that users write behind them.
 
 - `stream`: streams: all that a user can write of ungrouped records. Gearpump: `Stream`.
 - `records`: steps of a stream over single records, or batches of them, that keep nothing.

@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 class Asynchronous(ProgramStream[T]):
-    """What streams do with coroutines, which run on an event loop of the executor.
+    """Steps of streams with coroutines, which run on an event loop of the executor.
 
     Records in flight hold event time back. They are in the snapshot, and the function is called
     with them again after a restart: at least once with each. An error that no further attempt has

@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class Joins(Generic[K, T]):
-    """What two streams that are grouped by key come to together.
+    """Joins of two streams that are grouped by key.
 
     Records with equal keys meet in one task. What waits for a partner is kept as long as one can
     come by event time, and no longer; records that come later than that are counted and dropped.

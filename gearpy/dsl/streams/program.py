@@ -62,7 +62,7 @@ class Program:
 
     @property
     def mistakes(self) -> list[str]:
-        """What was begun and is no step."""
+        """A mistake for each thing that was begun and became no step."""
         return [mistake for mistake in self._begun.values() if mistake]
 
     def check_own(self, kind: str, other: Program) -> None:

@@ -159,7 +159,7 @@ class RouteSteps(ProgramStream[T]):
         return self._side(LATE)
 
     def side(self, tag: str) -> Stream[Any]:
-        """Return what a task of one's own sends beside its main output, under a tag.
+        """Return the records that a user's task sends under a tag, beside its main output.
 
         It sends it by ``context.output_to(tag, message)``, or in a message whose value is
         ``gp.Side(tag, value)``.

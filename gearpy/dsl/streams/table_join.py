@@ -47,7 +47,7 @@ OnKey: TypeAlias = _OneSide[R] | tuple[_OneSide[T], _OneSide[R]]
 
 
 class TableJoins(ABC, Generic[K, T]):
-    """What streams do with a table beside them."""
+    """Joins of streams with a table."""
 
     @overload
     def join_table(

@@ -1,4 +1,4 @@
-"""What users write, and what they get: tasks, sources, sinks, the graph.
+"""The classes that users write and get: tasks, sources, sinks, the graph.
 
 - `interfaces`: what users subclass: tasks, sources and sinks.
 - `application`: the low-level graph: processors, edges, and the application made of them.

@@ -137,7 +137,7 @@ class StreamApplication:
             raise ConfigError(*mistakes)
 
     def build(self) -> "StreamApplication":
-        """Return itself, so that it stands wherever a `Buildable` does."""
+        """Return the application itself, as it is a `Buildable`, too."""
         return self
 
     def _number(self, graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""What a task counts of itself."""
+"""The counts of a task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ __all__ = ["TaskCounters"]
 
 @dataclass(slots=True)
 class TaskCounters:
-    """What a task has handled; reported with its clock. Goes on counting after a restart."""
+    """Counts what a task handles; reported with its clock. Goes on after a restart."""
 
     records_in: int = 0
     records_out: int = 0

@@ -139,7 +139,7 @@ def complete(error: OperatorError) -> None:
 
 
 def raised_by_user(error: BaseException) -> BaseException:
-    """Return what user code raised; a generator of ours turns `StopIteration` into another."""
+    """Return the error of user code; a generator of ours turns `StopIteration` into another."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         return error.__cause__
     return error

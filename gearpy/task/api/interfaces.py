@@ -1,4 +1,4 @@
-"""What users subclass: tasks, sources and sinks.
+"""The classes that users derive from: tasks, sources and sinks.
 
 A task is driven by one `TaskRunner` and never called by two threads at once. It sends by
 `TaskContext.output`, or by returning what it has to send, lazily: what is returned as an
@@ -65,7 +65,7 @@ class TaskLimits:
 
 @dataclass(slots=True)
 class TaskContext(Generic[Out_co]):
-    """What a task knows and may do. Gearpump: `TaskContext`.
+    """The surroundings of a task, and its means to act on them. Gearpump: `TaskContext`.
 
     Belongs to the task's own thread of work: use it only inside the task's methods.
     """
@@ -222,7 +222,7 @@ class Task(Generic[In_contra, Out_co]):
         """
 
     def before_snapshot(self) -> Iterable[Batch[Out_co]]:
-        """Return what is to be sent before an epoch ends, rather than kept in its snapshot."""
+        """Return the records to send before an epoch ends, rather than keep in its snapshot."""
         return ()
 
     def snapshot(self) -> Any:
@@ -335,7 +335,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def waits_for(self) -> str:
-        """What outside of the application this task waits for; see `SourceReader.waits_for`."""
+        """The thing outside that this task waits for; see `SourceReader.waits_for`."""
         return ""
 
 
@@ -568,11 +568,11 @@ class PacedWriter(TransactionalWriter[T_contra]):
     @property
     @abstractmethod
     def failure(self) -> BaseException | None:
-        """What has ended the hand-over, and so ends the task."""
+        """The error that has ended the hand-over, and so ends the task."""
 
 
 class Sink(ABC, Generic[T_contra]):
-    """Where records go. Built with the graph, opened once for each of its tasks.
+    """A place for records. Built with the graph, opened once for each of its tasks.
 
     Gearpump: `DataSink`.
     """
@@ -594,7 +594,7 @@ class Sink(ABC, Generic[T_contra]):
 
     @property
     def writes(self) -> Sequence[str]:
-        """What a transactional sink writes to, and no other sink of the application may."""
+        """The places that a transactional sink has for itself within the application."""
         return (self.description,)
 
     @property

@@ -1,4 +1,4 @@
-"""What joins yield."""
+"""The results of joins."""
 
 from typing import Generic, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What user code puts out, checked and as columns."""
+"""The output of user code, checked and as columns."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias

@@ -35,7 +35,7 @@ class ValueSerializer:
         return encode_value(value)
 
     def from_bytes(self, data: bytes) -> Any:
-        """Return what `to_bytes` made into bytes.
+        """Return the value of the bytes of `to_bytes`.
 
         Raises:
             ProtocolError: it is something else, or a record of a class that is not known.
@@ -128,7 +128,7 @@ class PersistentTask(Task, ABC, Generic[S]):
         self._count_late()
 
     def snapshot(self) -> bytes:
-        """Return what has come of the epochs that have ended, and nothing of later ones."""
+        """Return the state of the epochs that have ended, without later ones."""
         self._count_late()
         self.state.set_next_checkpoint(self.context.epoch)
         return self.state.checkpoint()

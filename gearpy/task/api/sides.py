@@ -55,7 +55,7 @@ class SidePartitioner(Partitioner):
 
     @property
     def name(self) -> str:
-        """What the other one is called, and of which sides."""
+        """The name of the inner partitioner, and the sides that it spreads."""
         sides = sorted(self._tags - {MAIN})
         if not sides:
             return self._inner.name
@@ -97,7 +97,7 @@ class SidePartitioner(Partitioner):
 
 
 def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int], Batch]:
-    """Return what belongs to the main output, and the wrapped rest as a batch to send."""
+    """Return the records of the main output, and the wrapped rest as a batch to send."""
     sides = Batch([], [])
     if not _has_sides(values):
         return values, timestamps, sides

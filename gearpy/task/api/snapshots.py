@@ -1,4 +1,4 @@
-"""What a task is at the end of an epoch, handed over; and what it goes on from after a restart.
+"""The state of a task at the end of an epoch, from which it goes on after a restart.
 
 Values are encoded as they are when they travel between tasks, so a snapshot holds plain data
 and registered records only, and never code.
@@ -29,7 +29,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState:
-    """What a task goes on from, beside its keyed state.
+    """The state that a task goes on from, beside its keyed state.
 
     ``task`` is what `Task.snapshot` returned. ``timers`` are delays in ms and payloads, in their
     order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
@@ -63,7 +63,7 @@ class TaskState:
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskState":
-        """Return what `encode` made into bytes.
+        """Return the state of the bytes of `encode`.
 
         Raises:
             ProtocolError: the bytes are of another version, or hold records not known here.
@@ -84,7 +84,7 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResume:
-    """What a task goes on from: its `TaskState`, encoded, and its keyed state.
+    """The whole state that a task goes on from: its `TaskState`, encoded, and its keyed state.
 
     ``offsets`` are places of partitions that count more than those in the state; decoded.
     """
@@ -96,7 +96,7 @@ class TaskResume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSnapshot:
-    """What a task is at the end of an epoch; what has not changed is not repeated.
+    """The state of a task at the end of an epoch, without the keyed state that has not changed.
 
     ``head`` is its `TaskState`, encoded. ``delta`` is read on another thread, while the task goes
     on. Keyed state is that of all snapshots so far, put together. ``offsets`` are encoded; empty
@@ -111,17 +111,17 @@ class TaskSnapshot:
     has_more: bool = False
 
     def sections(self) -> Iterator[Section]:
-        """Yield what has changed in keyed state."""
+        """Yield the changes of keyed state."""
         return iter(()) if self.delta is None else self.delta.sections()
 
     def resume(self, before: TaskResume | None = None) -> TaskResume:
-        """Return what the task goes on from, ``before`` being the snapshots before this one."""
+        """Return the state to go on from, ``before`` being the snapshots before this one."""
         sections = [*before.sections] if before is not None else []
         return TaskResume(head=self.head, sections=[*sections, *self.sections()])
 
 
 def encode_state(operator: str, state: Any) -> bytes:
-    """Return what an operator keeps as bytes; none for None.
+    """Return the state of an operator as bytes; none for None.
 
     Raises:
         OperatorError: it is no plain data.
@@ -139,7 +139,7 @@ def encode_state(operator: str, state: Any) -> bytes:
 
 
 def decode_state(data: bytes) -> Any:
-    """Return what `encode_state` made into bytes."""
+    """Return the state of the bytes of `encode_state`."""
     return decode_value(data) if data else None
 
 

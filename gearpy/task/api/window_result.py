@@ -1,4 +1,4 @@
-"""What windows put out."""
+"""The result of a window."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -13,7 +13,7 @@ Timing: TypeAlias = Literal["early", "on-time", "late"]
 
 
 class WindowResult(NamedTuple, Generic[K_co, V_co]):
-    """What one key came to in one window ``[start, end)``; times in ms since the epoch.
+    """The result of one key in one window ``[start, end)``; times in ms since the epoch.
 
     ``key`` is None for a stream without keys. The window over everything has
     ``start = MIN_MS`` and ``end = MAX_MS``. The last three fields tell the results of a window

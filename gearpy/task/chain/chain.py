@@ -48,7 +48,7 @@ class Stage(Protocol):
         ...
 
     def snapshot(self) -> Any:
-        """Return what is kept between records, as plain data; None for nothing."""
+        """Return the state between records, as plain data; None for none."""
         ...
 
     def restore(self, state: Any) -> None:
@@ -144,7 +144,7 @@ class DeferringStage(Stage, Protocol):
         ...
 
     def release(self) -> Iterator[Columns]:
-        """Yield what is done."""
+        """Yield the results that are there."""
         ...
 
     @property
@@ -407,7 +407,7 @@ class ChainTask(Task):
         return lane.first > place or (lane is owner and self._deferring[place].has_room)
 
     def _work_of(self, lane: _Lane, now_ms: int) -> Iterator[Batch | None]:
-        """Yield what the stages of a lane were waiting for."""
+        """Yield the records that the stages of a lane held until now."""
         for place, stage in lane.timed:
             if stage.wake_ms is not None and stage.wake_ms <= now_ms:
                 for values, timestamps in stage.on_time(now_ms):

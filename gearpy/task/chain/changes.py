@@ -1,4 +1,4 @@
-"""What has changed in a dict since the end of the last epoch."""
+"""The changes of a dict since the end of the last epoch."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -67,7 +67,7 @@ class Changes:
             self._noted.update(changed)
 
     def tell(self) -> None:
-        """Tell what has changed since the last call.
+        """Tell the changes since the last call.
 
         Raises:
             OperatorError: a value cannot be stored.

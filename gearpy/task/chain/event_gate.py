@@ -1,4 +1,4 @@
-"""What stands before a step that judges by time, or sees in which order records come.
+"""The gate before a step that judges by time, or sees in which order records come.
 
 Records wait there until event time has passed their place in it. Then they come one after the other
 by that, and with each late one how far event time was for it.
@@ -186,7 +186,7 @@ class EventGate:
 
 
 class OrderedOutput(list[Message]):
-    """What a task has put out that gets its records in the order of event time.
+    """The output of a task that gets its records in the order of event time.
 
     What is older than event time was when it was put out is late for those behind.
 

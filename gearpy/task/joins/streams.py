@@ -45,12 +45,12 @@ join_key: Final[Callable[[Any], Any]] = itemgetter(1)
 
 
 def as_left(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    """Return what makes a record of the left stream one that a `JoinStage` takes."""
+    """Return a function that wraps a record of the left stream for a `JoinStage`."""
     return lambda value: (LEFT, key(value), value)
 
 
 def as_right(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    """Return what makes a record of the right stream one that a `JoinStage` takes."""
+    """Return a function that wraps a record of the right stream for a `JoinStage`."""
     return lambda value: (RIGHT, key(value), value)
 
 
@@ -89,7 +89,7 @@ class JoinSpec:
 
     @classmethod
     def cogroup(cls, windows: Windows) -> "JoinSpec":
-        """Return what gathers all records of a key in a window.
+        """Return the spec that gathers all records of a key in a window.
 
         Raises:
             ConfigError: the windows are none for joins.

@@ -94,7 +94,7 @@ class TableJoinStage:
         return iter(())
 
     def snapshot(self) -> str | None:
-        """Return which table it is; None if it was not read."""
+        """Return the identity of the table; None if it was not read."""
         return self._digest or None
 
     def restore(self, state: str | None) -> None:

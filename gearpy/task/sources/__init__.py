@@ -1,4 +1,4 @@
-"""What reads a source: its partitions, late records, the end of an epoch.
+"""The task that reads a source: its partitions, late records, the end of an epoch.
 
 - `task`: the task that reads a source, and runs the chain of stages behind it.
 - `partition`: one partition of a source as its task reads it: late records, the cut by event time,

@@ -125,7 +125,7 @@ class SourcePartition:
         return self.reader.finished and not self._backlog and not self._held
 
     def snapshot(self) -> list[Any]:
-        """Return what was read and not given, as plain data; empty if there is nothing.
+        """Return the records that were read and not given, as plain data; empty for none.
 
         Raises:
             OperatorError: a record is none.
@@ -210,7 +210,7 @@ class SourcePartition:
 
     @property
     def _known_ms(self) -> int:
-        """What the reader promises, or silence did."""
+        """The watermark of the reader, or the one that silence has promised."""
         return max(self.reader.watermark_ms, self.floor_ms)
 
     def _count_skipped(self) -> None:
@@ -220,7 +220,7 @@ class SourcePartition:
             self._skipped = skipped
 
     def _split(self, portion: Portion, cut_ms: int) -> Portion:
-        """Return what belongs before the cut; hold the rest."""
+        """Return the records before the cut; hold the rest."""
         until = self._reaches(portion, cut_ms)
         newest_ms = newest_of(portion.timestamps, cut_ms - 1)
         if until == len(portion) and newest_ms < cut_ms:
@@ -254,7 +254,7 @@ class SourcePartition:
 
 
 def _parted(portion: Portion, until: int, cut_ms: int) -> tuple[Portion, Portion, int]:
-    """Return what goes before a cut, the rest, and where in the portion that begins."""
+    """Return the records before a cut, the rest, and the place where the rest begins."""
     times = portion.timestamps
     if type(times) is Times:
         going = rows_before(times, cut_ms, until=until)

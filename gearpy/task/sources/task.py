@@ -32,7 +32,7 @@ _READ: Final = "read"
 def source_states(
     kept: Sequence[Mapping[str, Any]], partitions: Sequence[str], parallelism: int
 ) -> list[dict[str, Any]]:
-    """Return what source tasks keep, beside their chains, for another number of tasks.
+    """Return the states of source tasks, beside their chains, for another number of tasks.
 
     Args:
         kept: snapshots of all tasks that there were; of other tasks than these it is nothing.
@@ -172,7 +172,7 @@ class SourceTask(ChainTask):
 
     @property
     def waits_for(self) -> str:
-        """What the reader of a partition waits for, the first one that does."""
+        """The thing outside that a reader waits for; of several readers, the first."""
         return next((part.reader.waits_for for part in self._parts if part.reader.waits_for), "")
 
     def offsets(self) -> Mapping[str, Any]:

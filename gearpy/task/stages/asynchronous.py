@@ -111,7 +111,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _mistake_in(function: Any) -> str | None:
-    """Return what is wrong with a function that should be asynchronous."""
+    """Return the mistakes of a function that should be asynchronous."""
     if is_coroutine_function(function):
         return None
     inner = _innermost(function)

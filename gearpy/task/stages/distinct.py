@@ -61,7 +61,7 @@ class DistinctStage:
         return iter(())
 
     def snapshot(self) -> None:
-        """What is kept is keyed state, which is stored by itself."""
+        """Keep nothing here: the keyed state is stored by itself."""
 
     def restore(self, state: Any) -> None:
         """Find keyed state."""

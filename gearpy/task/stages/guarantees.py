@@ -1,4 +1,4 @@
-"""What an application promises from each source to each sink, and the weakest link of each path.
+"""The promises of an application from each source to each sink, and the weakest links.
 
 A path is as good as its parts let it be: the source must be read again from where an epoch ended,
 each task must go on from what it was then, and the sink must show what belongs to the epoch once.
@@ -34,7 +34,7 @@ _MUTABLE: Final = (dict, list, set, bytearray)
 
 
 class Guarantee(Enum):
-    """What a path promises while processes, machines and networks fail; the weakest first."""
+    """The promise of a path while processes, machines and networks fail; the weakest first."""
 
     NONE = "none"
     NOT_KNOWN = "not known"
@@ -45,7 +45,7 @@ class Guarantee(Enum):
 
 
 class Effect(Enum):
-    """What a failure may do to the records of a path, at one of its parts."""
+    """The harm that a failure may do to the records of a path, at one of its parts."""
 
     LOSES = "loses"  #: Records do not come again.
     REPEATS = "repeats"  #: Records come again where they were seen before.
@@ -68,7 +68,7 @@ class Weakness:
 
 @dataclass(frozen=True, slots=True)
 class PathGuarantee:
-    """What is promised from one source to one sink."""
+    """The promise from one source to one sink."""
 
     source: str
     sink: str
@@ -102,7 +102,7 @@ _LEFT: Final = {
 
 
 def guarantees_of(application: StreamApplication) -> list[PathGuarantee]:
-    """Return what is promised from each source to each sink that it leads to, in order."""
+    """Return the promise from each source to each sink that it leads to, in order."""
     processors = application.processors
     targets: dict[ProcessorId, list[ProcessorId]] = {pid: [] for pid in processors}
     sources: dict[ProcessorId, list[ProcessorId]] = {pid: [] for pid in processors}

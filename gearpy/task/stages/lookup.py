@@ -20,7 +20,7 @@ def lookup_function(
     timeout_ms: int | None = 30_000,
     retries: int = 0,
 ) -> AsyncFunction:
-    """Return what an `AsyncStage` needs to look something up for each record.
+    """Return the function by which an `AsyncStage` looks something up for each record.
 
     Args:
         function: returns what there is for a key.

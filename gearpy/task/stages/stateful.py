@@ -61,7 +61,7 @@ class KeyedStage:
         self._context = context
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield what the function returns."""
+        """Yield the results of the function."""
         return (self._expand if self._function.is_flat else self._replace)(values, timestamps)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
@@ -69,7 +69,7 @@ class KeyedStage:
         return iter(())
 
     def snapshot(self) -> None:
-        """What is kept is keyed state, which is stored by itself."""
+        """Keep nothing here: the keyed state is stored by itself."""
 
     def restore(self, state: Any) -> None:
         """Find keyed state."""
@@ -122,7 +122,7 @@ class KeyedStage:
             yield out, times
 
     def _step(self, record: Any) -> tuple[Any, Any]:
-        """Return what to keep, and what to yield."""
+        """Return the value to keep, and the results."""
         before = self._kept.get()
         if before is None:
             before = deepcopy(self._function.initial)

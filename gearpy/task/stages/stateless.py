@@ -13,7 +13,7 @@ __all__ = ["BranchStage", "LogStage"]
 
 
 class _Stateless:
-    """What stages that keep nothing have in common."""
+    """The common part of stages that keep nothing."""
 
     hold_ms = MAX_MS
     place = 0

@@ -25,7 +25,7 @@ FORMS: Final[tuple[Form, ...]] = ("arrow", "pandas", "polars")
 
 
 class _Stateless:
-    """What the stages here share: they keep nothing."""
+    """The common part of the stages here, which keep nothing."""
 
     hold_ms = MAX_MS
     place = 0
@@ -206,7 +206,7 @@ class MapBatchesStage(_Stateless):
         self._schema: RowSchema | None = None  # Of the last table.
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield what the function returns."""
+        """Yield the results of the function."""
         if not values:
             return
         table, times = as_table(values, self._schema), Times.of(timestamps)
@@ -304,7 +304,7 @@ def _without_column(batch: "pa.RecordBatch", name: str) -> Columns:
 
 
 def _record_batch(result: Any, form: Form) -> "pa.RecordBatch | None":
-    """Return what a function gave as one record batch."""
+    """Return the result of a function as one record batch."""
     import pyarrow as pa  # noqa: PLC0415 - the function was given columns
 
     if result is None or isinstance(result, pa.RecordBatch):

@@ -102,7 +102,7 @@ class Portion:
         return type(times) is OrderedTimes or min(times) >= self.after_ms
 
     def promised(self) -> Sequence[int]:
-        """Return what was promised before each record; never falls."""
+        """Return the watermark that was promised before each record; never falls."""
         bound_ms = self.out_of_order_ms
         if bound_ms is None or self.after_ms <= self.before_ms:
             return [self.before_ms] * len(self.values)
@@ -156,7 +156,7 @@ class LateRecords:
         )
 
     def parted(self, portion: Portion, schema: RowSchema | None) -> tuple[Batch, Batch]:
-        """Return what goes on, and wrapped rows for the side output; each may be empty."""
+        """Return the rows that go on, and wrapped rows for the side output; each may be empty."""
         values, times = portion.values, portion.timestamps
         if type(values) is not Table or type(times) is not Times:
             *main, sides = split_sides(values, times)

@@ -1,4 +1,4 @@
-"""What late records and cuts by event time mean for the rows of a table, all rows at once."""
+"""Late records, and cuts by event time, of a table: all rows at once."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
-    """Return what was promised before each row: the newest time before it, less the bound."""
+    """Return the promise before each row: the newest time before it, less the bound."""
     import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -40,7 +40,7 @@ def are_sorted(times: Times) -> bool:
 
 
 def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None":
-    """Return which rows are older than what was promised before them; None if none is."""
+    """Return the places of rows that are older than the promise before them; None for none."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     late = pc.less(times.array, promised.array if isinstance(promised, Times) else promised)
@@ -65,7 +65,7 @@ def restamped(times: Times, promised: "Times | int") -> Times:
 
 
 def rows_before(times: Times, cut_ms: int, *, until: int) -> "pa.BooleanArray":
-    """Return which of the first ``until`` rows are older than a time; later rows are not."""
+    """Return flags of the first ``until`` rows that are older than a time; later rows are not."""
     import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
     import pyarrow.compute as pc  # noqa: PLC0415 - the same
 

@@ -12,7 +12,7 @@ import gearpy as gp
 from gearpy.dsl.application import StreamApp
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from gearpy.task.time.late import SourceLate
 from gearpy.testing.simulation import Simulation
 from tests.task.stage_build import Bounded, BoundedSource
@@ -36,16 +36,6 @@ def run(
     build(app.read(source)).write(gp.to_list(results))
     Simulation(app).run()
     return results
-
-
-def test_rows_are_mapped_filtered_and_flattened() -> None:
-    """In the order they are written."""
-    results = run(
-        ["a b", "c", ""],
-        lambda lines: lines.flat_map(str.split).filter(lambda word: word != "b").map(str.upper),
-    )
-
-    assert results == ["A", "C"]
 
 
 def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
@@ -74,48 +64,6 @@ def test_event_time_stays_with_the_record() -> None:
     assert results == [gp.Message(0, 0), gp.Message(0, 0), gp.Message(1, 3), gp.Message(1, 3)]
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_running_count_gives_every_step(parallelism: int) -> None:
-    """The last of each key is the total."""
-    results = run(
-        WORDS, lambda words: words.key_by(str).count(), partitions=3, parallelism=parallelism
-    )
-
-    assert sorted(results) == sorted(
-        [("to", 1), ("be", 1), ("or", 1), ("not", 1), ("to", 2), ("be", 2)]
-    )
-    assert dict(sorted(results)) == Counter(WORDS)
-
-
-def test_running_reduce_and_sum() -> None:
-    """The first record begins; `sum` adds what its function gives."""
-    longest = run(["a", "bb", "b"], lambda words: words.key_by(lambda word: word[0]).reduce(max))
-    lengths = run(["a", "bb", "b"], lambda words: words.key_by(lambda word: word[0]).sum(len))
-    numbers = run([1, 2, 3], lambda values: values.key_by(lambda n: n % 2).sum())
-
-    assert longest == [("a", "a"), ("b", "bb"), ("b", "bb")]
-    assert lengths == [("a", 1), ("b", 2), ("b", 3)]
-    assert numbers == [(1, 1), (0, 2), (1, 4)]
-
-
-@pytest.mark.parametrize("parallelism", [1, 2])
-def test_windows_by_key(parallelism: int) -> None:
-    """One result for each key and window, when it closes."""
-    results = run(
-        TIMED,
-        lambda numbers: numbers.key_by(lambda n: n % 2).window(gp.tumbling(10)).sum(),
-        partitions=2,
-        parallelism=parallelism,
-    )
-
-    expected: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for number, time_ms in TIMED:
-        expected[number % 2, time_ms // 10 * 10] += number
-    assert sorted(results) == sorted(
-        gp.WindowResult(key, total, start, start + 10) for (key, start), total in expected.items()
-    )
-
-
 def test_windows_over_all_records() -> None:
     """Their key is None, and they run in one task, whatever the parallelism."""
     results = run(
@@ -129,15 +77,6 @@ def test_windows_over_all_records() -> None:
         gp.WindowResult(None, 7, 0, 20),
         gp.WindowResult(None, 5, 20, 40),
     ]
-
-
-def test_window_over_everything_closes_at_the_end() -> None:
-    """Reduce makes one of all."""
-    results = run(
-        ["a", "b", "c"], lambda words: words.window(gp.global_window()).reduce(lambda a, b: a + b)
-    )
-
-    assert results == [gp.WindowResult(None, "abc", MIN_MS, MAX_MS)]
 
 
 def test_windows_of_window_results() -> None:
@@ -233,29 +172,6 @@ def test_own_task_with_a_key_sees_all_records_of_it() -> None:
 def numbered(count: int, word: str) -> tuple[int, tuple[str, int]]:
     """Number the records of a key."""
     return count + 1, (word, count)
-
-
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_map_with_state(parallelism: int) -> None:
-    """A key's records find what the ones before have left."""
-    results = run(
-        WORDS,
-        lambda words: words.key_by(str).map_with_state(numbered, initial=0),
-        parallelism=parallelism,
-    )
-
-    assert sorted(results) == [("be", 0), ("be", 1), ("not", 0), ("or", 0), ("to", 0), ("to", 1)]
-
-
-def test_flat_map_with_state() -> None:
-    """Any number of results, none too."""
-
-    def again(last: str | None, word: str) -> tuple[str, list[str]]:
-        return word, [] if last is None else [last, word]
-
-    results = run(WORDS, lambda words: words.key_by(len).flat_map_with_state(again))
-
-    assert results == ["to", "be", "be", "or", "or", "to", "to", "be"]
 
 
 def test_state_may_have_a_time_to_live() -> None:
