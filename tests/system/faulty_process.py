@@ -23,8 +23,8 @@ from gearpy.ids import address_of
 from gearpy.transport.api import LinkLost
 from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.tcp import TcpTransport
-from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
 from tests.system.network_build import ELSEWHERE, ProxiedTransport
+from tests.transport.fault_proxy import Fault, FaultProxy, Network, Way
 
 __all__ = ["environment", "install", "noted"]
 

@@ -22,8 +22,8 @@ from gearpy.transport.api import LinkHandler, Transport, TransportLimits, Transp
 from gearpy.transport.connection.protocol import monotonic_ms
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
-from tests.system.fault_proxy import FaultProxy, Network
 from tests.transport.build import PATIENCE_S, SECRET
+from tests.transport.fault_proxy import FaultProxy, Network
 
 __all__ = [
     "ELSEWHERE",

@@ -25,9 +25,9 @@ from gearpy.messages.client import Artifact
 from gearpy.transport.api import LinkLost
 from tests.bench.chaos import PROGRAM, expected_counts
 from tests.bench.process_cluster import ProcessCluster
-from tests.system.fault_proxy import Fault, FaultProxy, Network, Way
 from tests.system.faulty_process import environment, noted
 from tests.system.network_build import ProxiedTransport
+from tests.transport.fault_proxy import Fault, FaultProxy, Network, Way
 
 #: What cannot pass as anything but a fault; of whole frames, some can be done without.
 LOUD: Final = frozenset(Fault) - {Fault.DROP, Fault.SWAP, Fault.DUPLICATE, Fault.DELAY}

@@ -19,9 +19,9 @@ from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.certificates import make_authority_and_node
 from gearpy.transport.security.credentials import Credentials
 from gearpy.transport.security.tls import load_contexts
-from tests.system.fault_proxy import SILENT, Fault, Network, Shape, Way
 from tests.system.network_build import ELSEWHERE, HEARTBEAT_TIMEOUT_MS, WINDOW, WIRE, Flow, Pair
 from tests.transport.build import KEYS, SECRET, eventually
+from tests.transport.fault_proxy import SILENT, Fault, Network, Shape, Way
 from tests.transport.letters_build import Process
 
 #: A link is lost after the time-out, two ticks and what a busy machine adds.

@@ -1,4 +1,7 @@
-"""Certificates for tests of transports, made once."""
+"""Certificates for tests of transports, made once, and a stack for what a test opens."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -32,3 +35,10 @@ def contexts(folders: Folders) -> TlsContexts:
 def shown(contexts: TlsContexts) -> Credentials:
     """What a process of the cluster shows."""
     return Credentials(keys=KEYS, tls=contexts)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What it is given is closed at the end, last first."""
+    with ExitStack() as stack:
+        yield stack

@@ -19,7 +19,7 @@ from gearpy.wire.connection.frames import Frame, FrameLimits
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
 from tests.transport.build import PATIENCE_S, SECRET
-from tests.transport.relay import Relay
+from tests.transport.fault_proxy import FaultProxy, Network
 
 PATIENT = TransportLimits(
     handshake_timeout_ms=300, close_timeout_ms=300, reconnect_base_ms=5, reconnect_max_ms=20
@@ -84,11 +84,10 @@ class Process:
 Make: TypeAlias = Callable[..., Process]
 
 
-def relayed(stack: ExitStack, process: Process, relay: Relay | None = None) -> tuple[Relay, str]:
-    """Return a relay to a process, and the process's node as seen through it."""
-    relay = relay or Relay(process.address)
-    stack.callback(relay.stop)
-    return relay, process.node.replace(process.address, relay.address)
+def proxied(network: Network, process: Process, *, frames: bool = True) -> tuple[FaultProxy, str]:
+    """Return a proxy to a process, and the process's node as seen through it."""
+    proxy = network.proxy(process.address, frames=frames)
+    return proxy, process.node.replace(process.address, proxy.address)
 
 
 class Raw:

@@ -4,7 +4,7 @@ import queue
 import random
 import socket
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -97,13 +97,6 @@ class Port:
     def _answer(self, message: object) -> object:
         self.asked.put(message)
         return WorkerList(workers=())
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
 
 
 def a_port(stack: ExitStack, keys: KeyRing = KEYS, limits: TransportLimits = LIMITS) -> Port:

@@ -4,7 +4,6 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -15,98 +14,91 @@ from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
-from tests.transport.build import SECRET, eventually
-from tests.transport.letters_build import PATIENT, QUICK, Make, maker, relayed
-from tests.transport.relay import Relay
+from tests.transport.build import PATIENCE_S, SECRET, eventually
+from tests.transport.fault_proxy import Fault, Network, Way
+from tests.transport.letters_build import PATIENT, QUICK, Make, proxied
 
 
 @pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def make(stack: ExitStack) -> Make:
-    """A maker of processes that are stopped at the end."""
-    return maker(stack)
+def network(stack: ExitStack) -> Network:
+    """A network on which proxies stand between processes."""
+    return stack.enter_context(Network(seed=1))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_breaks_letters_arrive_once_and_in_order(
-    make: Make, stack: ExitStack, seed: int
+    make: Make, network: Network, seed: int
 ) -> None:
     """Connections are cut in the middle of frames, of both directions, again and again."""
     one, other, rng = make(), make(), random.Random(seed)
-    relay, node = relayed(
-        stack, other, Relay.cutting(other.address, rng, cuts=30, bytes_max=20_000)
-    )
+    proxy, node = proxied(network, other)
 
-    expected = [b"%d " % count * rng.randrange(100) for count in range(2000)]
-    for body in expected:
-        assert one.tell(node, body)
+    for _ in range(10):
+        cut = proxy.inject(Fault.RESET, rng.choice(list(Way)))
+        expected = [b"%d " % count * rng.randrange(100) for count in range(200)]
+        for body in expected:
+            assert one.tell(node, body)
+        cut.result(PATIENCE_S)
+        assert other.take(200) == expected
 
-    assert other.take(2000) == expected
-    assert relay.cuts > 5
     assert one.nodes.stats.reconnects > 5
     assert one.nodes.stats.resent > 0
     assert other.letters.empty()
 
 
-def test_letters_cross_encrypted_links(make: Make, stack: ExitStack, shown: Credentials) -> None:
+def test_letters_cross_encrypted_links(make: Make, network: Network, shown: Credentials) -> None:
     """TLS goes around everything; also connections that break."""
     one, other = make(shown=shown), make(shown=shown)
-    relay, node = relayed(stack, other)
+    proxy, node = proxied(network, other, frames=False)
     bodies = [bytes([count]) * 300_000 for count in range(20)]
 
     for body in bodies:
         assert one.tell(node, body)
-    relay.cut()
+    proxy.cut()
 
     assert other.take(20) == bodies
 
 
-def test_a_reset_link_is_no_loss(make: Make, stack: ExitStack) -> None:
+def test_a_reset_link_is_no_loss(make: Make, network: Network) -> None:
     """The process is there; only the network was not."""
     one, other = make(), make()
-    relay, node = relayed(stack, other)
+    proxy, node = proxied(network, other)
     one.watch(node)
 
     for count in range(5):
         assert one.tell(node, b"%d" % count)
-        relay.cut()
+        proxy.cut()
 
     assert other.take(5) == [b"0", b"1", b"2", b"3", b"4"]
     assert one.losses.empty()
 
 
-def test_letters_held_up_by_the_network_are_not_repeated(make: Make, stack: ExitStack) -> None:
+def test_letters_whose_receipt_was_lost_are_not_repeated(make: Make, network: Network) -> None:
     """They were taken, but that was never heard: the welcome of the next connection says so."""
     one, other = make(), make()
-    relay, node = relayed(stack, other)
+    proxy, node = proxied(network, other)
     one.tell(node, b"first")
     assert other.take() == [b"first"]
 
-    relay.hold()
+    proxy.swallow(Way.BACK)
     one.tell(node, b"second")
-    relay.cut()
-    relay.resume()
-
     assert other.take() == [b"second"]
+    proxy.plug_in()
+    proxy.cut()
+
     one.tell(node, b"third")
     assert other.take() == [b"third"]
 
 
-def test_a_link_nobody_needs_is_forgotten_when_it_breaks(make: Make, stack: ExitStack) -> None:
+def test_a_link_nobody_needs_is_forgotten_when_it_breaks(make: Make, network: Network) -> None:
     """A master has met many executors; a new letter makes a new link."""
     one, other = make(), make()
-    relay, node = relayed(stack, other)
+    proxy, node = proxied(network, other)
     one.tell(node, b"a")
     other.take()
     eventually(lambda: not one.nodes._links[node].is_needed, "it was taken")  # noqa: SLF001
 
-    relay.cut()
+    proxy.cut()
     eventually(lambda: not one.nodes._links, "the link is gone")  # noqa: SLF001
 
     one.tell(node, b"b")
@@ -114,18 +106,18 @@ def test_a_link_nobody_needs_is_forgotten_when_it_breaks(make: Make, stack: Exit
     assert one.nodes.stats.lost == 0
 
 
-def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, stack: ExitStack) -> None:
+def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, network: Network) -> None:
     """A killed process says nothing; its machine refuses the next connection."""
     one, other = make(), make()
-    relay, node = relayed(stack, other)
+    proxy, node = proxied(network, other)
     one.watch(node)
     one.tell(node)
     other.take()
     begun_s = time.monotonic()
 
-    relay.stop()
+    network.run(proxy.stop())
 
-    assert f"nobody listens at {relay.address} any more" in one.lost()
+    assert f"nobody listens at {proxy.address} any more" in one.lost()
     assert time.monotonic() - begun_s < 1
 
 

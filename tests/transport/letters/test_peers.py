@@ -4,7 +4,6 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -17,20 +16,7 @@ from gearpy.messages.peer import (
 from gearpy.transport.api import split_address
 from gearpy.transport.links.tcp import TcpTransport
 from tests.transport.build import PATIENCE_S, SECRET, eventually
-from tests.transport.letters_build import QUICK, Make, maker
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def make(stack: ExitStack) -> Make:
-    """A maker of processes that are stopped at the end."""
-    return maker(stack)
+from tests.transport.letters_build import QUICK, Make
 
 
 def test_letters_arrive_with_all_they_say(make: Make) -> None:

@@ -1,6 +1,5 @@
 """Who is heard and who is refused, see `gearpy.transport.letters.server`."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -18,20 +17,7 @@ from gearpy.messages.peer import (
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import KeyRing, application_key
 from tests.transport.build import SECRET
-from tests.transport.letters_build import QUICK, Make, Raw, a_letter, maker
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def make(stack: ExitStack) -> Make:
-    """A maker of processes that are stopped at the end."""
-    return maker(stack)
+from tests.transport.letters_build import QUICK, Make, Raw, a_letter
 
 
 def test_what_a_zombie_says_before_it_knows_is_refused_and_counted(

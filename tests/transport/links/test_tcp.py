@@ -1,7 +1,6 @@
 """What is special about TCP: limits, slow peers, reconnection. See `gearpy.transport.links.tcp`."""
 
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -18,13 +17,6 @@ from gearpy.wire.connection.machine import Connection
 from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, eventually, request
 
 TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
 
 
 def started(stack: ExitStack, transport: TcpTransport) -> TcpTransport:

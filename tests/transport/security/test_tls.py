@@ -3,7 +3,6 @@
 import queue
 import socket
 import ssl
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -44,13 +43,6 @@ LIMITS = TransportLimits(unauthenticated_max=4)
 #: For who must be cut off in time; still long enough for good peers on a busy machine.
 IMPATIENT = TransportLimits(handshake_timeout_ms=1000, unauthenticated_max=4)
 DAYS = 365
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
-    with ExitStack() as stack:
-        yield stack
 
 
 class Port:

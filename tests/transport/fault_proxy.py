@@ -178,7 +178,9 @@ class FaultProxy:
         asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     async def stop(self) -> None:
-        """Listen no more, and reset all."""
+        """Listen no more, and reset all; may be called twice."""
+        if self._listener.fileno() < 0:
+            return
         asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         self._cut()
