@@ -119,7 +119,7 @@ class Changelog:
         return self._segments.keys() == self._partitions.keys()
 
     def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
-        """Return what to store for an epoch in which keyed state of these tasks has changed."""
+        """Return the segments to store for an epoch that has changed keyed state of these tasks."""
         return tuple(
             self._next(epoch, task)
             for task in self._partitions
@@ -144,7 +144,7 @@ class Changelog:
 
 
 def kept_segments(sizes: Sequence[int], segments_max: int) -> int:
-    """Return how many of the oldest segments stay as they are; the next one merges the others.
+    """Return the number of oldest segments that stay; the next segment merges the others.
 
     Half of what is allowed may stay, but none that is as small as what is merged behind it: so a
     large segment is seldom merged for the sake of small ones.

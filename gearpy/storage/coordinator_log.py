@@ -49,18 +49,18 @@ _T = TypeVar("_T")
 
 
 def log_folder(prefix: str) -> str:
-    """Return where the log of an application is; ``prefix`` is `LaunchExecutor.checkpoints`."""
+    """Return the folder of an application's log; ``prefix`` is `LaunchExecutor.checkpoints`."""
     return f"{prefix}/{_FOLDER}"
 
 
 class CoordinatorLog:
     """Reads all of a log, and appends to it until a later launch opens it.
 
-    Opening is appending: whoever opens it makes sure that earlier launches append no more. See
+    Opening is appending: it makes sure that earlier launches append no more. See
     `coordinator_segments` for the protocol. Samza: `CoordinatorStreamSystemConsumer`, whose
     `bootstrap` comes with opening, and `CoordinatorStreamSystemProducer`.
 
-    Runs on: one thread at a time. Restart: whoever opens it again finds all that was appended.
+    Runs on: one thread at a time. Restart: opened again, it has all that was appended.
 
     Args:
         checkpoints: the store; it must show to every process at once what any has saved.
@@ -192,7 +192,7 @@ class FileReport(NamedTuple):
 
 
 def survey_log(checkpoints: Checkpoints, prefix: str) -> list[FileReport]:
-    """Return what can be read of a log, file by file in order, also of a damaged one.
+    """Read a log file by file in order, as far as it can be read.
 
     Raises:
         LogBroken: the store cannot be used.

@@ -205,7 +205,7 @@ class SnapshotChain:
         return _living(_merged(self.bodies(task, group)))
 
     def bodies(self, task: TaskId, group: int) -> Iterator[tuple[str, bytes]]:
-        """Yield what is known of a key group, the oldest first, with the file that it is from.
+        """Yield the bodies of a key group, the oldest first, each with its file.
 
         Raises:
             SnapshotDamaged: one has changed since it was verified.
@@ -214,7 +214,7 @@ class SnapshotChain:
         return ((place.location, self._open.read(place)) for place in places)
 
     def size(self, task: TaskId) -> TaskSize:
-        """Return how much there is of a task."""
+        """Return the size of a task in the chain."""
         sizes = [place.size for place in self._state.get(task, ())]
         return TaskSize(self._heads[task].size, sum(sizes), len(sizes))
 
@@ -319,7 +319,7 @@ def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], 
 
 
 def _merged(*sources: Iterable[_Body]) -> dict[bytes, bytes | None]:
-    """Return what is known of cells in the end; None is a cell that was deleted."""
+    """Merge the bodies of cells, the oldest first; None is a cell that was deleted."""
     cells: dict[bytes, bytes | None] = {}
     for location, body in chain.from_iterable(sources):
         try:

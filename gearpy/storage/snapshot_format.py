@@ -135,7 +135,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def verified(file: BinaryIO, wanted: SnapshotFile) -> list[Place]:
-    """Return where the sections of a file are, when every byte of it is as it was stored.
+    """Check every byte of a file, and return the places of its sections.
 
     Raises:
         SnapshotDamaged: the file is another one, of another version, or not whole.

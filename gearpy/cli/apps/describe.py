@@ -70,7 +70,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
 def _detail_of(
     client: ClusterClient, summary: ApplicationSummary
 ) -> tuple[ApplicationDetail | None, str]:
-    """Return what its app master knows, or why there is nothing."""
+    """Return the details that its app master knows, or the reason why there are none."""
     if summary.status in TERMINAL:
         return None, ""
     try:
@@ -93,7 +93,7 @@ def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
 
 
 def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
-    """Return how far it is; what is empty is not worth telling."""
+    """Return the facts of its progress by name; empty ones are not shown."""
     counts = {
         "late": progress.late_records,
         "skipped": progress.skipped_records,

@@ -126,7 +126,7 @@ class Bar(View):
 
 
 def facts(progress: ApplicationProgress, rate: float) -> list[str]:
-    """Return what is worth telling: records, rate, and what there is of the rest."""
+    """Return the facts for a line of progress: records, rate, and others that are not empty."""
     found = [f"{text.count(progress.records_in)} records", f"{text.count(rate)}/s"]
     if progress.watermark_ms is not None:
         found.append(f"watermark {text.watermark(progress.watermark_ms)}")
@@ -141,7 +141,7 @@ def facts(progress: ApplicationProgress, rate: float) -> list[str]:
 
 
 def left_out(progress: ApplicationProgress) -> list[str]:
-    """Return how many records operators raised on and were left out for that, if any."""
+    """Return the counts of skipped and of quarantined records, without zeros."""
     counts = {"skipped": progress.skipped_records, "quarantined": progress.quarantined_records}
     return [f"{text.count(count)} {what}" for what, count in counts.items() if count]
 

@@ -219,7 +219,7 @@ def hints(application: StreamApplication, args: Sequence[str], config: Config) -
 
 
 def _files_here(args: Sequence[str]) -> Iterator[str]:
-    """Yield what names a file of the working directory: as it is, as a pattern, as --option=it."""
+    """Yield arguments that name a file of the working directory, also patterns, --option=FILE."""
     for arg in args:
         name = arg.partition("=")[2] if arg.startswith("-") else arg
         if name and not Path(name).is_absolute() and _is_there(name):

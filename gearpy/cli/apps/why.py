@@ -78,7 +78,7 @@ def why(given: Given, ref: AppRef) -> None:
 
 
 def consumer_advice(consumer: ConsumerSummary, now_ms: int) -> str:
-    """Return who does not take what a sink has shown, and what to do about it, as a sentence."""
+    """Name a consumer that takes no results from a sink, and the remedy, as a sentence."""
     report = consumer.report
     waited = text.duration(now_ms - report.waiting_since_ms)
     taken = f"after batch {report.batch_id}" if report.batch_id else "so far"

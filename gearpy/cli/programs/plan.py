@@ -152,7 +152,7 @@ def _order_text(step: StepSpec) -> str:
 
 
 def _form_of(step: StepSpec) -> str:
-    """Return whether a step works on rows or on columns."""
+    """Name the form of records that a step takes and gives: rows, columns, or both."""
     return step.takes if step.takes == step.gives else f"{step.takes} to {step.gives}"
 
 
@@ -165,7 +165,7 @@ def _path_lines(paths: Sequence[PlannedPath]) -> Iterator[str]:
 
 
 def _difference_lines(moves: Iterable[StateMove]) -> Iterator[str]:
-    """Yield what becomes of each step, and in the end what is lost."""
+    """Yield the fate of each step, and the number of steps whose state is lost."""
     moves = list(moves)
     for move in moves:
         yield from _wrapped(str(move), "    ")
@@ -214,7 +214,7 @@ def _dot(plan: PhysicalPlan) -> str:
 
 
 def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
-    """Yield what stands in the box of a processor."""
+    """Yield the lines in the box of a processor."""
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"{text.printable(step.name)}: {_form_of(step)}"
@@ -225,7 +225,7 @@ def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
 
 
 def _edge_label(edge: PlannedEdge) -> str:
-    """Return what stands at an edge."""
+    """Return the label of an edge."""
     return f"{edge.spread}, as {edge.form}"
 
 

@@ -102,7 +102,7 @@ _LATE_HINT: Final = (
 
 
 def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
-    """Return what an application has done, in one line."""
+    """Return the end and the counts of an application in one line."""
     progress = summary.progress
     end = "drained" if progress.drained else summary.status
     return (

@@ -197,7 +197,7 @@ def verify_application(
 
 
 def _recorded(sources: Sequence[Source], folder: Path, records: int | None) -> dict[Source, Source]:
-    """Return what both sides read: files that end as they are, of others what was recorded."""
+    """Map each source to the one that both sides read: a file that ends, or a recording."""
     return {
         source: source
         if records is None and source.bounded and isinstance(source, FileSource | RowFiles)

@@ -90,7 +90,7 @@ def refuse_while_running(
 
 
 def _status(config: Config, stored: StoredApplication) -> str | None:
-    """Return what the master says; None if there is none, or it does not know the application."""
+    """Return the status that the master says; None without one that knows the application."""
     quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
     try:
         with connected(replace(config, masterclient=quick)) as client:

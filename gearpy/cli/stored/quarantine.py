@@ -114,7 +114,7 @@ def _lines(record: QuarantinedRecord) -> Iterator[str]:
 
 
 def _brief_values(record: QuarantinedRecord) -> dict[str, Any]:
-    """Return what a list has: neither the value nor the traceback."""
+    """Return a record for a list, without its value and its traceback."""
     values = asdict(record)
     del values["value"]
     del values["error"]["traceback"]

@@ -98,7 +98,7 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
 
 
 def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Iterator[str]:
-    """Return what user code raised as lines: what, in which operator, where, on which record."""
+    """Yield an error of user code as lines: the cause, its operator, its place, the record."""
     yield f"error: {card.cause}"
     facts = {"in": card.operator, "at": card.source, "": card.source_line, "record": card.record}
     for label, fact in facts.items():

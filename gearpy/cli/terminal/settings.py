@@ -18,7 +18,7 @@ def configure(
     master: str | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> Config:
-    """Return what ``--conf``, the environment, ``--set`` and ``--master`` say together.
+    """Return the configuration of ``--conf``, the environment, ``--set`` and ``--master``.
 
     ``defaults`` count where none of them says anything.
 
@@ -38,7 +38,7 @@ def configure(
 
 
 def application_overrides(config: Config) -> dict[str, str]:
-    """Return what a cluster needs to know of a configuration to run an application with it."""
+    """Return the keys and values of an application's configuration that a cluster needs."""
     return {
         key: value
         for key, value in as_overrides(config).items()

@@ -1,6 +1,6 @@
 """Changes what is stored of an application that has stopped: places of sources, files, all of it.
 
-Without a cluster; whoever calls this knows that the application does not run.
+Without a cluster: the caller makes sure that the application does not run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -49,7 +49,7 @@ class Migrated:
 
 
 def check_moves(old: Layout, new: Layout, *, drops_state: bool) -> list[StateMove]:
-    """Return what becomes of each step.
+    """Return the fate of each step.
 
     Raises:
         ConfigError: something that is kept has no place, and that was not allowed.
@@ -135,7 +135,7 @@ class _Before:
         return self._states[task]
 
     def step(self, task: TaskId, name: str) -> bytes:
-        """Return what a step of a chain keeps beside keyed state."""
+        """Return the state of a step of a chain that is not keyed."""
         kept = self.state(task).task
         if not isinstance(kept, dict) or STEPS not in kept:
             raise ConfigError(
@@ -170,7 +170,7 @@ class _Moving:
         return [task for each in pids for task in self.before.tasks(each)]
 
     def sources(self, pid: ProcessorId) -> list[dict[str, Any]]:
-        """Return what the tasks of a processor keep as readers of a source."""
+        """Return the state of the tasks of a processor as readers of a source."""
         spec = self.dag.processors[pid]
         first = self._taken.get(spec.steps[0].id)
         if first is None or first.place != 0 or spec.steps[0].is_whole:
@@ -180,7 +180,7 @@ class _Moving:
         return source_states(kept, names, spec.parallelism)
 
     def parts(self, pid: ProcessorId) -> list[TaskPart]:
-        """Return what is to be stored of the tasks of a processor."""
+        """Return the parts of a file for the tasks of a processor."""
         spec = self.dag.processors[pid]
         if not self._steps(pid):
             return []
@@ -310,7 +310,7 @@ def _overrides(
 
 
 def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[bytes]:
-    """Return what each of the tasks there are now has of what those there were kept as a whole."""
+    """Share the states that old tasks kept as a whole among the tasks there are now."""
     more = spec.parallelism - len(kept)
     if more == 0:
         return kept

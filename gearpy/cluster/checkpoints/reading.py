@@ -148,7 +148,7 @@ class StoredEpochs:
         return self._operators.get(task.processor, "")
 
     def summary(self, manifest: Manifest) -> EpochSummary:
-        """Return what there is to say about an epoch without reading its files."""
+        """Return the facts about an epoch that need none of its files."""
         stored = self.state.find(EPOCH, f"{manifest.region}/{manifest.epoch}")
         return EpochSummary(
             region=manifest.region,
@@ -163,7 +163,7 @@ class StoredEpochs:
         )
 
     def places(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
-        """Return where the sources of an epoch are, encoded."""
+        """Return the places of the sources in an epoch, encoded."""
         return {each.task_id: dict(each.offsets) for each in manifest.offsets}
 
     def overrides(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:

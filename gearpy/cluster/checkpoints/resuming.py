@@ -25,7 +25,7 @@ _SHOWN_CHARS_MAX: Final = 100
 
 
 def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: bool = False) -> str:
-    """Return what `ClusterClient.submit` takes as ``resume_from``.
+    """Return the checkpoint as `ClusterClient.submit` takes it for ``resume_from``.
 
     Args:
         text: the number or name of an application of this cluster, or ``cluster/appN`` of any; each
@@ -54,7 +54,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
 
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
-    """Return what becomes of the state of each step of a checkpoint in a graph.
+    """Return the fate in a graph of the state of each step of a checkpoint.
 
     Args:
         point: the checkpoint, as `resume_point` gives it.

@@ -77,7 +77,7 @@ class EpochFiles:
         self._waiting[task].append(snapshot)
 
     def next_job(self) -> StoreEpoch | None:
-        """Return what to store now: the newest epoch of which every task has given a snapshot."""
+        """Return the epoch to store now: the newest one with a snapshot of every task."""
         epoch = self._complete_epoch()
         if self._job is not None or epoch is None:
             return None
@@ -287,7 +287,7 @@ def _changelog(
 def epoch_stored(
     executor_id: ExecutorId, job: StoreEpoch, files: Sequence[SnapshotFile]
 ) -> EpochStored:
-    """Return what the app master is told of an epoch that is stored."""
+    """Make the message that tells the app master of a stored epoch."""
     last = {task: snapshots[-1] for task, snapshots in sorted(job.snapshots.items())}
     return EpochStored(
         executor_id=executor_id,

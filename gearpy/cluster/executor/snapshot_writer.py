@@ -61,7 +61,7 @@ class StoreEpoch:
     changelog: tuple[SnapshotFile, ...] = ()
 
     def parts(self) -> list[TaskPart]:
-        """Return what the file will hold."""
+        """Return the contents of the file, by task."""
         return [
             TaskPart(
                 task=task,

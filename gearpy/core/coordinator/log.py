@@ -88,7 +88,7 @@ class CoordinatorState:
             self._messages[place] = message
 
     def messages(self, type_: str | None = None) -> list[CoordinatorMessage]:
-        """Return what counts, of one type or of all, the oldest first."""
+        """Return the messages that count, of one type or of all, the oldest first."""
         return [each for each in self._messages.values() if type_ in (None, each.type)]
 
     def find(self, type_: str, key: str) -> CoordinatorMessage | None:

@@ -59,7 +59,7 @@ class EpochManifests:
     def messages_for(
         self, manifest: Manifest, offsets: Iterable[TaskOffsets] = ()
     ) -> list[CoordinatorMessage]:
-        """Return what to append, in one go, when an epoch is complete."""
+        """Return the messages to append, in one go, when an epoch is complete."""
         places = SourcePlaces(self._state)
         values = {"manifest": encode_manifest(manifest)}
         return [
@@ -72,7 +72,7 @@ class EpochManifests:
         return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
 
     def drop_messages(self, region: int, epoch: int) -> list[CoordinatorMessage]:
-        """Return what to append when an epoch is not to be gone back to any more."""
+        """Return the message that drops an epoch; no restart goes back to it any more."""
         if not self.has(region, epoch):
             return []
         return [draft(EPOCH, _epoch_key(region, epoch), None)]
@@ -116,7 +116,7 @@ class SourcePlaces:
         self._state = state
 
     def read(self, task: TaskId) -> TaskPlaces | None:
-        """Return where a source is; None if that was never stored. Samza: `readLastCheckpoint`.
+        """Return the places of a source; None if none were stored. Samza: `readLastCheckpoint`.
 
         Raises:
             ProtocolError: the message cannot be understood.
@@ -125,18 +125,18 @@ class SourcePlaces:
         return None if message is None else _checkpoint_of(message)
 
     def read_all(self) -> list[TaskPlaces]:
-        """Return where all sources are, by task; see `read`."""
+        """Return the places of all sources, by task; see `read`."""
         found = [_checkpoint_of(each) for each in self._state.messages(SET_CHECKPOINT)]
         return sorted(found, key=lambda each: each.task)
 
     def write(self, offsets: TaskOffsets, *, epoch: int) -> CoordinatorMessage:
-        """Return what to append when an epoch is complete. Samza: `writeCheckpoint`."""
+        """Return the message to append when an epoch is complete. Samza: `writeCheckpoint`."""
         return _checkpoint_message(
             TaskPlaces(task=offsets.task_id, epoch=epoch, offsets=offsets.offsets)
         )
 
     def override(self, offsets: TaskOffsets, *, epoch: int | None = None) -> CoordinatorMessage:
-        """Return what to append so that a restart reads these partitions from somewhere else.
+        """Return the message after which a restart reads these partitions from other places.
 
         Partitions that are not named stay as they are. ``epoch`` is the one that the task's region
         goes back to; default: the one of its last checkpoint, or 0, the beginning.
@@ -156,7 +156,7 @@ class SourcePlaces:
         )
 
     def overrides(self, tasks: Iterable[TaskId], *, epoch: int) -> tuple[TaskOffsets, ...]:
-        """Return what counts more than the snapshots of an epoch that these tasks go back to.
+        """Return the places that count more than those in the snapshots of an epoch.
 
         An override is used up when an epoch is complete that began with it.
 
@@ -194,14 +194,14 @@ class ChangelogPartitions:
         return dict(sorted(mapping.items()))
 
     def write(self, mapping: Mapping[TaskId, int | None]) -> list[CoordinatorMessage]:
-        """Return what to append; None deletes. Samza: `writeChangeLogPartitionMapping`."""
+        """Return the messages to append; None deletes. Samza: `writeChangeLogPartitionMapping`."""
         return [
             draft(SET_CHANGELOG, str(task), None if partition is None else {"partition": partition})
             for task, partition in sorted(mapping.items())
         ]
 
     def assign(self, tasks: Iterable[TaskId]) -> list[CoordinatorMessage]:
-        """Return what to append so that each of these tasks has a partition.
+        """Return the messages to append so that each of these tasks has a partition.
 
         New tasks get those behind all that were given out; no other task's changes are in them.
 
@@ -277,7 +277,7 @@ class ApplicationView:
 class DagVersion(NamedTuple):
     """What a version of the graph was: `Dag.structural_hash`, and a line for each part of it.
 
-    ``layout`` says which steps were where; None where whoever wrote it gave them no ids.
+    ``layout`` has the places of steps; None if its writer gave steps no ids.
     """
 
     version: int
@@ -301,7 +301,7 @@ class DagVersions:
         return sorted(self._version(each) for each in self._state.messages(DAG))
 
     def write(self, dag: DagVersion) -> list[CoordinatorMessage]:
-        """Return what to append when a version begins to run; nothing if it is known."""
+        """Return the messages to append when a version begins to run; none if it is known."""
         values: dict[str, Any] = {
             "hash": dag.structural_hash,
             "description": list(dag.description),
@@ -405,7 +405,7 @@ def _checkpoint_of(message: CoordinatorMessage) -> TaskPlaces:
 
 
 def _overridden(message: CoordinatorMessage, offsets: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return which partitions are overridden: a list of them; or true, for all; or nothing."""
+    """Return the overridden partitions; a message has a list of them, true for all, or nothing."""
     named = message.understood().get("override") or []
     if named is True:
         return tuple(sorted(offsets))

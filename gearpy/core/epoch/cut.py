@@ -57,7 +57,7 @@ class CutTimes:
         self._advance_ms = max(self._advance_ms, clock.newest_ms - before_ms)
 
     def next_ms(self) -> int | None:
-        """Return where the next epoch ends; None: wherever sources are.
+        """Return the event time at which the next epoch ends; None: sources end it where they are.
 
         That is so when nothing newer was read since the last epoch: where time stands still, no
         source would ever come to a later one.

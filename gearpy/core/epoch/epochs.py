@@ -183,7 +183,7 @@ class EpochCoordinator:
         self._clock_ms, self._cut_time_ms = clock_ms, cut_time_ms
 
     def to_announce(self, now_ms: int) -> Cut | None:
-        """Return what to tell every executor now; the same again when that takes long."""
+        """Return the message for every executor now; the same again when that takes long."""
         if not self._is_ending or now_ms < self._announce_ms:
             return None
         self._announce_ms = now_ms + REPEAT_MS
@@ -274,7 +274,7 @@ class CommitRound:
         return not self._waiting_for
 
     def to_tell(self, now_ms: int) -> list[ExecutorId]:
-        """Return whom to tell now: all at first, later those who have not answered."""
+        """Return the executors to tell now: all at first, later those that have not answered."""
         if now_ms < self._due_ms:
             return []
         self._due_ms = now_ms + REPEAT_MS
