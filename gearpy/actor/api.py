@@ -1,4 +1,4 @@
-"""What an actor is to those who write one or talk to one.
+"""What an actor is to those who write one, and the system it lives in.
 
 The mailbox type ``M`` of an actor is the union of the messages it understands; `Ref`, `Actor`
 and `ActorContext` carry it, so that mypy checks every `tell`.
@@ -7,28 +7,26 @@ and `ActorContext` carry it, so that mypy checks every `tell`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-)
+from functools import partial
+from random import Random
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
+import pykka
+from pykka._envelope import Envelope
+
+from gearpy.actor.dispatcher import Dispatcher, DispatcherChoice
+from gearpy.actor.mailbox import MAILBOX_MAX, Mailbox, PathCounter, Reply
+from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
+from gearpy.actor.timers import ActorTimer, Cancellable, Timers
 from gearpy.core.base.restart import RestartPolicy
+from gearpy.errors import ActorStopped, ConfigError
 from gearpy.ids import ActorPath
-
-if TYPE_CHECKING:
-    from gearpy.actor.system import ActorSystem
 
 __all__ = [
     "MAILBOX_MAX",
     "Actor",
     "ActorContext",
+    "ActorSystem",
     "BatchActor",
     "Cancellable",
     "Dispatcher",
@@ -38,134 +36,32 @@ __all__ = [
     "Failed",
     "Killed",
     "Ref",
-    "Runnable",
     "Stopped",
 ]
 
 M = TypeVar("M")
 N = TypeVar("N")
-M_contra = TypeVar("M_contra", contravariant=True)
-
-#: User messages that wait in a mailbox before `Ref.tell` raises `MailboxFull`.
-MAILBOX_MAX: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """It was asked to stop, and did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """User code raised ``cause`` and the restart budget was spent."""
-
-    cause: BaseException
-    traceback: str
-
-    def __str__(self) -> str:
-        return f"{type(self.cause).__name__}: {self.cause}"
-
-
-@dataclass(frozen=True, slots=True)
-class Killed:
-    """It did not stop in time, or the process or connection that held it is gone.
-
-    Its code may still run; nothing it does is seen by others.
-    """
-
-
-ExitReason: TypeAlias = Stopped | Failed | Killed
-
-
-@dataclass(frozen=True, slots=True)
-class Exited:
-    """The actor behind ``ref`` is gone for good; restarts are not exits."""
-
-    ref: "Ref[Any]"
-    reason: ExitReason
-
-
-class Cancellable(Protocol):
-    """Something that will happen later unless cancelled."""
-
-    def cancel(self) -> None:
-        """Make it not happen. Does nothing when called again, or too late."""
-        ...
-
-
-class Ref(ABC, Generic[M_contra]):
-    """The address of an actor: what others hold of it.
-
-    Stays valid over restarts. Refs are equal when their paths are. A system makes one `Ref`
-    object for each actor, so ``is`` tells an actor from a later one of the same name.
-
-    Runs on: any thread.
-    """
-
-    __slots__ = ("path",)
-    path: ActorPath
-
-    @abstractmethod
-    def tell(self, message: M_contra) -> None:
-        """Put a message in the actor's mailbox. To a stopped actor: into the dead letters.
-
-        Raises:
-            MailboxFull: too many messages wait there.
-        """
-
-    @abstractmethod
-    def ask(self, message: M_contra, timeout_s: float) -> Any:
-        """Wait for what `Actor.receive` returns for this message. For edges, not for actors.
-
-        What `receive` raises is raised here too; an exception that is no `Exception` (such as
-        `SystemExit`) arrives as `ActorStopped` with the original as its cause.
-
-        Raises:
-            ActorStopped: the actor has stopped, or stopped before it answered.
-            AskTimeout: no answer in time; the question may still be handled.
-            MailboxFull: too many messages wait there.
-            ConfigError: the answer could never come, as the asker holds the thread it needs.
-        """
-
-    @property
-    @abstractmethod
-    def is_alive(self) -> bool:
-        """Whether the actor takes messages; also true while it waits for a restart."""
-
-    @abstractmethod
-    def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
-        """Call ``notify`` once when the actor exits, at once when it has; from any thread.
-
-        For systems and edges; actors call `ActorContext.watch`. ``notify`` must be quick.
-        """
-
-    @abstractmethod
-    def remove_watcher(self, key: object) -> None:
-        """Undo `add_watcher`; a notification may be under way already."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ref) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-    def __repr__(self) -> str:
-        return f"Ref({self.path})"
-
-
-class Actor(ABC, Generic[M]):
+class Actor(pykka.Actor, Generic[M]):
     """Base of all actors: state that one thread at a time touches, driven by messages.
 
     Calls come one after the other, each perhaps on another thread. ``context`` is set between
     ``__init__`` and `on_start`. Whatever any of these methods raises is a failure: the actor
     is restarted or stopped as its `RestartPolicy` says, and no other actor suffers.
 
-    Restart: a new object is made by the factory given to `spawn`; the mailbox, the `Ref` and
-    the path stay, while children are stopped and timers and watches end. The message that
-    failed is not repeated.
+    It is a pykka actor too, once it starts: pykka's registry finds it by its class, and pykka's
+    `ActorRef` tells, asks and stops it. `ActorSystem.spawn` stands for pykka's `start`.
+
+    Restart: a new object is made by the factory given to `spawn`; the mailbox, the `Ref`, the
+    path and pykka's `ActorRef` stay, while children are stopped and timers and watches end. The
+    message that failed is not repeated.
     """
 
     context: "ActorContext[M]"
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        """Make the object; what pykka adds comes when it starts, so nobody must call this."""
 
     def on_start(self) -> None:
         """Begin; runs before the first message. Usually sends or schedules something."""
@@ -182,6 +78,44 @@ class Actor(ABC, Generic[M]):
 
         Children have stopped and timers are cancelled by then. What it raises is only logged.
         """
+
+    # -- pykka's hooks for a new type of actor ---------------------------------------------
+
+    @classmethod
+    def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """Refuse: an actor without a system has nobody to supervise it.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn, which supervises it")
+
+    def join(
+        self, context: "ActorContext[M]", last: pykka.ActorRef[Any] | None
+    ) -> pykka.ActorRef[Any]:
+        """Become a pykka actor, at the address of the last incarnation; systems call this."""
+        self.context = context
+        super().__init__()
+        if last is not None:
+            self.actor_urn, self.actor_stopped = last.actor_urn, last.actor_stopped
+            self._actor_ref = last
+            pykka.ActorRef.__init__(last, self)
+        return self._actor_ref
+
+    def on_receive(self, message: M) -> object:
+        """Handle what pykka's `_handle_receive` leaves: all but calls of proxies."""
+        return self.receive(message)
+
+    def _create_actor_inbox(self) -> Mailbox:  # type: ignore[override]  # Static in pykka.
+        return self.context.inbox
+
+    @staticmethod
+    def _create_future() -> Reply:
+        return Reply()
+
+    def _start_actor_loop(self) -> None:
+        """Begin; the loop are the turns that a dispatcher gives."""
+        self.on_start()
 
 
 class BatchActor(Actor[M]):
@@ -204,55 +138,139 @@ class BatchActor(Actor[M]):
         return None
 
 
-class Runnable(Protocol):
-    """What a shared dispatcher runs: gets a turn for each time it was scheduled."""
+class ActorSystem(ABC):
+    """A set of actors with names of their own, on threads or on virtual time.
 
-    def take_turn(self, messages_max: int, until_s: float) -> None:
-        """Handle up to ``messages_max`` messages, none once `time.monotonic` is ``until_s``."""
-        ...
+    Runs on: any thread.
 
+    Attributes:
+        rng: randomness for the pauses before restarts.
+        stop_timeout_ms: how long a parent waits for its children to stop before it kills them.
+        dead_letters: counts messages told to actors that had stopped, or that waited when they
+            stopped.
+        refused: counts messages refused with `MailboxFull`.
+    """
 
-class Dispatcher(Protocol):
-    """Threads on which actors take turns. Gearpump: ``task-dispatcher``."""
+    #: Whether all actors are being stopped; none is told any more of the end of another.
+    is_shutting_down: bool = False
+    #: Whether pykka's registry, one for the process, lists the actors.
+    is_registered: ClassVar[bool] = False
+
+    def __init__(self, *, rng: Random, stop_timeout_ms: int) -> None:
+        self.rng = rng
+        self.stop_timeout_ms = stop_timeout_ms
+        self.dead_letters = PathCounter()
+        self.refused = PathCounter()
+
+    @abstractmethod
+    def spawn(
+        self,
+        factory: Callable[[], Actor[N]],
+        name: str,
+        *,
+        dispatcher: DispatcherChoice = "pinned",
+        supervision: RestartPolicy | None = None,
+        mailbox_max: int = MAILBOX_MAX,
+        parent: Ref[Any] | None = None,
+    ) -> Ref[N]:
+        """Start an actor.
+
+        ``factory`` runs in the new actor's first turn, and again for each restart; what it
+        raises is a failure of the actor, not of the caller. Without ``supervision`` the first
+        failure stops the actor. ``parent`` is an actor of this system that spawns in its turn,
+        by `ActorContext.spawn`.
+
+        Raises:
+            ConfigError: a living actor has this name.
+            ActorStopped: the system was shut down.
+        """
+
+    @abstractmethod
+    def stop(self, ref: Ref[Any]) -> None:
+        """Stop an actor after its current message; those that wait become dead letters.
+
+        Returns at once. Its children stop first.
+        """
+
+    @abstractmethod
+    def stop_gracefully(self, ref: Ref[Any]) -> None:
+        """Stop an actor when all that waits now has been handled; it takes no more messages."""
+
+    @abstractmethod
+    def resolve(self, path: ActorPath | str) -> Ref[Any] | None:
+        """Return the living actor of this path or name."""
+
+    @abstractmethod
+    def shutdown(self, timeout_s: float = 10.0) -> bool:
+        """Stop all actors and wait; kill those that take longer. True when all stopped.
+
+        Raises:
+            ConfigError: called by an actor, which cannot wait for its own end.
+        """
+
+    # -- for actors and what keeps them alive ----------------------------------------------
 
     @property
-    def threads(self) -> int:
-        """How many turns can run at the same time."""
-        ...
+    @abstractmethod
+    def timers(self) -> Timers:
+        """Timers on the system's time."""
 
-    def start(self) -> None:
-        """Have the threads running; does nothing the second time."""
-        ...
+    @abstractmethod
+    def now_ms(self) -> int:
+        """Monotonic time."""
 
-    def schedule(self, runnable: Runnable) -> None:
-        """Queue one turn, behind all others."""
-        ...
+    @abstractmethod
+    def wall_ms(self) -> int:
+        """Wall time in ms since the epoch."""
+
+    @abstractmethod
+    def wait(self, reply: Reply, timeout_s: float) -> bool:
+        """Let time pass until there is an answer; False when there is none in time."""
+
+    @abstractmethod
+    def forget(self, ref: Ref[Any]) -> None:
+        """Free the name of an actor that is gone."""
 
 
-#: ``"pinned"``: a thread of its own. ``"shared"``: the system's pool. Or a pool of yours.
-DispatcherChoice: TypeAlias = Literal["pinned", "shared"] | Dispatcher
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """One watch of one actor. Inactive once told, undone or outlived."""
+
+    ref: Ref[Any]
+    is_active: bool = True
 
 
-class ActorContext(Protocol[M_contra]):
+class ActorContext(Generic[M]):
     """What an actor can do; belongs to one incarnation and to the actor's own turns.
 
     Spawning, watching and scheduling raise `ActorStopped` once the incarnation has ended.
+
+    Attributes:
+        self_ref: the actor's own address.
+        parent: the actor that spawned it; None for those the system spawned.
+        system: the system it lives in.
+        inbox: where messages wait for it.
     """
 
-    @property
-    def self_ref(self) -> Ref[M_contra]:
-        """The actor's own address."""
-        ...
-
-    @property
-    def system(self) -> "ActorSystem":
-        """The system it lives in."""
-        ...
-
-    @property
-    def parent(self) -> Ref[Any] | None:
-        """Who spawned it; None for those the system spawned."""
-        ...
+    def __init__(
+        self,
+        actor: Actor[M],
+        self_ref: Ref[M],
+        *,
+        parent: Ref[Any] | None,
+        system: ActorSystem,
+        inbox: Mailbox,
+        is_child: Callable[[Ref[Any]], bool],
+    ) -> None:
+        self.self_ref = self_ref
+        self.parent = parent
+        self.system = system
+        self.inbox = inbox
+        self._actor = actor
+        self._is_child = is_child
+        self._is_open = True
+        self._timers: set[ActorTimer] = set()
+        self._watches: dict[Ref[Any], _Watch] = {}
 
     def spawn(
         self,
@@ -264,50 +282,105 @@ class ActorContext(Protocol[M_contra]):
         mailbox_max: int = MAILBOX_MAX,
     ) -> Ref[N]:
         """Start a child; see `ActorSystem.spawn`. Its exit is told to `Actor.on_exited`."""
-        ...
-
-    def watch(self, ref: Ref[Any]) -> None:
-        """Have `Actor.on_exited` called once when ``ref`` exits; at once when it has."""
-        ...
-
-    def unwatch(self, ref: Ref[Any]) -> None:
-        """Undo `watch`: no `on_exited` follows, unless ``ref`` is a child."""
-        ...
+        self._check_open()
+        return self.system.spawn(
+            factory,
+            name,
+            dispatcher=dispatcher,
+            supervision=supervision,
+            mailbox_max=mailbox_max,
+            parent=self.self_ref,
+        )
 
     def stop(self, ref: Ref[Any]) -> None:
         """Stop an actor of this system now; see `ActorSystem.stop`."""
-        ...
+        self.system.stop(ref)
 
     def stop_self(self) -> None:
         """Stop after the current message; those that wait become dead letters."""
-        ...
+        self.system.stop(self.self_ref)
 
-    def schedule_once(self, delay_ms: int, message: M_contra) -> Cancellable:
+    # -- watches ---------------------------------------------------------------------------
+
+    def watch(self, ref: Ref[Any]) -> None:
+        """Have `Actor.on_exited` called once when ``ref`` exits; at once when it has."""
+        self._check_open()
+        known = self._watches.get(ref)
+        if (known is not None and known.ref is ref) or self._is_child(ref):
+            return  # A parent is told of its children anyway.
+        watch = self._watches[ref] = _Watch(ref)
+
+        def notify(exited: Exited) -> None:
+            self.inbox.put_system(partial(self._on_exited, watch, exited))
+
+        ref.add_watcher(watch, notify)
+
+    def unwatch(self, ref: Ref[Any]) -> None:
+        """Undo `watch`: no `on_exited` follows, unless ``ref`` is a child."""
+        watch = self._watches.pop(ref, None)
+        if watch is not None:
+            watch.is_active = False
+            watch.ref.remove_watcher(watch)
+
+    def _on_exited(self, watch: _Watch, exited: Exited) -> None:
+        is_due, watch.is_active = watch.is_active, False
+        if self._watches.get(watch.ref) is watch:
+            del self._watches[watch.ref]
+        if is_due and not self.system.is_shutting_down:
+            self._actor.on_exited(exited)
+
+    # -- timers ----------------------------------------------------------------------------
+
+    def schedule_once(self, delay_ms: int, message: M) -> Cancellable:
         """Receive ``message`` once, ahead of what waits then. Ends with the incarnation."""
-        ...
+        return self._add_timer(delay_ms, message, once=True)
 
-    def schedule(self, interval_ms: int, message: M_contra) -> Cancellable:
+    def schedule(self, interval_ms: int, message: M) -> Cancellable:
         """Receive ``message`` each interval, first after one. Ends with the incarnation.
 
         A tick is skipped while the one before it still waits to be received.
         """
-        ...
+        return self._add_timer(interval_ms, message, once=False)
 
-    def schedule_self(self, message: M_contra) -> None:
+    def _add_timer(self, delay_ms: int, message: M, *, once: bool) -> ActorTimer:
+        self._check_open()
+        receive = partial(self._actor.receive, message)
+        timer = ActorTimer(self.inbox, self._timers, receive, once=once)
+        timer.start(self.system.timers, delay_ms)
+        return timer
+
+    # -- turns and time --------------------------------------------------------------------
+
+    def schedule_self(self, message: M) -> None:
         """Put a message at the back of the own mailbox, even when that is full."""
-        ...
+        self.inbox.put_unbounded(Envelope(message))
 
     def yield_turn(self) -> None:
         """End this turn after the current call; waiting messages come in the next turn.
 
         With `schedule_self`: go on with long work after the neighbours had their turns.
         """
-        ...
+        self.inbox.has_yielded = True
 
     def now_ms(self) -> int:
         """Monotonic time; for measuring and deadlines."""
-        ...
+        return self.system.now_ms()
 
     def wall_ms(self) -> int:
         """Wall time in ms since the epoch; for showing and storing."""
-        ...
+        return self.system.wall_ms()
+
+    # -- end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End all timers and watches, for good. Runs on any thread when the actor is killed."""
+        self._is_open = False
+        for timer in list(self._timers):
+            timer.cancel()
+        for watch in list(self._watches.values()):
+            watch.is_active = False
+            watch.ref.remove_watcher(watch)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ActorStopped(f"actor {self.self_ref.path} has stopped, or was restarted")

@@ -1,18 +1,62 @@
-"""A pool of threads on which many actors take turns."""
+"""What gives actors their turns: a pool of threads for many, or a thread for one."""
 
 import logging
 import sys
 import threading
+from math import inf
 from os import cpu_count
 from queue import SimpleQueue
 from time import monotonic
+from typing import Final, Literal, Protocol, TypeAlias
 
-from gearpy.actor.api import Runnable
 from gearpy.errors import ConfigError
 
-__all__ = ["SharedDispatcher", "default_threads"]
+__all__ = [
+    "Dispatcher",
+    "DispatcherChoice",
+    "OwnThread",
+    "Runnable",
+    "SharedDispatcher",
+    "default_threads",
+]
 
 _log = logging.getLogger("gearpy.actor")
+
+#: Messages in one turn of an actor with a thread of its own; nobody else waits for it.
+_OWN_TURN_MESSAGES: Final = 1_000
+
+
+class Runnable(Protocol):
+    """An actor for its dispatcher: gets a turn for each time it was scheduled."""
+
+    def take_turn(self, messages_max: int, until_s: float) -> bool:
+        """Handle up to ``messages_max`` messages, none once `time.monotonic` is ``until_s``.
+
+        Returns:
+            False when this was the last turn: the actor is gone.
+        """
+        ...
+
+
+class Dispatcher(Protocol):
+    """Threads on which actors take turns. Gearpump: ``task-dispatcher``."""
+
+    @property
+    def threads(self) -> int:
+        """How many turns can run at the same time."""
+        ...
+
+    def start(self) -> None:
+        """Have the threads running; does nothing the second time."""
+        ...
+
+    def schedule(self, runnable: Runnable) -> None:
+        """Queue one turn, behind all others."""
+        ...
+
+
+#: ``"pinned"``: a thread of its own. ``"shared"``: the system's pool. Or a pool of yours.
+DispatcherChoice: TypeAlias = Literal["pinned", "shared"] | Dispatcher
 
 
 def default_threads() -> int:
@@ -27,7 +71,7 @@ class SharedDispatcher:
     A turn ends after ``turn_messages`` messages, or with the message during which ``turn_ms``
     passed, so neighbours wait for no more than that and one message. Gearpump: ``task-dispatcher``.
 
-    Runs on: `schedule` on any thread; turns on its own daemon threads. Whoever makes one calls
+    Runs on: `schedule` on any thread; turns on its own daemon threads. Its maker calls
     `close` after its actors have stopped.
     """
 
@@ -75,3 +119,26 @@ class SharedDispatcher:
                 runnable.take_turn(self._turn_messages, monotonic() + self._turn_s)
             except BaseException:  # noqa: BLE001 - the thread serves other actors too
                 _log.critical("bug in the actor layer: a turn raised", exc_info=True)
+
+
+class OwnThread:
+    """The dispatcher of one pinned actor: a daemon thread that ends with it.
+
+    Args:
+        name: the actor's, after which the thread is named.
+    """
+
+    threads = 1
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._turns: SimpleQueue[Runnable] = SimpleQueue()
+        self.schedule = self._turns.put
+
+    def start(self) -> None:
+        """See `Dispatcher`; called once."""
+        threading.Thread(target=self._run, name=f"gearpy-{self._name}", daemon=True).start()
+
+    def _run(self) -> None:
+        while self._turns.get().take_turn(_OWN_TURN_MESSAGES, inf):
+            pass

@@ -1,153 +1,106 @@
-"""Where messages wait for an actor, what waits there, and the answer an asker waits for."""
+"""The inbox of an actor, in the form that pykka asks for, and the answer to a question."""
 
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from queue import Full
+from typing import Any, Final
 
-from gearpy.actor.api import Exited
+import pykka
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
 
-if TYPE_CHECKING:
-    from gearpy.actor.cell import ActorCell
-    from gearpy.actor.context import CellTimer, Watch
+from gearpy.errors import MailboxFull
+from gearpy.ids import ActorPath
 
-__all__ = [
-    "POISON_PILL",
-    "ChildExited",
-    "Mailbox",
-    "PauseOver",
-    "PoisonPill",
-    "Question",
-    "Refusal",
-    "Reply",
-    "Signal",
-    "Stop",
-    "TimerFired",
-    "WatchExited",
-]
+__all__ = ["MAILBOX_MAX", "OTHER_PATHS", "Mailbox", "PathCounter", "Reply", "is_stop"]
+
+_log = logging.getLogger("gearpy.actor")
+
+#: User messages that wait in a mailbox before `Ref.tell` raises `MailboxFull`.
+MAILBOX_MAX: Final = 100_000
+#: Paths counted apart by a `PathCounter`; a limit, as names may come from outside.
+_PATHS_MAX: Final = 10_000
+#: Stands for all paths beyond the limit.
+OTHER_PATHS: Final = ActorPath("", "*")
 
 
-# -- system messages -----------------------------------------------------------------------
+class PathCounter:
+    """Counts something for each actor path.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[ActorPath, int] = {}
+        self._total = 0
+
+    def add(self, path: ActorPath) -> None:
+        """Count one."""
+        with self._lock:
+            known = path in self._counts or len(self._counts) < _PATHS_MAX
+            key = path if known else OTHER_PATHS
+            self._counts[key] = self._counts.get(key, 0) + 1
+            self._total += 1
+
+    @property
+    def total(self) -> int:
+        """The sum over all paths."""
+        return self._total
+
+    def of(self, path: ActorPath) -> int:
+        """Return the count of one path."""
+        return self._counts.get(path, 0)
+
+    def by_path(self) -> dict[ActorPath, int]:
+        """Return a copy of all counts."""
+        with self._lock:
+            return dict(self._counts)
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Stop now."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChildExited:
-    """A child is gone."""
-
-    child: "ActorCell[Any]"
-    exited: Exited
-
-
-@dataclass(frozen=True, slots=True)
-class WatchExited:
-    """A watched actor is gone."""
-
-    watch: "Watch"
-    exited: Exited
-
-
-@dataclass(frozen=True, slots=True)
-class TimerFired:
-    """A timer of `ActorContext.schedule` or `schedule_once` is due."""
-
-    timer: "CellTimer"
-
-
-@dataclass(frozen=True, slots=True)
-class PauseOver:
-    """The actor has waited long enough, for a restart or for its children to stop."""
-
-    number: int
-
-
-Signal: TypeAlias = Stop | ChildExited | WatchExited | TimerFired | PauseOver
-
-
-# -- user messages that are more than a message --------------------------------------------
-
-
-class Reply:
+class Reply(pykka.ThreadingFuture[Any]):
     """The answer to one question. The first outcome counts, later ones are dropped.
 
     Runs on: any thread.
     """
 
-    __slots__ = ("_error", "_finished", "_latch", "_lock", "_value")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._finished = False
-        self._latch = threading.Lock()  # Held until there is an outcome.
-        self._latch.acquire()
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def set(self, value: Any) -> None:
+    def set(self, value: Any = None) -> None:
         """Answer with a value."""
-        self._finish(value, None)
+        with suppress(Full):
+            super().set(value)
 
-    def fail(self, error: BaseException) -> None:
-        """Answer with an exception."""
-        self._finish(None, error)
-
-    def _finish(self, value: Any, error: BaseException | None) -> None:
-        with self._lock:
-            if not self._finished:
-                self._finished = True
-                self._value, self._error = value, error
-                self._latch.release()
+    def set_exception(self, exc_info: Any = None) -> None:
+        """Answer with an exception: its type, itself and its traceback."""
+        with suppress(Full):
+            super().set_exception(exc_info)
 
     @property
     def is_done(self) -> bool:
         """Whether there is an outcome."""
-        return self._finished
+        return self._result is not None
 
     def wait(self, timeout_s: float) -> bool:
         """Block until there is an outcome; False when it took too long."""
-        if not self._latch.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX)):
-            return False
-        self._latch.release()
-        return True
-
-    def result(self) -> Any:
-        """Return or raise the outcome; call after `wait`."""
-        if self._error is not None:
-            raise self._error
-        return self._value
+        with self._condition:
+            return self._condition.wait_for(
+                lambda: self.is_done, min(timeout_s, threading.TIMEOUT_MAX)
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A message whose sender waits for the reply."""
-
-    message: Any
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True)
-class PoisonPill:
-    """Stop when everything before this has been handled."""
-
-
-POISON_PILL: Final = PoisonPill()
-
-
-class Refusal(Enum):
-    """Why a mailbox did not take a user message."""
-
-    FULL = "full"
-    CLOSED = "closed"
+def is_stop(envelope: Envelope[Any]) -> bool:
+    """Whether the actor is to stop after all messages before this one."""
+    return type(envelope.message) is _ActorStop
 
 
 class Mailbox:
     """Two queues, system before user, and the one turn that its owner may have outstanding.
+
+    A system message is a call that the owner makes in its turn. User messages are bounded, and
+    in the envelopes of pykka: a question carries the future of its answer. This is the inbox
+    that pykka's `ActorRef.tell`, `ask` and `stop` put into, too.
 
     Any thread puts; only the owner, in its turn, takes from ``system`` and ``user``, and it
     does so without the lock: a deque's `popleft` is atomic, with and without a GIL. As any
@@ -155,27 +108,48 @@ class Mailbox:
 
     Invariant: at most one turn of the owner is queued or running, and while none is, nothing
     waits that the owner would take.
+
+    Args:
+        wake: queues a turn of the owner.
+        dead_letters: counts messages that were told and reach nobody.
+        refused: counts messages that found the mailbox full.
     """
 
     __slots__ = (
         "_closed",
+        "_dead_letters",
         "_drained",
         "_ended",
         "_lock",
         "_max",
         "_on_turn",
+        "_path",
+        "_refused",
         "_wake",
+        "has_yielded",
         "system",
         "user",
     )
 
-    def __init__(self, user_max: int, wake: Callable[[], None]) -> None:
-        self.system: deque[Signal] = deque()
-        self.user: deque[Any] = deque()
-        self._lock = threading.Lock()
+    def __init__(
+        self,
+        path: ActorPath,
+        user_max: int,
+        wake: Callable[[], object],
+        *,
+        dead_letters: PathCounter,
+        refused: PathCounter,
+    ) -> None:
+        self.system: deque[Callable[[], object]] = deque()
+        self.user: deque[Envelope[Any]] = deque()
+        self.has_yielded = False  # The owner wants its turn to end.
+        self._path = path
         self._max = user_max
         self._wake = wake
-        self._on_turn = True  # The first turn comes with the start of the actor.
+        self._dead_letters = dead_letters
+        self._refused = refused
+        self._lock = threading.Lock()
+        self._on_turn = False
         self._closed = False  # No new user messages.
         self._drained = False  # Those that waited have been taken out too.
         self._ended = False  # No system messages either.
@@ -185,63 +159,80 @@ class Mailbox:
         """Whether user messages are taken."""
         return not self._closed
 
-    def put(self, item: Any, /) -> Refusal | None:
-        """Queue a user message; None when it was taken."""
-        with self._lock:
-            if self._closed:
-                return Refusal.CLOSED
-            if len(self.user) >= self._max:
-                return Refusal.FULL
-            self.user.append(item)
-            if self._on_turn:
-                return None
-            self._on_turn = True
-        self._wake()
-        return None
+    def put(self, envelope: Envelope[Any], /) -> None:
+        """Queue a user message, or a stop; see `discard` for a mailbox that is closed.
 
-    def put_unbounded(self, item: Any, /, *, close: bool = False) -> bool:
-        """Queue a user message even when full; ``close`` makes it the last one."""
+        Raises:
+            MailboxFull: too many messages wait.
+        """
+        if type(envelope.message) is _ActorStop:
+            self.put_unbounded(envelope)
+            return
         with self._lock:
-            if self._closed:
-                return False
-            self.user.append(item)
-            self._closed = close
-            wake = self._claim_turn()
+            is_taken = not self._closed and len(self.user) < self._max
+            if is_taken:
+                self.user.append(envelope)
+                if self._on_turn:
+                    return
+                self._on_turn = True
+        if is_taken:
+            self._wake()
+        elif self._closed:
+            self.discard([envelope])
+        else:
+            self._refused.add(self._path)
+            raise MailboxFull(f"mailbox of actor {self._path} is full: {self._max} messages wait")
+
+    def put_unbounded(self, envelope: Envelope[Any], /) -> None:
+        """Queue a user message even when full; a stop is the last one."""
+        with self._lock:
+            is_taken = not self._closed
+            if is_taken:
+                self.user.append(envelope)
+                self._closed = is_stop(envelope)
+            wake = is_taken and self._claim_turn()
         if wake:
             self._wake()
-        return True
+        elif not is_taken:
+            self.discard([envelope])
 
-    def put_system(self, signal: Signal) -> bool:
-        """Queue a system message; False when the actor is gone."""
+    def put_last(self) -> None:
+        """Queue a stop: everything that waits is still handled, nothing more is taken."""
+        self.put_unbounded(Envelope(_ActorStop()))
+
+    def put_system(self, call: Callable[[], object]) -> bool:
+        """Queue a call for the owner to make; False when the actor is gone."""
         with self._lock:
             if self._ended:
                 return False
-            self.system.append(signal)
+            self.system.append(call)
             wake = self._claim_turn()
         if wake:
             self._wake()
         return True
 
-    def take_batch(self, size: int) -> tuple[list[Any], Question | PoisonPill | None]:
-        """Take plain user messages, and the first that is more than that."""
+    def take_batch(self, size: int) -> tuple[list[Any], Envelope[Any] | None]:
+        """Take messages that were told, and the first envelope that is more than that."""
         batch: list[Any] = []
         take = self.user.popleft
         try:
             while len(batch) < size:
-                item = take()
-                if type(item) is Question or type(item) is PoisonPill:
-                    return batch, item
-                batch.append(item)
+                envelope = take()
+                if envelope.reply_to is not None or type(envelope.message) is _ActorStop:
+                    return batch, envelope
+                batch.append(envelope.message)
         except IndexError:
             pass  # Empty, or closed meanwhile.
         return batch, None
 
-    def put_back(self, item: Any) -> bool:
-        """Undo a take; False when the waiting messages have been taken out meanwhile."""
+    def put_back(self, envelope: Envelope[Any]) -> None:
+        """Undo a take, or discard what was taken if all that waited was discarded meanwhile."""
         with self._lock:
-            if not self._drained:
-                self.user.appendleft(item)
-            return not self._drained
+            is_kept = not self._drained
+            if is_kept:
+                self.user.appendleft(envelope)
+        if not is_kept:
+            self.discard([envelope])
 
     def rest(self, *, takes_user: bool) -> bool:
         """End the owner's turn; True when it must have another one, if only to see the end."""
@@ -249,12 +240,13 @@ class Mailbox:
             self._on_turn = bool(self._ended or self.system or (takes_user and self.user))
             return self._on_turn
 
-    def close(self) -> list[Any]:
-        """Take no more user messages and return those that waited."""
+    def close(self) -> None:
+        """Take no more user messages and discard those that wait."""
         with self._lock:
-            return self._drain()
+            rest = self._drain()
+        self.discard(rest)
 
-    def end(self) -> list[Any]:
+    def end(self) -> None:
         """Take nothing more at all; wake the owner, for it to notice."""
         with self._lock:
             self._ended = True
@@ -262,14 +254,29 @@ class Mailbox:
             wake = self._claim_turn()
         if wake:
             self._wake()
-        return rest
+        self.discard(rest)
+
+    def discard(self, envelopes: Iterable[Envelope[Any]]) -> None:
+        """Tell askers that the actor has stopped, and count the rest as dead letters."""
+        for envelope in envelopes:
+            reply = envelope.reply_to
+            if is_stop(envelope):
+                if reply is not None:
+                    reply.set(None)
+            elif reply is not None:
+                text = f"actor {self._path} stopped before it answered"
+                reply.set_exception((pykka.ActorDeadError, pykka.ActorDeadError(text), None))
+            else:
+                self._dead_letters.add(self._path)
+                what = type(envelope.message).__name__
+                _log.debug("dead letter: %s to actor %s", what, self._path)
 
     def _claim_turn(self) -> bool:
         claimed = not self._on_turn
         self._on_turn = True
         return claimed
 
-    def _drain(self) -> list[Any]:
+    def _drain(self) -> list[Envelope[Any]]:
         self._closed = self._drained = True
         rest = []
         # One by one, as the owner may be taking at the same time; no message goes to both.

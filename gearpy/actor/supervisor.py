@@ -1,22 +1,17 @@
-"""Supervision of one actor: what becomes of it when it fails, of its children, and who is told."""
+"""Supervision of one actor: what follows a failure, and who is told of its end."""
 
 import logging
 import threading
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from random import Random
 
-from gearpy.actor.api import Exited, Failed
+from gearpy.actor.refs import Exited, Failed
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath
 
-if TYPE_CHECKING:
-    from random import Random
-
-    from gearpy.actor.cell import ActorCell
-
-__all__ = ["Children", "Exit", "Supervisor", "as_answer", "failure_of", "tell_watcher"]
+__all__ = ["Exit", "Supervisor", "as_answer", "failure_of", "tell_watcher"]
 
 _log = logging.getLogger("gearpy.actor")
 
@@ -27,7 +22,7 @@ def failure_of(error: BaseException) -> Failed:
 
 
 def as_answer(error: BaseException, path: ActorPath) -> Exception:
-    """Return what an asker may get to see of an exception.
+    """Return the exception for an asker.
 
     `SystemExit` and its like would end the asker, who did nothing wrong.
     """
@@ -44,7 +39,7 @@ class Supervisor:
     Restart: kept, as it holds the restart history.
     """
 
-    def __init__(self, path: ActorPath, policy: RestartPolicy, rng: "Random") -> None:
+    def __init__(self, path: ActorPath, policy: RestartPolicy, rng: Random) -> None:
         self._path = path
         self._policy = policy
         self._budget = RestartBudget(policy)
@@ -71,59 +66,6 @@ class Supervisor:
                 failed.traceback,
             )
         return decision
-
-
-class Children:
-    """The living children of one actor.
-
-    Runs on: the parent's turns, and on any thread when the parent is killed.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cells: dict[ActorCell[Any], None] = {}  # A dict for its order: oldest first.
-        self._is_open = True
-
-    def add(self, cell: "ActorCell[Any]") -> bool:
-        """Take in a child; False when the parent is gone."""
-        with self._lock:
-            if self._is_open:
-                self._cells[cell] = None
-            return self._is_open
-
-    def discard(self, cell: "ActorCell[Any]") -> bool:
-        """Forget a child; False when it was not, or no longer, one."""
-        with self._lock:
-            if cell not in self._cells:
-                return False
-            del self._cells[cell]
-            return True
-
-    def has(self, cell: "ActorCell[Any]") -> bool:
-        """Whether this is a child that is not known to be gone."""
-        return cell in self._cells
-
-    def stop_all(self) -> bool:
-        """Ask all to stop, youngest first; False when there are none."""
-        with self._lock:
-            cells = list(self._cells)
-        for cell in reversed(cells):
-            cell.request_stop()
-        return bool(cells)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether all are gone."""
-        return not self._cells
-
-    def kill_all(self, *, close: bool) -> None:
-        """Give up those that are left; ``close`` when the parent takes in no more."""
-        with self._lock:
-            self._is_open = self._is_open and not close
-            cells = list(self._cells)
-            self._cells.clear()
-        for cell in cells:
-            cell.kill()
 
 
 class Exit:

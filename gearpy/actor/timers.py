@@ -1,4 +1,4 @@
-"""One thread that calls functions when they are due."""
+"""The timers of an actor, and one thread that calls functions when they are due."""
 
 import logging
 import threading
@@ -6,17 +6,95 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
-from gearpy.actor.api import Cancellable
+from gearpy.actor.mailbox import Mailbox
 from gearpy.errors import ConfigError
 
-__all__ = ["TimerThread"]
+__all__ = ["ActorTimer", "Cancellable", "TimerThread", "Timers"]
 
 _log = logging.getLogger("gearpy.actor")
 
 #: Cancelled timers that may stay in the heap; more are cleared when they are the majority.
 _CANCELLED_MAX: Final = 64
+
+
+class Cancellable(Protocol):
+    """Something that will happen later unless cancelled."""
+
+    def cancel(self) -> None:
+        """Make it not happen. Does nothing when called again, or too late."""
+        ...
+
+
+class Timers(Protocol):
+    """Calls functions later.
+
+    They must be quick, and are not called after `Cancellable.cancel`, unless under way by then.
+    """
+
+    def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable:
+        """Call once, after ``delay_ms``."""
+        ...
+
+    def call_every(self, interval_ms: int, call: Callable[[], object], /) -> Cancellable:
+        """Call at a fixed rate, first after ``interval_ms``; late calls are not made up for."""
+        ...
+
+
+class ActorTimer:
+    """A timer of one incarnation of an actor. It fires by a system message, one at a time.
+
+    Whether it still counts is decided in the actor's turn, so that nothing arrives after
+    `cancel` or after the end of the incarnation.
+
+    Args:
+        others: the active timers of the same incarnation, with this one.
+        receive: hands the message to the actor.
+    """
+
+    __slots__ = ("_handle", "_inbox", "_is_active", "_is_queued", "_once", "_others", "_receive")
+
+    def __init__(
+        self,
+        inbox: Mailbox,
+        others: "set[ActorTimer]",
+        receive: Callable[[], object],
+        *,
+        once: bool,
+    ) -> None:
+        self._inbox = inbox
+        self._others = others
+        self._receive = receive
+        self._once = once
+        self._is_queued = False
+        self._is_active = True
+        self._handle: Cancellable | None = None
+        others.add(self)
+
+    def start(self, timers: Timers, delay_ms: int) -> None:
+        """Fire after ``delay_ms``, and each time that passes again unless ``once``."""
+        begin = timers.call_later if self._once else timers.call_every
+        self._handle = begin(delay_ms, self._fire)
+
+    def cancel(self) -> None:
+        """See `Cancellable.cancel`."""
+        self._is_active = False
+        self._others.discard(self)
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _fire(self) -> None:
+        if self._is_active and not self._is_queued:
+            self._is_queued = True
+            self._inbox.put_system(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._is_queued = False
+        if self._is_active:
+            if self._once:
+                self.cancel()
+            self._receive()
 
 
 class _Timer:

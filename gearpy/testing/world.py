@@ -3,12 +3,13 @@
 import heapq
 import random
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from math import inf
 from typing import Any, Final
 
 from gearpy.actor.api import DispatcherChoice, Ref
-from gearpy.actor.cell import ActorCell
+from gearpy.actor.dispatcher import Runnable
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
 
@@ -113,13 +114,8 @@ class WorldActorSystem(LocalActorSystem):
 
     @property
     def timers(self) -> "_WorldTimers":
-        """See `Runtime`."""
+        """See `ActorSystem`."""
         return self._timers
-
-    @property
-    def node(self) -> str:
-        """What others call the process."""
-        return self._node
 
     def do(self, act: Callable[[], object]) -> None:
         """Do something in the name of the process: now, when it is resumed, or never."""
@@ -130,7 +126,7 @@ class WorldActorSystem(LocalActorSystem):
 
     def roots(self) -> list[Ref[Any]]:
         """Return the actors that have no parent."""
-        return [cell.ref for cell in self._directory.cells() if cell.parent is None]
+        return [life.ref for life in self.lives() if life.parent is None]
 
     def kill(self) -> None:
         """End the process as SIGKILL does."""
@@ -149,53 +145,44 @@ class WorldActorSystem(LocalActorSystem):
             self.do(act)
 
     def now_ms(self) -> int:
-        """See `Runtime`."""
+        """See `ActorSystem`."""
         return self.world.now_ms
 
     def wall_ms(self) -> int:
-        """See `Runtime`."""
+        """See `ActorSystem`."""
         return self.world.now_ms
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
-        """See `Runtime`; the world goes on meanwhile."""
+        """See `ActorSystem`; the world goes on meanwhile."""
         return self.world.run(lambda: reply.is_done, within_ms=int(timeout_s * 1000))
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
         """See `ActorSystem`; does not wait."""
-        self._directory.close()
-        for cell in reversed(self._directory.cells()):
-            if cell.parent is None:
-                cell.request_stop()
+        self.stop_all()
         return True
 
-    def _make_host(self, cell: ActorCell[Any], dispatcher: DispatcherChoice) -> "_WorldHost":
-        return _WorldHost(cell, self)
+    def dispatcher_of(self, name: str, choice: DispatcherChoice) -> "_WorldDispatcher":
+        """See `LocalActorSystem`."""
+        return _WorldDispatcher(name, self)
 
 
-class _WorldHost:
-    """Gives a cell its turns, a moment later than asked for."""
+class _WorldDispatcher:
+    """Gives one actor its turns, a moment later than asked for."""
 
-    lane = None
+    threads = 1
 
-    def __init__(self, cell: ActorCell[Any], system: WorldActorSystem) -> None:
-        self._cell = cell
+    def __init__(self, name: str, system: WorldActorSystem) -> None:
+        self._name = name
         self._system = system
-        self._is_retired = False
 
     def start(self) -> None:
-        self._is_retired = False
-        self.give_turn()
+        """See `Dispatcher`; nothing to do."""
 
-    def give_turn(self) -> None:
-        world, wait_ms = self._system.world, self._system.wait_ms(self._cell.path.name)
-        world.later(wait_ms + world.rng.randrange(2), lambda: self._system.do(self._take_turn))
-
-    def retire(self) -> None:
-        self._is_retired = True
-
-    def _take_turn(self) -> None:
-        if not self._is_retired:
-            self._cell.take_turn(_TURN_MESSAGES, inf)
+    def schedule(self, runnable: Runnable) -> None:
+        """See `Dispatcher`."""
+        world, wait_ms = self._system.world, self._system.wait_ms(self._name)
+        turn = partial(runnable.take_turn, _TURN_MESSAGES, inf)
+        world.later(wait_ms + world.rng.randrange(2), lambda: self._system.do(turn))
 
 
 class _WorldTimers:

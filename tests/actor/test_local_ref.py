@@ -122,7 +122,7 @@ def test_waiting_question_fails_when_the_actor_stops(system: ThreadedActorSystem
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while not ref.cell.mailbox.user:  # type: ignore[attr-defined]  # Asked, not yet answered.
+    while not ref.life.mailbox.user:  # type: ignore[attr-defined]  # Asked, not yet answered.
         thread.join(0.001)
     system.stop(ref)
 

@@ -1,39 +1,61 @@
 """The mailbox and the reply, without actors."""
 
 import threading
+from typing import Any
 
+import pykka
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop
 
-from gearpy.actor.mailbox import POISON_PILL, Mailbox, Question, Refusal, Reply, Stop
+from gearpy.actor.mailbox import OTHER_PATHS, Mailbox, PathCounter, Reply
+from gearpy.errors import MailboxFull
+from gearpy.ids import ActorPath
+
+PATH = ActorPath("", "a")
 
 
 class Owner:
-    """Counts its wake-ups; a new mailbox is on its first turn."""
+    """Counts its wake-ups, and what its mailbox does not deliver."""
 
-    def __init__(self, user_max: int = 10) -> None:
+    def __init__(self, user_max: int = 10, *, is_on_turn: bool = True) -> None:
         self.woken = 0
-        self.mailbox = Mailbox(user_max, self._wake)
+        self.dead_letters = PathCounter()
+        self.refused = PathCounter()
+        self.mailbox = Mailbox(
+            PATH, user_max, self._wake, dead_letters=self.dead_letters, refused=self.refused
+        )
+        if is_on_turn:
+            self.mailbox.put_system(nothing)
+            self.mailbox.system.clear()
+            self.woken = 0
 
     def _wake(self) -> None:
         self.woken += 1
 
+    def put(self, *messages: Any) -> None:
+        """Tell these."""
+        for message in messages:
+            self.mailbox.put(Envelope(message))
 
-def a_resting_owner(user_max: int = 10) -> Owner:
-    """Return an owner that has ended its first turn."""
-    owner = Owner(user_max)
-    owner.mailbox.rest(takes_user=True)
-    return owner
+    @property
+    def waiting(self) -> list[Any]:
+        """What user messages wait."""
+        return [envelope.message for envelope in self.mailbox.user]
+
+
+def nothing() -> None:
+    """Do nothing, as a system message."""
 
 
 def test_owner_is_woken_once_for_many_messages() -> None:
     """An actor is in the run queue at most once."""
-    owner = a_resting_owner()
+    owner = Owner(is_on_turn=False)
 
-    for number in range(5):
-        owner.mailbox.put(number)
-    owner.mailbox.put_system(Stop())
+    owner.put(*range(5))
+    owner.mailbox.put_system(nothing)
 
     assert owner.woken == 1
 
@@ -42,7 +64,7 @@ def test_owner_on_its_turn_is_not_woken() -> None:
     """It will look again before it rests."""
     owner = Owner()
 
-    owner.mailbox.put(1)
+    owner.put(1)
 
     assert owner.woken == 0
     assert owner.mailbox.rest(takes_user=True)
@@ -51,63 +73,81 @@ def test_owner_on_its_turn_is_not_woken() -> None:
 def test_user_messages_do_not_keep_an_owner_awake_that_takes_none() -> None:
     """During back-off messages wait, and no thread spins."""
     owner = Owner()
-    owner.mailbox.put(1)
+    owner.put(1)
 
     assert not owner.mailbox.rest(takes_user=False)
 
 
-def test_full_mailbox_refuses_but_takes_system_messages_and_own() -> None:
+def test_full_mailbox_refuses_but_takes_system_messages_own_and_a_stop() -> None:
     """A flood of data must not keep a stop, nor the actor itself, out."""
-    owner = a_resting_owner(user_max=1)
-    owner.mailbox.put(1)
+    owner = Owner(user_max=1, is_on_turn=False)
+    owner.put(1)
 
-    assert owner.mailbox.put(2) is Refusal.FULL
-    assert owner.mailbox.put_unbounded(3)
-    assert owner.mailbox.put_system(Stop())
-    assert list(owner.mailbox.user) == [1, 3]
+    with pytest.raises(MailboxFull, match="1 messages wait"):
+        owner.put(2)
+    owner.mailbox.put_unbounded(Envelope(3))
+    owner.mailbox.put(Envelope(_ActorStop()))
+
+    assert owner.mailbox.put_system(nothing)
+    assert owner.waiting[:2] == [1, 3]
+    assert len(owner.waiting) == 3
+    assert owner.refused.of(PATH) == 1
 
 
-def test_closed_mailbox_returns_what_waited_and_refuses_the_rest() -> None:
-    """Nothing disappears."""
-    owner = Owner()
-    owner.mailbox.put(1)
+def test_closed_mailbox_discards_what_waited_and_what_comes() -> None:
+    """Nothing disappears: it is counted, and askers hear of it."""
+    owner, asked, late, stop = Owner(), Reply(), Reply(), Reply()
+    owner.put(1)
+    owner.mailbox.put(Envelope("?", asked))
 
-    assert owner.mailbox.close() == [1]
-    assert owner.mailbox.put(2) is Refusal.CLOSED
-    assert not owner.mailbox.put_unbounded(3)
-    assert not owner.mailbox.put_back(4)
-    assert owner.mailbox.put_system(Stop())
+    owner.mailbox.close()
+    owner.put(2)
+    owner.mailbox.put_unbounded(Envelope(3))
+    owner.mailbox.put_back(Envelope(4))
+    owner.mailbox.put(Envelope("?", late))
+    owner.mailbox.put(Envelope(_ActorStop(), stop))
+
+    assert owner.waiting == []
+    assert owner.dead_letters.of(PATH) == 4
+    for reply in (asked, late):
+        with pytest.raises(pykka.ActorDeadError, match="actor /a stopped"):
+            reply.get(timeout=0)
+    assert stop.get(timeout=0) is None
+    assert owner.mailbox.put_system(nothing)
 
 
 def test_last_message_closes_but_leaves_those_before_it() -> None:
     """A graceful stop."""
     owner = Owner()
-    owner.mailbox.put(1)
-    owner.mailbox.put_unbounded(POISON_PILL, close=True)
+    owner.put(1)
+    owner.mailbox.put_last()
+    owner.put(2)
+    owner.mailbox.put_back(Envelope(0))
 
-    assert owner.mailbox.put(2) is Refusal.CLOSED
-    assert list(owner.mailbox.user) == [1, POISON_PILL]
-    assert owner.mailbox.put_back(0)
+    assert owner.waiting[:2] == [0, 1]
+    assert len(owner.waiting) == 3
+    assert owner.dead_letters.total == 1
 
 
 def test_ended_mailbox_wakes_its_owner_and_gives_it_a_last_turn() -> None:
     """A killed actor's thread must notice, also when it was just about to rest."""
-    idle, busy = a_resting_owner(), Owner()
+    idle, busy = Owner(is_on_turn=False), Owner()
 
     idle.mailbox.end()
     busy.mailbox.end()
 
     assert idle.woken == 1
     assert busy.mailbox.rest(takes_user=True)
-    assert not busy.mailbox.put_system(Stop())
+    assert not busy.mailbox.put_system(nothing)
 
 
 def test_batch_ends_before_what_is_more_than_a_message() -> None:
     """Questions are answered one by one, in order with the batches."""
     owner = Owner()
-    question = Question("?", Reply())
-    for item in (1, 2, question, 3):
-        owner.mailbox.put(item)
+    question = Envelope("?", Reply())
+    owner.put(1, 2)
+    owner.mailbox.put(question)
+    owner.put(3)
 
     assert owner.mailbox.take_batch(10) == ([1, 2], question)
     assert owner.mailbox.take_batch(10) == ([3], None)
@@ -118,10 +158,11 @@ def test_first_outcome_of_a_reply_counts() -> None:
     reply = Reply()
 
     reply.set(1)
-    reply.fail(ValueError())
+    reply.set(2)
+    reply.set_exception((ValueError, ValueError(), None))
 
     assert reply.wait(0)
-    assert reply.result() == 1
+    assert reply.get() == 1
 
 
 def test_reply_without_outcome_times_out() -> None:
@@ -130,44 +171,32 @@ def test_reply_without_outcome_times_out() -> None:
     assert not Reply().is_done
 
 
-def test_reply_raises_its_error() -> None:
-    """The asker gets what went wrong."""
-    reply = Reply()
-    reply.fail(ValueError("no"))
-
-    assert reply.wait(float("inf"))
-    with pytest.raises(ValueError, match="no"):
-        reply.result()
-
-
 def test_many_threads_lose_nothing_when_the_mailbox_closes() -> None:
-    """Each message is taken, returned by `close`, or refused; exactly one of them."""
-    mailbox = Mailbox(10**6, lambda: None)
-    accepted: list[int] = []
+    """Each message is taken, or counted as a dead letter; exactly one of them."""
+    owner = Owner(10**6)
     taken: list[int] = []
     is_closed = threading.Event()
 
     def produce(start: int) -> None:
         for number in range(start, start + 20_000):
-            if mailbox.put(number) is not None:
-                return
-            accepted.append(number)
+            owner.put(number)
 
     def consume() -> None:
         while not is_closed.is_set():
-            taken.extend(mailbox.take_batch(7)[0])
+            taken.extend(owner.mailbox.take_batch(7)[0])
 
     threads = [threading.Thread(target=produce, args=(n * 20_000,)) for n in range(3)]
     threads.append(threading.Thread(target=consume))
     for thread in threads:
         thread.start()
     threads[0].join()
-    returned = mailbox.close()
+    owner.mailbox.close()
     is_closed.set()
     for thread in threads:
         thread.join()
 
-    assert sorted(taken + returned) == sorted(accepted)
+    assert len(set(taken)) == len(taken)
+    assert len(taken) + owner.dead_letters.total == 60_000
 
 
 @given(st.lists(st.sampled_from(["put", "signal", "turn", "waiting turn"]), max_size=60))
@@ -178,9 +207,9 @@ def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
 
     for step in steps:
         if step == "put":
-            owner.mailbox.put(1)
+            owner.put(1)
         elif step == "signal":
-            owner.mailbox.put_system(Stop())
+            owner.mailbox.put_system(nothing)
         elif turns + owner.woken > rests:
             takes_user = step == "turn"
             owner.mailbox.system.clear()
@@ -192,3 +221,26 @@ def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
         if on_turn == 0:
             assert not owner.mailbox.system
             assert not (takes_user and owner.mailbox.user)
+
+
+def test_counts_are_kept_apart_and_in_total() -> None:
+    """Who gets messages in vain can be found."""
+    counter, a, b = PathCounter(), ActorPath("", "a"), ActorPath("", "b")
+
+    for path in (a, b, a):
+        counter.add(path)
+
+    assert (counter.of(a), counter.of(b), counter.total) == (2, 1, 3)
+    assert counter.of(ActorPath("", "c")) == 0
+
+
+def test_paths_are_limited_but_all_are_counted() -> None:
+    """Names may come from outside; memory must not."""
+    counter = PathCounter()
+
+    for number in range(10_010):
+        counter.add(ActorPath("", str(number)))
+
+    assert counter.total == 10_010
+    assert counter.of(OTHER_PATHS) == 10
+    assert len(counter.by_path()) == 10_001

@@ -1,13 +1,15 @@
 """What pykka adds: each actor is a pykka actor, and none is left behind."""
 
 import threading
+from queue import SimpleQueue
+from unittest.mock import ANY
 
 import pykka
 import pytest
 
-from gearpy.actor.api import Killed, Ref
+from gearpy.actor.api import Failed, Killed, Ref
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, MailboxFull
 from tests.actor.build import (
     WAIT_S,
     Gate,
@@ -23,26 +25,110 @@ from tests.actor.build import (
 from tests.actor.conftest import How
 
 
-def pykka_actors(ref: Ref[Order]) -> list[str]:
-    """Return the URNs of the pykka actors that run this actor."""
+def pykka_refs(ref: Ref[Order]) -> list[pykka.ActorRef[Obedient]]:
+    """Return what pykka's registry has for an actor."""
     return [
-        found.actor_urn
-        for found in pykka.ActorRegistry.get_all()
-        if found.actor_inbox.cell.path == ref.path  # type: ignore[attr-defined]
+        found
+        for found in pykka.ActorRegistry.get_by_class(Obedient)
+        if found.actor_inbox is ref.life.mailbox  # type: ignore[attr-defined]
     ]
 
 
-@pytest.mark.smoke
-def test_every_incarnation_is_a_pykka_actor(system: ThreadedActorSystem, how: How) -> None:
-    """One at a time; a restart makes a new one on the same cell."""
-    ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
-    first = pykka_actors(ref)
-    ref.tell(fail)
+def a_pykka_ref(ref: Ref[Order]) -> pykka.ActorRef[Obedient]:
+    """Return the one that pykka's registry has for an actor, as soon as it is up."""
     ref.ask(lambda _: 1, WAIT_S)
-    second = pykka_actors(ref)
+    (found,) = pykka_refs(ref)
+    return found
 
-    assert len(first) == len(second) == 1
-    assert first != second
+
+@pytest.mark.smoke
+def test_pykka_tells_asks_and_calls_an_actor(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """It is an actor as any other to those who know pykka."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    found = a_pykka_ref(ref)
+
+    found.tell(say("told"))
+    answer = found.ask(lambda me: me.actor_urn, timeout=WAIT_S)
+    proxied = found.proxy().receive(say("by proxy"))
+
+    assert answer == found.actor_urn
+    assert proxied.get(timeout=WAIT_S) is None
+    assert drained(log) == ["start", "told", "by proxy"]
+
+
+def test_pykka_keeps_its_reference_over_restarts(system: ThreadedActorSystem, how: How) -> None:
+    """Registered once, whatever the incarnation."""
+    ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
+    found = a_pykka_ref(ref)
+    first: Obedient = found.ask(lambda me: me, block=True)
+
+    ref.tell(fail)
+    second: Obedient = found.ask(lambda me: me, block=True)
+
+    assert first is not second
+    assert a_pykka_ref(ref) is found
+    assert second.actor_ref is found
+    assert found.is_alive()
+
+
+def test_failure_under_ask_of_pykka_is_told_to_both(system: ThreadedActorSystem, how: How) -> None:
+    """pykka alone tells the asker only; then the hook for failures is called, too."""
+    failures: SimpleQueue[object] = SimpleQueue()
+
+    class Failing(Obedient):
+        def on_failure(self, *failure: object) -> None:
+            failures.put(failure[1])
+
+    ref = system.spawn(Failing, "a", dispatcher=how)
+    exits, found = exits_of(ref), a_pykka_ref(ref)
+
+    with pytest.raises(ValueError, match="as ordered") as caught:
+        found.ask(fail, timeout=WAIT_S)
+
+    assert exits.get(timeout=WAIT_S).reason == Failed(caught.value, ANY)
+    assert failures.get(timeout=WAIT_S) is caught.value
+    with pytest.raises(pykka.ActorDeadError):
+        found.ask(fail, timeout=WAIT_S)
+
+
+def test_pykka_stops_an_actor_after_what_waits(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Others in the process may call `ActorRegistry.stop_all`; it returns when all is over."""
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
+    found, gate = a_pykka_ref(ref), Gate(ref)
+    ref.tell(say("waits"))
+    stop = found.stop(block=False)
+    question = found.ask(say("too late"), block=False)
+    gate.open()
+
+    assert stop.get(timeout=WAIT_S)
+    assert drained(log) == ["start", "waits", "stop"]
+    with pytest.raises(pykka.ActorDeadError):
+        question.get(timeout=WAIT_S)
+    assert not found.is_alive()
+    assert not found.stop()
+    assert pykka_refs(ref) == []
+
+
+def test_pykka_finds_a_full_mailbox_full(system: ThreadedActorSystem, how: How) -> None:
+    """Its own inboxes have no limit."""
+    ref = system.spawn(Obedient, "a", dispatcher=how, mailbox_max=1)
+    found, gate = a_pykka_ref(ref), Gate(ref)
+    found.tell(say("waits"))
+
+    with pytest.raises(MailboxFull):
+        found.tell(say("one more"))
+
+    gate.open()
+
+
+def test_pykka_starts_no_actor() -> None:
+    """Nobody would supervise it."""
+    with pytest.raises(ConfigError, match=r"Obedient starts by ActorSystem\.spawn"):
+        Obedient.start()
 
 
 @pytest.mark.smoke
@@ -62,7 +148,7 @@ def test_no_pykka_actor_is_left_behind(how: How) -> None:
     for thread in threading.enumerate():
         if thread.name.startswith(("gearpy-left", "gearpy-shared")):
             thread.join(WAIT_S)
-    assert [urn for ref in refs for urn in pykka_actors(ref)] == []
+    assert not any(pykka_refs(ref) for ref in refs)
 
 
 def test_pinned_actors_have_a_thread_each_named_after_them(system: ThreadedActorSystem) -> None:
@@ -73,22 +159,6 @@ def test_pinned_actors_have_a_thread_each_named_after_them(system: ThreadedActor
 
     assert thread.name == "gearpy-blocker"
     assert thread.daemon
-
-
-def test_pykka_can_stop_actors_but_not_talk_to_them(how: How) -> None:
-    """Other users of pykka in the process may call `ActorRegistry.stop_all`."""
-    with ThreadedActorSystem() as system:
-        ref = system.spawn(Obedient, "a", dispatcher=how)
-        exits = exits_of(ref)
-        found = next(
-            found for found in pykka.ActorRegistry.get_all() if found.actor_urn in pykka_actors(ref)
-        )
-
-        with pytest.raises(ConfigError, match="gearpy Ref"):
-            found.tell("hello")
-        found.stop()
-
-        assert exits.get(timeout=WAIT_S).ref is ref
 
 
 def test_shutdown_kills_what_does_not_stop(log: Log) -> None:
@@ -161,24 +231,3 @@ def test_failure_to_get_a_thread_is_raised_at_spawn(
 
     assert len(pykka.ActorRegistry.get_all()) == before
     assert system.spawn(Obedient, "a").ask(lambda _: 1, WAIT_S) == 1
-
-
-def test_failure_to_get_a_thread_for_a_restart_uses_the_budget(
-    system: ThreadedActorSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The old runner stays until there is a new one; then the actor goes on."""
-    ref = system.spawn(Obedient, "a", supervision=restarts(5, backoff_ms=1))
-    ref.ask(lambda _: 1, WAIT_S)
-    failures = [RuntimeError("can't start new thread")] * 2
-    start = threading.Thread.start
-
-    def few_threads(thread: threading.Thread) -> None:
-        if failures and thread.name.startswith("_PinnedRunner"):
-            raise failures.pop()
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", few_threads)
-    ref.tell(fail)
-
-    assert ref.ask(lambda _: "back", WAIT_S) == "back"
-    assert failures == []

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 import gearpy as gp
-from gearpy.actor.system import ActorSystem
+from gearpy.actor.api import ActorSystem
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config

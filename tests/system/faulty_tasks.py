@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import gearpy as gp
-from gearpy.actor.system import ActorSystem
+from gearpy.actor.api import ActorSystem
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
 __all__ = ["ACTS", "EXECUTORS", "POINTS", "Act", "Faults", "Point", "until"]

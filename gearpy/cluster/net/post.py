@@ -9,8 +9,7 @@ from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from gearpy.actor.api import Exited, Killed, Ref
-from gearpy.actor.system import ActorSystem
+from gearpy.actor.api import ActorSystem, Exited, Killed, Ref
 from gearpy.errors import ActorStopped, AskTimeout, GearpyError, MailboxFull, ProtocolError
 from gearpy.ids import ActorPath, incarnation_of, is_same_node
 from gearpy.messages.peer import Letter

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from gearpy.actor.api import Actor, Exited, Failed, Ref
+from gearpy.actor.api import Actor, ActorSystem, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
-from gearpy.actor.system import ActorSystem
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Post

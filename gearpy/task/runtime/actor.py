@@ -227,7 +227,7 @@ class TaskActor(BatchActor[TaskMessage]):
 
     def on_stop(self) -> None:
         """Stop the user's task if nobody did before."""
-        error = self._stop(completed=False)
+        error = self._stop_task(completed=False)
         if error is not None:
             _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)
 
@@ -238,7 +238,7 @@ class TaskActor(BatchActor[TaskMessage]):
         elif isinstance(message, StartTask):
             self._start(message.start_time_ms)
         elif isinstance(message, StopTask):
-            error = self._stop(completed=message.completed)
+            error = self._stop_task(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
         elif isinstance(message, CutEpoch | CommitTask | InjectMessage):
             self._pass_on(message)
@@ -325,7 +325,7 @@ class TaskActor(BatchActor[TaskMessage]):
         with suppress(GearpyError):  # The user's `hold_ms` may raise; the end goes on.
             self._board.post(self._runner.clock())
 
-    def _stop(self, *, completed: bool) -> ErrorCard | None:
+    def _stop_task(self, *, completed: bool) -> ErrorCard | None:
         if self._stopped:
             return None
         self._stopped, self._running = True, False

@@ -15,19 +15,33 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pykka import ActorRegistry
 
 import gearpy as gp
+from gearpy.cluster.app.actor import AppMasterActor
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.executor.actor import ExecutorActor
+from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.programs.artifacts import embed
+from gearpy.cluster.worker.actor import WorkerActor
 from gearpy.config.schema import Config
 from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused
 from gearpy.ids import ActorPath, ExecutorId
-from gearpy.messages.client import Artifact, ListApplications, ListWorkers
+from gearpy.messages.client import (
+    Artifact,
+    DescribeApplication,
+    ListApplications,
+    ListWorkers,
+    WorkerList,
+)
 from gearpy.messages.cluster import RegisterWorker
+from gearpy.messages.summaries import ApplicationDetail
+from gearpy.task.runtime.actor import TaskActor
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 from tests.cluster.build import (
+    DEADLINE_S,
     Closings,
     Stuck,
     an_app,
@@ -119,6 +133,28 @@ def test_thousand_tasks_start(configured: Configured) -> None:
 
     assert summary.status == "succeeded"
     assert len(results) == 50
+
+
+def test_roles_are_pykka_actors(cluster: LocalCluster) -> None:
+    """Who knows pykka finds them in its registry by class, and can tell, ask and stop them."""
+    find = ActorRegistry.get_by_class
+    app = an_app("endless", source=gp.generate(itertools.count, rate=1000))
+    app_id = cluster.client.submit("endless", embed(app), executors=1).app_id
+    eventually(lambda: len(find(TaskActor)) > 0)
+    (master,), (app_master,), (executor,) = (
+        find(MasterActor),
+        find(AppMasterActor),
+        find(ExecutorActor),
+    )
+
+    master.tell(ListWorkers())
+    listed: WorkerList = master.ask(ListWorkers(), block=True)
+    detail: ApplicationDetail = app_master.ask(DescribeApplication(app_id=app_id), block=True)
+
+    assert len(listed.workers) == len(find(WorkerActor)) == 2
+    assert detail.app_id == app_id
+    assert executor.stop(timeout=DEADLINE_S)
+    assert not executor.is_alive()
 
 
 def test_source_without_records_succeeds_at_once(cluster: LocalCluster) -> None:

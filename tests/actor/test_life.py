@@ -177,7 +177,7 @@ def test_killed_actor_is_gone_for_all_others(system: ThreadedActorSystem, log: L
     ref = system.spawn(lambda: Obedient(log), "a", supervision=restarts())
     gate, exits = Gate(ref), exits_of(ref)
 
-    ref.cell.kill()  # type: ignore[attr-defined]
+    ref.life.kill()  # type: ignore[attr-defined]
 
     assert exits.get(timeout=WAIT_S) == Exited(ref, Killed())
     assert system.resolve("a") is None
@@ -215,7 +215,7 @@ def test_batch_actor_gets_all_that_waits_in_one_call(
         ref.tell(message)
     asker = threading.Thread(target=ref.ask, args=("asked", WAIT_S))
     asker.start()
-    while len(ref.cell.mailbox.user) < 3:  # type: ignore[attr-defined]  # Until it has asked.
+    while len(ref.life.mailbox.user) < 3:  # type: ignore[attr-defined]  # Until it has asked.
         asker.join(0.001)
     ref.tell("c")
     gate.set()
@@ -235,7 +235,7 @@ def test_failing_batch_is_not_repeated_but_the_question_behind_it_is_answered(
     ref.tell("fail")
     asker = threading.Thread(target=ref.ask, args=("asked", WAIT_S))
     asker.start()
-    while len(ref.cell.mailbox.user) < 2:  # type: ignore[attr-defined]  # Until it has asked.
+    while len(ref.life.mailbox.user) < 2:  # type: ignore[attr-defined]  # Until it has asked.
         asker.join(0.001)
     gate.set()
     asker.join()
@@ -251,7 +251,7 @@ def test_failure_of_the_layer_itself_ends_the_actor_only(
     ref.ask(lambda _: 1, WAIT_S)
     exits = exits_of(ref)
 
-    ref.cell.mailbox.put_system("nonsense")  # type: ignore[attr-defined]
+    ref.life.mailbox.put_system("nonsense")  # type: ignore[attr-defined]
 
     assert isinstance(exits.get(timeout=WAIT_S).reason, Failed)
     assert neighbour.ask(lambda _: 1, WAIT_S) == 1

@@ -1,0 +1,107 @@
+"""The address of an actor, and how an actor can end."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from gearpy.ids import ActorPath
+
+__all__ = ["ExitReason", "Exited", "Failed", "Killed", "Ref", "Stopped"]
+
+M_contra = TypeVar("M_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The actor was asked to stop, and did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """User code raised ``cause`` and the restart budget was spent."""
+
+    cause: BaseException
+    traceback: str
+
+    def __str__(self) -> str:
+        return f"{type(self.cause).__name__}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """The actor did not stop in time, or its process or connection is gone.
+
+    Its code may still run; nothing it does is seen by others.
+    """
+
+
+ExitReason: TypeAlias = Stopped | Failed | Killed
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The actor behind ``ref`` is gone for good; restarts are not exits."""
+
+    ref: "Ref[Any]"
+    reason: ExitReason
+
+
+class Ref(ABC, Generic[M_contra]):
+    """The address of an actor: what others hold of it.
+
+    Stays valid over restarts. Refs are equal when their paths are. A system makes one `Ref`
+    object for each actor, so ``is`` tells an actor from a later one of the same name.
+
+    Runs on: any thread.
+    """
+
+    __slots__ = ("path",)
+    path: ActorPath
+
+    @abstractmethod
+    def tell(self, message: M_contra) -> None:
+        """Put a message in the actor's mailbox. To a stopped actor: into the dead letters.
+
+        Raises:
+            MailboxFull: too many messages wait there.
+        """
+
+    @abstractmethod
+    def ask(self, message: M_contra, timeout_s: float) -> Any:
+        """Wait for the answer: the result of `Actor.receive`. For edges, not for actors.
+
+        An exception of `receive` is raised here too; one that is no `Exception` (such as
+        `SystemExit`) arrives as `ActorStopped` with the original as its cause.
+
+        Raises:
+            ActorStopped: the actor has stopped, or stopped before it answered.
+            AskTimeout: no answer in time; the question may still be handled.
+            MailboxFull: too many messages wait there.
+            ConfigError: the answer could never come, as the asker holds the thread it needs.
+        """
+
+    @property
+    @abstractmethod
+    def is_alive(self) -> bool:
+        """Whether the actor takes messages; also true while it waits for a restart."""
+
+    @abstractmethod
+    def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
+        """Call ``notify`` once when the actor exits, at once when it has; from any thread.
+
+        For systems and edges; actors call `ActorContext.watch`. ``notify`` must be quick.
+        """
+
+    @abstractmethod
+    def remove_watcher(self, key: object) -> None:
+        """Undo `add_watcher`; a notification may be under way already."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        return f"Ref({self.path})"
