@@ -1,4 +1,4 @@
-"""A small world around a `TaskManager`, in virtual time: master, workers, executors, faults.
+"""A small world around an `ApplicationCore`, in virtual time: master, workers, executors, faults.
 
 Executors do what `cluster.executor.actor` does, the app master what `cluster.app.actor` does; both
 are played here, messages keep their order between two and take a random time. What must always hold
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Command,
 )
 from gearpy.ids import MAX_MS, MIN_MS, TaskId

@@ -1,18 +1,18 @@
-"""A `TaskManager` on a bench: its surroundings do at once what it says, until told not to."""
+"""An `ApplicationCore` on a bench: its surroundings do at once what it says, until told not to."""
 
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
-from gearpy.core.app.deployment import Send
-from gearpy.core.app.region import Region
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
+    ApplicationCore,
     Command,
     Launch,
     RequestSlots,
     StoreManifest,
-    TaskManager,
 )
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.region import Region
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, ActorPath, ExecutorId, SessionId, TaskId, WorkerId
@@ -57,7 +57,7 @@ _ANSWERS: Final[dict[type, Any]] = {
 
 
 class Bench:
-    """A task manager whose surroundings do at once what it says, until told not to."""
+    """An application core whose surroundings do at once what it says, until told not to."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class Bench:
         manifests: Sequence[Manifest] = (),
         overrides: Sequence[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
-    ) -> TaskManager:
-        """Return a task manager of the same application."""
-        return TaskManager(
+    ) -> ApplicationCore:
+        """Return an application core of the same application."""
+        return ApplicationCore(
             self._dag,
             executors=self._wanted,
             limits=self._limits,

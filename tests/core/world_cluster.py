@@ -1,12 +1,13 @@
-"""Master, workers and app master around a `TaskManager`, in virtual time; see `app_world`."""
+"""Master, workers and app master around an `ApplicationCore`, in virtual time; see `app_world`."""
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Activated,
+    ApplicationCore,
     Command,
     DropSnapshots,
     Ended,
@@ -18,7 +19,6 @@ from gearpy.core.app.task_manager import (
     Send,
     Stop,
     Survived,
-    TaskManager,
 )
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.slots import equal_parts
@@ -142,7 +142,7 @@ class ClusterWorld:
 
     def _new_app_master(self, launch: int) -> AppMaster:
         manifests = self._manifests()
-        manager = TaskManager(
+        manager = ApplicationCore(
             self.dag,
             executors=self._executors(launch),
             limits=self.limits,

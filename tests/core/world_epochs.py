@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Command,
     DropSnapshots,
     Ended,

@@ -1,14 +1,14 @@
-"""What the world around a `TaskManager` is made of; see `app_world`."""
+"""What the world around an `ApplicationCore` is made of; see `app_world`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
+    ApplicationCore,
     Ended,
     Launch,
     RecoveryLimits,
-    TaskManager,
 )
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
@@ -216,7 +216,7 @@ class AppMaster:
     """One launch of the app master, and what is expected of it."""
 
     launch: int
-    manager: TaskManager
+    manager: ApplicationCore
     newest: dict[int, Manifest]  #: What each region must begin from.
     cut_times: dict[int, int]  #: The latest one of each region.
     is_alive: bool = True

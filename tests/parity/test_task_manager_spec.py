@@ -2,8 +2,8 @@
 
 from random import Random
 
+from gearpy.core.app.application import ApplicationCore, RecoveryLimits, RequestSlots
 from gearpy.core.app.deployment import Command, Deployment, Ready, Send
-from gearpy.core.app.task_manager import RecoveryLimits, RequestSlots, TaskManager
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
@@ -91,6 +91,6 @@ def test_executors_come_before_tasks() -> None:
         epochs_retained=1,
         stall_after_ms=1000,
     )
-    manager = TaskManager(dag, executors=2, limits=limits, launch=1, rng=Random(1), now_ms=0)
+    manager = ApplicationCore(dag, executors=2, limits=limits, launch=1, rng=Random(1), now_ms=0)
 
     assert manager.on_start(0) == [RequestSlots(slots=4, executors=2)]

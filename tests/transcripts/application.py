@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final
 
-from gearpy.core.app.deployment import Send
-from gearpy.core.app.executors import Stop
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Activated,
     Command,
     DropSnapshots,
@@ -24,6 +22,8 @@ from gearpy.core.app.task_manager import (
     StoreManifest,
     Survived,
 )
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Stop
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
 from gearpy.messages import app
 from gearpy.messages.app import (

@@ -1,7 +1,7 @@
 """The app master: one application from its slots to its end.
 
 - `actor`: AppMasterActor: one application from its slots to its end.
-- `events`: from the messages that an app master gets to the events of its task manager.
+- `events`: from the messages that an app master gets to the events of its core.
 - `quarantine`: the records of one application that went into quarantine, until the master has
   stored them.
 - `config`: what an application sets of the configuration, and who decides about which key.

@@ -10,11 +10,12 @@ from typing import Any, Final, TypeAlias, assert_never
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
-from gearpy.cluster.app.events import ManagerEvent, decide
+from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.quarantine import AppQuarantine
 from gearpy.cluster.net.post import Post
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Activated,
+    ApplicationCore,
     Command,
     DropSnapshots,
     Ended,
@@ -30,7 +31,6 @@ from gearpy.core.app.task_manager import (
     Stop,
     StoreManifest,
     Survived,
-    TaskManager,
 )
 from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.progress import progress_of
@@ -108,14 +108,14 @@ class _Tick:
 
 _Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined
 _Question: TypeAlias = DescribeApplication | _Request
-_Event: TypeAlias = ManagerEvent | RegisterExecutor | ValueStored
+_Event: TypeAlias = CoreEvent | RegisterExecutor | ValueStored
 _Message: TypeAlias = (
     _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
 )
 
 
 class AppMasterActor(Actor[_Message]):
-    """Does what its `TaskManager` decides, and tells it what happens.
+    """Does what its `ApplicationCore` decides, and tells it what happens.
 
     Runs on: its own thread, in the application's executor -1. Restart: the master has another
     one launched, which goes on from the epochs that are stored; executors end with the old one.
@@ -150,7 +150,7 @@ class AppMasterActor(Actor[_Message]):
         self._release = release
         self._app_id = launch.app_id
         self._master = launch.reply_to
-        self._manager: TaskManager | None = None
+        self._core: ApplicationCore | None = None
         self._executors: dict[ExecutorId, ActorPath] = {}
         self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
         self._failures: list[Failure] = []
@@ -199,15 +199,15 @@ class AppMasterActor(Actor[_Message]):
             self._is_registered = True
             if (ref := self._post.find(self._master)) is not None:
                 self.context.watch(ref)
-        if self._manager is None and self._status == "pending":
+        if self._core is None and self._status == "pending":
             self._begin(message)
-        elif self._manager is not None:
-            self._repeat(self._manager)
+        elif self._core is not None:
+            self._repeat(self._core)
         self._tell_status()
 
-    def _repeat(self, manager: TaskManager) -> None:
+    def _repeat(self, core: ApplicationCore) -> None:
         """Tell a master that is back what it may not have heard, or not stored."""
-        self._do(manager.on_master(is_there=True, now_ms=self.context.now_ms()))
+        self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
         if self._has_succeeded and self._status != "succeeded":
             self._store_outcome()
         for quarantined in self._quarantine.unstored:
@@ -271,7 +271,7 @@ class AppMasterActor(Actor[_Message]):
             return
         now_ms = self.context.now_ms()
         self._launch = replace(self._launch, config=dict(found.config))
-        self._manager = TaskManager(
+        self._core = ApplicationCore(
             self._dag,
             executors=self._launch.executors,
             limits=self._settings.limits,
@@ -283,7 +283,7 @@ class AppMasterActor(Actor[_Message]):
             overrides=found.overrides,
             owns=self._checkpoints.owns,
         )
-        self._do(self._manager.on_start(now_ms))
+        self._do(self._core.on_start(now_ms))
 
     def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
         """Try again after a while; at the first launch nothing is lost, and somebody waits."""
@@ -305,8 +305,8 @@ class AppMasterActor(Actor[_Message]):
         _log.warning("application %s: the master is away", self._app_id)
         self._is_registered = False
         self._lost_master_ms = self.context.now_ms()
-        if self._manager is not None:
-            self._manager.on_master(is_there=False, now_ms=self._lost_master_ms)
+        if self._core is not None:
+            self._core.on_master(is_there=False, now_ms=self._lost_master_ms)
 
     def _look_for_master(self, now_ms: int) -> None:
         if self._is_registered:
@@ -320,29 +320,29 @@ class AppMasterActor(Actor[_Message]):
     # -- messages --------------------------------------------------------------------------
 
     def receive(self, message: _Message) -> object:
-        """Feed one message to the task manager, and do what it says; or answer a question."""
+        """Feed one message to the core, and do what it says; or answer a question."""
         if isinstance(message, AppMasterRegistered):
             self._on_registered(message)
         elif isinstance(message, _Tick):
             self._on_tick()
         elif isinstance(message, DescribeApplication):
             return self._detail()
-        elif self._manager is None:
+        elif self._core is None:
             return self._before_begin(message)
         elif isinstance(message, _Request):
-            return self._serve(self._manager, message)
+            return self._serve(self._core, message)
         elif isinstance(message, QuarantineStored):
             self._quarantine.on_stored(message.number)
         elif isinstance(message, RecordQuarantined):
-            self._on_quarantined(self._manager, message)
+            self._on_quarantined(self._core, message)
         else:
-            self._do(self._decide(self._manager, message))
+            self._do(self._decide(self._core, message))
         return None
 
-    def _serve(self, manager: TaskManager, message: _Request) -> object:
+    def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
-            return self._drain(manager)
-        return self._replay(manager, message)
+            return self._drain(core)
+        return self._replay(core, message)
 
     def _before_begin(self, message: _Message) -> object:
         if isinstance(message, ResourceAllocated):
@@ -354,55 +354,55 @@ class AppMasterActor(Actor[_Message]):
             return Refused(reason=f"application {self._app_id} has not begun yet")
         return None
 
-    def _decide(self, manager: TaskManager, message: _Event) -> Iterable[Command]:
+    def _decide(self, core: ApplicationCore, message: _Event) -> Iterable[Command]:
         if isinstance(message, ValueStored):
             if message.key == _OUTCOME_KEY:
                 self._on_outcome_stored()
             return []
         if isinstance(message, RegisterExecutor):
-            return self._on_executor_registered(manager, message, self.context.now_ms())
-        return decide(manager, message, self.context.now_ms())
+            return self._on_executor_registered(core, message, self.context.now_ms())
+        return decide(core, message, self.context.now_ms())
 
     def _on_executor_registered(
-        self, manager: TaskManager, message: RegisterExecutor, now_ms: int
+        self, core: ApplicationCore, message: RegisterExecutor, now_ms: int
     ) -> Iterable[Command]:
-        if manager.executors.is_current(message.executor_id, message.launch):
+        if core.executors.is_current(message.executor_id, message.launch):
             self._executors[message.executor_id] = message.executor
             self._launched[message.executor] = (message.executor_id, message.launch)
             if (ref := self._post.find(message.executor)) is not None:
                 self.context.watch(ref)
         else:  # A launch that was given up; it would wait for tasks, and keep its slots, for ever.
             self._post.give_up(message.executor)
-        return manager.on_executor_registered(message, now_ms)
+        return core.on_executor_registered(message, now_ms)
 
     def on_exited(self, exited: Exited) -> None:
         """Hear that the master, a worker or an executor is gone."""
-        path, manager = exited.ref.path, self._manager
+        path, core = exited.ref.path, self._core
         if path == self._master:
             self._on_master_lost()
-        elif manager is None:
+        elif core is None:
             return
         elif (found := self._launched.pop(path, None)) is None:
             self._do(self._lost_worker(path))
         elif isinstance(exited.reason, Failed):
             now_ms = self.context.now_ms()
-            self._do(manager.on_executor_gone(*found, str(exited.reason), now_ms))
+            self._do(core.on_executor_gone(*found, str(exited.reason), now_ms))
         else:
-            manager.on_executor_silent(*found, self.context.now_ms())
+            core.on_executor_silent(*found, self.context.now_ms())
 
     def on_stop(self) -> None:
         """Leave nothing behind, however it ends."""
-        if self._manager is not None:
-            self._do(self._manager.executors.stop_all("the application was stopped"))
+        if self._core is not None:
+            self._do(self._core.executors.stop_all("the application was stopped"))
         self._release()
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
         self._look_for_master(now_ms)
-        if self._manager is None and self._status == "pending":
+        if self._core is None and self._status == "pending":
             self._begin_again(now_ms)
-        if self._manager is not None:
-            self._do(self._manager.on_tick(now_ms))
+        if self._core is not None:
+            self._do(self._core.on_tick(now_ms))
         self._tell_status()
 
     # -- what was decided ------------------------------------------------------------------
@@ -485,10 +485,10 @@ class AppMasterActor(Actor[_Message]):
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
         """Count what it has started as gone. If only the worker is frozen, that still runs."""
-        assert self._manager is not None
-        for executor_id, _ in self._manager.executors.on_worker(worker):
+        assert self._core is not None
+        for executor_id, _ in self._core.executors.on_worker(worker):
             self._give_up(executor_id)
-        return self._manager.on_worker_lost(worker, self.context.now_ms())
+        return self._core.on_worker_lost(worker, self.context.now_ms())
 
     def _give_up(self, executor_id: ExecutorId) -> None:
         """Make sure that nothing of an executor that does not count is heard any more."""
@@ -511,14 +511,14 @@ class AppMasterActor(Actor[_Message]):
 
     def _store(self, manifest: Manifest) -> None:
         """Add an epoch to the coordinator log; if that fails, it is decided again."""
-        assert self._manager is not None
+        assert self._core is not None
         try:
             self._checkpoints.store(manifest)
         except LogBroken as error:
             _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
             return
         now_ms = self.context.now_ms()
-        self._do(self._manager.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
+        self._do(self._core.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
 
     def _on_epochs(self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted) -> None:
         match command:
@@ -572,29 +572,29 @@ class AppMasterActor(Actor[_Message]):
         self._status = "succeeded"
         self._tell_status()
 
-    def _drain(self, manager: TaskManager) -> DrainAccepted:
+    def _drain(self, core: ApplicationCore) -> DrainAccepted:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
-        self._do(manager.drain(now_ms, timeout_ms=timeout_ms))
+        self._do(core.drain(now_ms, timeout_ms=timeout_ms))
         return DrainAccepted(app_id=self._app_id)
 
     # -- quarantine ------------------------------------------------------------------------
 
-    def _on_quarantined(self, manager: TaskManager, message: RecordQuarantined) -> None:
+    def _on_quarantined(self, core: ApplicationCore, message: RecordQuarantined) -> None:
         taken = self._quarantine.add(message)
         if isinstance(taken, ErrorCard):
-            self._do(manager.fail(taken, self.context.now_ms()))
+            self._do(core.fail(taken, self.context.now_ms()))
         else:
             self._tell_master(taken)
 
-    def _replay(self, manager: TaskManager, message: ReplayNow | ReplayQuarantined) -> object:
+    def _replay(self, core: ApplicationCore, message: ReplayNow | ReplayQuarantined) -> object:
         if isinstance(message, ReplayNow):
-            epoch = manager.epoch
-            self._do(manager.replay(self.context.now_ms()))
+            epoch = core.epoch
+            self._do(core.replay(self.context.now_ms()))
             return ReplayAccepted(app_id=self._app_id, epoch=epoch)
         given = []
         for record in message.records:
             task = _task_of(record.error.task)
-            executor_id = manager.executor_of(task)
+            executor_id = core.executor_of(task)
             if executor_id is None:
                 continue
             inject = InjectRecord(
@@ -609,7 +609,7 @@ class AppMasterActor(Actor[_Message]):
     def _detail(self) -> ApplicationDetail:
         return detail_of(
             self._app_id,
-            self._manager,
+            self._core,
             self._failures,
             now_ms=self.context.now_ms(),
             guarantees=self._guarantees,
@@ -617,31 +617,31 @@ class AppMasterActor(Actor[_Message]):
             stored_ms=self._checkpoints.stored_ms,
         )
 
-    def _stall(self, manager: TaskManager) -> str:
+    def _stall(self, core: ApplicationCore) -> str:
         """Return what has held the application clock for too long, as a chain; usually nothing."""
-        stall = manager.clock.check_stall(self.context.now_ms())
+        stall = core.clock.check_stall(self.context.now_ms())
         if stall is None:
             return ""
-        if long_turns := long_turns_of(manager):
+        if long_turns := long_turns_of(core):
             turn = long_turns[0]
             at = f", at {turn.source}" if turn.source else ""
             return f"{turn.step} (task {turn.task}) in one call for {turn.lasts_ms // 1000} s{at}"
         chain = " <- ".join(
             f"{link.name} (task {link.task_id}): {link.waits_for}"
-            for link in reversed(manager.clock.why())
+            for link in reversed(core.clock.why())
         )
         return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"
 
     def _tell_status(self) -> None:
         if not self._is_registered:
             return  # It is told when the master is back.
-        manager, progress = self._manager, ApplicationProgress()
-        if manager is not None:  # Also without reports: a stall is told then, too.
+        core, progress = self._core, ApplicationProgress()
+        if core is not None:  # Also without reports: a stall is told then, too.
             progress = replace(
-                progress_of(self._dag, manager.reports, stall=self._stall(manager)),
-                restarts=manager.restarts,
-                epoch=manager.epoch,
-                drained=manager.is_drained,
+                progress_of(self._dag, core.reports, stall=self._stall(core)),
+                restarts=core.restarts,
+                epoch=core.epoch,
+                drained=core.is_drained,
             )
         self._tell_master(
             ApplicationStatusChanged(

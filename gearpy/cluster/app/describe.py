@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import ClockHolder
 from gearpy.core.app.consumers import consumers_of
 from gearpy.core.app.region import Region
-from gearpy.core.app.task_manager import TaskManager
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -38,7 +38,7 @@ def path_lines(application: StreamApplication) -> tuple[str, ...]:
 
 def detail_of(
     app_id: AppId,
-    manager: TaskManager | None,
+    core: ApplicationCore | None,
     failures: Sequence[Failure],
     *,
     now_ms: int,
@@ -50,34 +50,34 @@ def detail_of(
 
     Args:
         app_id: of the application.
-        manager: knows how it is; None while it begins.
+        core: knows how it is; None while it begins.
         failures: the latest, oldest first.
         now_ms: monotonic ms.
         guarantees: see `path_lines`.
         fallbacks: how often each region has gone back behind its newest epoch.
         stored_ms: returns when an epoch of a region was stored.
     """
-    if manager is None:
+    if core is None:
         return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
     return ApplicationDetail(
         app_id=app_id,
-        executors=tuple(manager.executors.summaries(manager.tasks_of_executors)),
-        processors=tuple(_processor(manager, pid) for pid in manager.dag.order),
+        executors=tuple(core.executors.summaries(core.tasks_of_executors)),
+        processors=tuple(_processor(core, pid) for pid in core.dag.order),
         failures=tuple(failures),
-        restarts=manager.restarts,
-        epoch=manager.epoch,
-        why=tuple(map(_holder, manager.clock.why())),
-        lag_ms=manager.clock.lag_ms(now_ms),
-        long_turns=long_turns_of(manager),
+        restarts=core.restarts,
+        epoch=core.epoch,
+        why=tuple(map(_holder, core.clock.why())),
+        lag_ms=core.clock.lag_ms(now_ms),
+        long_turns=long_turns_of(core),
         guarantees=guarantees,
-        epochs=tuple(_epochs(manager.regions, fallbacks, stored_ms)),
-        consumers=tuple(consumers_of(manager.dag, manager.reports)),
+        epochs=tuple(_epochs(core.regions, fallbacks, stored_ms)),
+        consumers=tuple(consumers_of(core.dag, core.reports)),
     )
 
 
-def long_turns_of(manager: TaskManager) -> tuple[LongTurnSummary, ...]:
+def long_turns_of(core: ApplicationCore) -> tuple[LongTurnSummary, ...]:
     """Return the tasks that have been in one call for long, the longest first."""
-    turns = [turn for turns in manager.long_turns.values() for turn in turns]
+    turns = [turn for turns in core.long_turns.values() for turn in turns]
     turns.sort(key=lambda turn: (-turn.lasts_ms, turn.task_id))
     return tuple(
         LongTurnSummary(
@@ -109,14 +109,14 @@ def _epochs(
         )
 
 
-def _processor(manager: TaskManager, pid: ProcessorId) -> ProcessorSummary:
-    spec = manager.dag.processors[pid]
-    reports = [manager.reports[task] for task in spec.tasks() if task in manager.reports]
+def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
+    spec = core.dag.processors[pid]
+    reports = [core.reports[task] for task in spec.tasks() if task in core.reports]
     return ProcessorSummary(
         processor_id=pid,
         name=spec.name,
         parallelism=spec.parallelism,
-        clock_ms=_known(manager.clock.processor_min_ms(pid)),
+        clock_ms=_known(core.clock.processor_min_ms(pid)),
         records_in=sum(each.records_in for each in reports),
         records_out=sum(each.records_out for each in reports),
         late_records=sum(each.late_records for each in reports),

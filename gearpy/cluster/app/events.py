@@ -1,9 +1,9 @@
-"""From the messages that an app master gets to the events of its task manager."""
+"""From the messages that an app master gets to the events of its core."""
 
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
-from gearpy.core.app.task_manager import Command, TaskManager
+from gearpy.core.app.application import ApplicationCore, Command
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
@@ -19,7 +19,7 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.cluster import ExecutorExited, ExecutorLaunchRejected, ResourceAllocated
 
-__all__ = ["ManagerEvent", "decide"]
+__all__ = ["CoreEvent", "decide"]
 
 _StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
@@ -28,43 +28,43 @@ _OfTasks: TypeAlias = (
     ReportClocks | TaskFailed | ExecutorFailed | EpochStored | EpochCommitted | LinkBroken
 )
 _OfSlots: TypeAlias = ResourceAllocated | ExecutorLaunchRejected | ExecutorExited
-ManagerEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
+CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
 
 
 def decide(  # noqa: C901, PLR0911 - an arm for each message
-    manager: TaskManager, message: ManagerEvent, now_ms: int
+    core: ApplicationCore, message: CoreEvent, now_ms: int
 ) -> Iterable[Command]:
-    """Feed a message to the manager; return what it says to do."""
+    """Feed a message to the core; return what it says to do."""
     if isinstance(message, _StepAnswer):
-        return manager.on_answer(message, now_ms)
+        return core.on_answer(message, now_ms)
     if isinstance(message, _OfSlots):
-        return _decide_slots(manager, message, now_ms)
+        return _decide_slots(core, message, now_ms)
     match message:
         case ReportClocks():
-            manager.on_long_turns(message.executor_id, message.long_turns)
-            return manager.on_clocks(message.clocks, now_ms)
+            core.on_long_turns(message.executor_id, message.long_turns)
+            return core.on_clocks(message.clocks, now_ms)
         case TaskFailed():
-            return manager.on_task_failed(message, now_ms)
+            return core.on_task_failed(message, now_ms)
         case ExecutorFailed():
-            return manager.on_executor_failed(message, now_ms)
+            return core.on_executor_failed(message, now_ms)
         case EpochStored():
-            return manager.on_epoch_stored(message, now_ms)
+            return core.on_epoch_stored(message, now_ms)
         case EpochCommitted():
-            return manager.on_epoch_committed(message, now_ms)
+            return core.on_epoch_committed(message, now_ms)
         case LinkBroken():
-            return manager.on_link_broken(message, now_ms)
+            return core.on_link_broken(message, now_ms)
         case _:
             assert_never(message)
 
 
-def _decide_slots(manager: TaskManager, message: _OfSlots, now_ms: int) -> Iterable[Command]:
+def _decide_slots(core: ApplicationCore, message: _OfSlots, now_ms: int) -> Iterable[Command]:
     match message:
         case ResourceAllocated():
-            return manager.on_allocated(message.allocations, now_ms)
+            return core.on_allocated(message.allocations, now_ms)
         case ExecutorLaunchRejected():
             cause = f"it was not started: {message.reason}"
         case ExecutorExited():
             cause = message.cause
         case _:
             assert_never(message)
-    return manager.on_executor_gone(message.executor_id, message.launch, cause, now_ms)
+    return core.on_executor_gone(message.executor_id, message.launch, cause, now_ms)

@@ -1,8 +1,8 @@
 """What an app master decides: start, restart, epochs, clock, end.
 
-- `task_manager`: what an app master decides: when tasks start, what restarts after a failure, when
+- `application`: what an app master decides: when tasks start, what restarts after a failure, when
   it ends.
-- `decisions`: what a `TaskManager` decides, for an app master to do; and within which limits.
+- `decisions`: what an `ApplicationCore` decides, for an app master to do; and within which limits.
 - `deployment`: how the tasks of an application are started and stopped, step by step.
 - `region`: one region at work: its attempts, one after the other, and the epochs they store.
 - `region_set`: the regions of one application: which one a task or an attempt belongs to, and all

@@ -1,4 +1,4 @@
-"""What a `TaskManager` decides, for an app master to do; and within which limits."""
+"""What an `ApplicationCore` decides, for an app master to do; and within which limits."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -58,7 +58,7 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreManifest:
-    """Store a complete epoch durably, then call `TaskManager.on_manifest_stored`.
+    """Store a complete epoch durably, then call `ApplicationCore.on_manifest_stored`.
 
     Comes again until that is called. Until then no attempt of the region begins, and no sink is
     told that the epoch is complete.

@@ -1,4 +1,4 @@
-"""What a task manager may decide; what it does about epochs; and all of it in a model."""
+"""What An application core may decide; what it does about epochs; and all of it in a model."""
 
 from dataclasses import is_dataclass
 from typing import get_args

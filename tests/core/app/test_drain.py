@@ -1,11 +1,11 @@
-"""A good end before that of the streams: its time limits, and what a `TaskManager` does for it."""
+"""A good end before that of the streams: its time limits, and what a core does for it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.core.app.application import Ended, Launch, Stop
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.drain import Drain
-from gearpy.core.app.task_manager import Ended, Launch, Stop
 from gearpy.ids import TaskId
 from gearpy.messages.app import BeginEpoch, StopAllTasks
 from tests.core.manager_bench import A, B, Bench, only

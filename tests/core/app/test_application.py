@@ -5,8 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from gearpy.core.app.deployment import Send
-from gearpy.core.app.task_manager import (
+from gearpy.core.app.application import (
     Activated,
     Ended,
     HeldUp,
@@ -16,6 +15,7 @@ from gearpy.core.app.task_manager import (
     Stop,
     Survived,
 )
+from gearpy.core.app.deployment import Send
 from gearpy.ids import ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Activated",
+    "ApplicationCore",
     "Command",
     "DropSnapshots",
     "Ended",
@@ -68,7 +69,6 @@ __all__ = [
     "Stop",
     "StoreManifest",
     "Survived",
-    "TaskManager",
 ]
 
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
@@ -83,7 +83,7 @@ _ASK_AGAIN_MS: Final = 250
 _HELD_UP_AFTER_MS: Final = 5_000
 
 
-class TaskManager:
+class ApplicationCore:
     """Starts the tasks of an application, and starts again what a failure stops.
 
     Every event returns what to do. Of a failure only the region it is in is stopped, in place;
