@@ -1,6 +1,6 @@
 """Windows with triggers, and streams for them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -11,6 +11,11 @@ from gearpy.core.window.counted import CountPanes
 from gearpy.core.window.sessions import SessionPanes
 from gearpy.core.window.trigger import (
     AT_CLOSE,
+    AfterWatermark,
+    AnyOf,
+    EveryCount,
+    EveryEvent,
+    EveryWall,
     Trigger,
     after_count,
     after_watermark,
@@ -32,7 +37,7 @@ from gearpy.core.window.windows import (
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.wire.values.payload import decode_value, encode_value
-from tests.core.window_oracle import Oracle
+from tests.oracle.windows import Condition, Firing, WindowPlan, WindowReplay
 
 __all__ = [
     "FOLDS",
@@ -184,23 +189,25 @@ def check_stream(
     windows: Windows, fold: AFold, steps: list[tuple[Any, ...]], *, restarts: bool = False
 ) -> None:
     """Compare with the oracle, step by step."""
-    panes, oracle = panes_of(windows, fold), Oracle(windows)
+    panes, replay = panes_of(windows, fold), WindowReplay(plan_of(windows), 1000)
     now, event, seen = 1000, -(10**6), []
     for step in steps:
         if step[0] == "pass":
             now += step[1]
+            replay.pass_wall(now)
             continue
         if step[0] == "record":
             _, key, value, time = step
-            got, expected = panes.add(key, value, time, now), oracle.add(key, value, time, now)
-            assert (got is None) == (expected is None), f"late at {step}"
+            late = len(replay.late)
+            got, expected = panes.add(key, value, time, now), replay.on_record(key, value, time)
+            assert (got is None) == (len(replay.late) > late), f"late at {step}"
         else:
             event = max(event, step[1]) if step[0] == "watermark" else event
-            got, expected = list(panes.advance(event, now)), oracle.advance(event, now)
+            got, expected = list(panes.advance(event, now)), replay.on_clocks(event, now)
         rows = [(key, list(value), *rest, time) for (key, value, *rest), time in got or ()]
-        assert _alike(rows, windows) == _alike(expected or [], windows), f"at {step}"
+        assert _alike(rows, windows) == _alike(map(_row_of, expected), windows), f"at {step}"
         seen += [(row, list(of[0][1])) for row, of in zip(rows, got or (), strict=True)]
-        assert panes.hold_ms == oracle.hold, f"hold at {step}"
+        assert panes.hold_ms == replay.hold_ms, f"hold at {step}"
         if restarts:
             panes = restarted(panes, windows, fold)
         elif got:
@@ -209,7 +216,55 @@ def check_stream(
     assert not any(isinstance(of, set) and of for of in panes.touched), "of windows, too"
 
 
-def _alike(rows: list[Any], windows: Windows) -> list[Any]:
+def plan_of(windows: Windows) -> WindowPlan:
+    """Return windows as plain data for the oracle."""
+    trigger = windows.trigger
+    early: Any = trigger
+    late: Any = None
+    if isinstance(trigger, AfterWatermark):
+        early, late = trigger.early, trigger.late
+    shape = {name: getattr(windows, name) for name in _SHAPE if hasattr(windows, name)}
+    return WindowPlan(
+        kind=_KINDS[type(windows)],
+        clock=windows.clock,
+        early=None if early is None else _condition_of(early),
+        late=None if late is None else _condition_of(late),
+        is_bare=early is trigger,
+        accumulation=windows.accumulation,
+        lateness_ms=windows.allowed_lateness_ms,
+        **shape,
+    )
+
+
+_SHAPE: Final = ("size_ms", "every_ms", "offset_ms", "gap_ms", "records")
+_KINDS: Final[dict[type, Any]] = {
+    TumblingWindows: "tumbling",
+    SlidingWindows: "sliding",
+    GlobalWindows: "global",
+    SessionWindows: "session",
+    CountWindows: "count",
+}
+
+
+def _condition_of(trigger: Any) -> Condition:
+    match trigger:
+        case EveryCount():
+            return ("count", trigger.records)
+        case EveryEvent():
+            return ("event", trigger.interval_ms)
+        case EveryWall():
+            return ("wall", trigger.interval_ms)
+        case _:
+            kind = "any" if isinstance(trigger, AnyOf) else "all"
+            return (kind, *map(_condition_of, trigger.triggers))
+
+
+def _row_of(firing: Firing) -> tuple[Any, ...]:
+    values = [arrival.row for arrival in firing.arrivals]
+    return (firing.key, values, *firing[2:])
+
+
+def _alike(rows: Iterable[Any], windows: Windows) -> list[Any]:
     """Return rows to compare: merged sessions have their records in another order."""
     if isinstance(windows, SessionWindows):
         return [(key, sorted(values), *rest) for key, values, *rest in rows]

@@ -119,6 +119,22 @@ class WindowReplay:
         self._wall_ms = until_ms
         return fired
 
+    def on_clocks(self, event_ms: int, wall_ms: int) -> list[Firing]:
+        """Let both times go on in one step, for what is asked only now and then."""
+        self._wall_ms = wall_ms
+        self.watermark_ms = max(self.watermark_ms, event_ms)
+        return self._step(MAX_MS if event_ms == MAX_MS else self._now_ms)
+
+    def pass_wall(self, wall_ms: int) -> None:
+        """Let wall time go on without a step."""
+        self._wall_ms = wall_ms
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that no result shows, of windows that have still to close."""
+        fresh = [each for pane in self._panes if not pane.has_closed for each in pane.fresh]
+        return min((each.time_ms for each in fresh), default=MAX_MS)
+
     # -- panes -------------------------------------------------------------------------------
 
     @property

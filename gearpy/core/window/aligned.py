@@ -5,7 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.window.panes import (
+    FRESH,
+    OLDEST_MS,
+    ORDER,
+    SINCE_MS,
+    Bounds,
+    Fired,
+    Pane,
+    PaneFold,
+    PaneRules,
+    Phase,
+)
 from gearpy.core.window.timed import TimedPanes
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS
@@ -74,7 +85,12 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         for start_ms in self._windows.starts_of(time_ms):
             panes = all_panes.get(start_ms)
             pane = None if panes is None else panes.get(key)
-            if pane is None or not pane[2] or time_ms < pane[4] or end_of(start_ms) <= clock_ms:
+            if (
+                pane is None
+                or not pane[FRESH]
+                or time_ms < pane[OLDEST_MS]
+                or end_of(start_ms) <= clock_ms
+            ):
                 return False
             found.append((start_ms, pane))
         grown = self._rules.grown
@@ -121,12 +137,11 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     def _ask_later(
         self, phase: Phase, place: tuple[int, Any], pane: Pane, *, is_first: bool
     ) -> None:
-        _, _, _, _, oldest_ms, since_ms, _, _ = pane
         for delay_ms in phase.event_delays:
-            self._event_asks.put(oldest_ms + delay_ms, place)
+            self._event_asks.put(pane[OLDEST_MS] + delay_ms, place)
         if is_first:
             for delay_ms in phase.wall_delays:
-                self._wall_asks.put(since_ms + delay_ms, place)
+                self._wall_asks.put(pane[SINCE_MS] + delay_ms, place)
 
     def _open(self, bounds: Bounds) -> None:
         self.panes[bounds.start_ms] = {}
@@ -145,7 +160,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
             closes = before_ms < bounds.end_ms <= self.clock_ms
             is_freed = self._expiry_ms(bounds) <= self.clock_ms
             keys: Iterable[Any] = panes if closes or is_freed else asked[bounds]
-            for _, key in sorted(((panes[key][0], key) for key in keys), key=itemgetter(0)):
+            for _, key in sorted(((panes[key][ORDER], key) for key in keys), key=itemgetter(0)):
                 yield from self._fire_at(key, bounds, now_ms, closes=closes, is_freed=is_freed)
             if is_freed:
                 self._free(bounds.start_ms)
@@ -191,7 +206,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
             bounds = self._bounds_of(start_ms)
             self._open(bounds)
             self.panes[start_ms] = dict(sorted(kept.items(), key=_by_order))
-            self._orders = max(self._orders, 1 + max(pane[0] for pane in kept.values()))
+            self._orders = max(self._orders, 1 + max(pane[ORDER] for pane in kept.values()))
             phase = self._phase_of(bounds.end_ms)
             for key, pane in self.panes[start_ms].items():
                 self._reopen(phase, (start_ms, key), pane)
@@ -213,7 +228,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
 
 def _oldest_of(pane: Pane | None) -> int | None:
     """Return the oldest event time of a pane that was not fired yet."""
-    return pane[4] if pane is not None and pane[2] else None
+    return pane[OLDEST_MS] if pane is not None and pane[FRESH] else None
 
 
 def _by_end(bounds: Bounds) -> tuple[int, int]:
@@ -221,4 +236,4 @@ def _by_end(bounds: Bounds) -> tuple[int, int]:
 
 
 def _by_order(item: tuple[Any, Pane]) -> int:
-    return item[1][0]
+    return item[1][ORDER]

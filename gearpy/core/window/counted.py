@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gearpy.core.base.agenda import OldestTime
-from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules
+from gearpy.core.window.panes import (
+    FRESH,
+    NEWEST_MS,
+    OLDEST_MS,
+    ORDER,
+    Bounds,
+    Fired,
+    Pane,
+    PaneFold,
+    PaneRules,
+)
 from gearpy.core.window.windows import CountWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -44,10 +54,10 @@ class CountPanes:
             after = self._rules.begun(self._orders, record, time_ms, now_ms)
         else:
             after = self._rules.grown(before, record, time_ms, now_ms)
-        out = self._fired(key, after) if after[2] == self._records else _NOTHING
+        out = self._fired(key, after) if after[FRESH] == self._records else _NOTHING
         self._orders += 1
         self.touched.add(key)
-        self._unfired.move(before and before[4], None if out else after[4])
+        self._unfired.move(before and before[OLDEST_MS], None if out else after[OLDEST_MS])
         if not out:
             self.panes[key] = after
         elif before is not None:
@@ -61,7 +71,7 @@ class CountPanes:
             return
         for key, pane in sorted(self.panes.items(), key=_by_end):
             yield from self._fired(key, pane)
-            self._unfired.remove(pane[4])
+            self._unfired.remove(pane[OLDEST_MS])
             self.touched.add(key)
             del self.panes[key]
 
@@ -74,14 +84,16 @@ class CountPanes:
         """Go on from the clock and the panes that there were; called before all else."""
         self.clock_ms = clock_ms
         self.panes = dict(panes)
-        self._orders = 1 + max((pane[0] for pane in panes.values()), default=-1)
+        self._orders = 1 + max((pane[ORDER] for pane in panes.values()), default=-1)
         for pane in panes.values():
-            self._unfired.add(pane[4])
+            self._unfired.add(pane[OLDEST_MS])
 
     def _fired(self, key: Any, pane: Pane) -> Sequence[Fired]:
-        return self._rules.last_of(key, Bounds(pane[4], pane[6] + 1), pane, "on-time")
+        return self._rules.last_of(
+            key, Bounds(pane[OLDEST_MS], pane[NEWEST_MS] + 1), pane, "on-time"
+        )
 
 
 def _by_end(item: tuple[Any, Pane]) -> tuple[int, int, int]:
-    order, _, _, _, oldest_ms, _, newest_ms, _ = item[1]
-    return newest_ms, oldest_ms, order
+    pane = item[1]
+    return pane[NEWEST_MS], pane[OLDEST_MS], pane[ORDER]

@@ -6,7 +6,7 @@ does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from gearpy.core.base.copies import own
 from gearpy.core.window.trigger import (
@@ -20,7 +20,23 @@ from gearpy.core.window.trigger import (
 )
 from gearpy.core.window.windows import Windows
 
-__all__ = ["Bounds", "Fired", "Pane", "PaneFold", "PaneRules", "Phase", "own"]
+__all__ = [
+    "FIRING",
+    "FRESH",
+    "NEWEST_MS",
+    "OLDEST_MS",
+    "ORDER",
+    "SHOWN",
+    "SINCE_MS",
+    "VALUE",
+    "Bounds",
+    "Fired",
+    "Pane",
+    "PaneFold",
+    "PaneRules",
+    "Phase",
+    "own",
+]
 
 
 class PaneFold(Protocol):
@@ -56,17 +72,25 @@ class PaneFold(Protocol):
 Fired: TypeAlias = tuple[tuple[Any, Any, int, int, int, str, bool], int]
 
 #: What a key has in a window: a plain tuple that never changes, so that it can be stored while
-#: more records come. In this order:
-#:
-#: * number of the pane among all, in the order in which they were begun
-#: * value; None where there is none
-#: * records since the last firing
-#: * number of the next firing
-#: * oldest event time, and wall time of the first, of the records since the last firing
-#: * newest event time of all records
-#: * what the next firing retracts: value, start, end, number, timing and event time of each; None
-#:   for nothing, since a tuple in a tuple costs more to store
+#: more records come. `ORDER` and the names behind it are the places of its fields.
 Pane: TypeAlias = tuple[int, Any, int, int, int, int, int, tuple[Any, ...] | None]
+#: Number of the pane among all, in the order in which they were begun.
+ORDER: Final = 0
+#: None where there is no value.
+VALUE: Final = 1
+#: Number of records since the last firing.
+FRESH: Final = 2
+#: Number of the next firing.
+FIRING: Final = 3
+#: Oldest event time of the records since the last firing.
+OLDEST_MS: Final = 4
+#: Wall time of the first record since the last firing.
+SINCE_MS: Final = 5
+#: Newest event time of all records.
+NEWEST_MS: Final = 6
+#: What the next firing retracts: value, start, end, number, timing and event time of each; None for
+#: nothing, since a tuple in a tuple costs more to store.
+SHOWN: Final = 7
 
 
 class Bounds(NamedTuple):
@@ -128,73 +152,73 @@ class PaneRules:
 
     def grown(self, pane: Pane, record: Any, time_ms: int, now_ms: int) -> Pane:
         """Return a pane with one more record."""
-        order, value, count, number, oldest_ms, since_ms, newest_ms, sent = pane
-        if not count and not self._keeps_all:
+        order, value, fresh, firing, oldest_ms, since_ms, newest_ms, shown = pane
+        if not fresh and not self._keeps_all:
             value = self._begun(record, time_ms)
         else:
             value = self.taken(value, record, time_ms)
-        if not count:
+        if not fresh:
             oldest_ms, since_ms = time_ms, now_ms
         elif time_ms < oldest_ms:
             oldest_ms = time_ms
         if time_ms > newest_ms:  # noqa: PLR1730 - `max` is three times as slow
             newest_ms = time_ms
-        return order, value, count + 1, number, oldest_ms, since_ms, newest_ms, sent
+        return order, value, fresh + 1, firing, oldest_ms, since_ms, newest_ms, shown
 
     def merged(self, panes: Iterable[Pane]) -> Pane:
         """Return several panes as one; their values are merged in this order, and then theirs."""
         parts = list(panes)
-        values = [value for _, value, count, *_ in parts if count or self._keeps_all]
-        pending = [pane for pane in parts if pane[2]] or parts
+        values = [pane[VALUE] for pane in parts if pane[FRESH] or self._keeps_all]
+        pending = [pane for pane in parts if pane[FRESH]] or parts
         return (
-            min(pane[0] for pane in parts),
+            min(pane[ORDER] for pane in parts),
             self._joined(values),
-            sum(pane[2] for pane in parts),
-            max(pane[3] for pane in parts),
-            min(pane[4] for pane in pending),
-            min(pane[5] for pane in pending),
-            max(pane[6] for pane in parts),
-            tuple(sent for pane in parts for sent in pane[7] or ()) or None,
+            sum(pane[FRESH] for pane in parts),
+            max(pane[FIRING] for pane in parts),
+            min(pane[OLDEST_MS] for pane in pending),
+            min(pane[SINCE_MS] for pane in pending),
+            max(pane[NEWEST_MS] for pane in parts),
+            tuple(each for pane in parts for each in pane[SHOWN] or ()) or None,
         )
 
     def holds(self, phase: Phase, pane: Pane, *, event_ms: int, now_ms: int) -> bool:
         """Tell whether a pane fires by its trigger."""
-        _, _, count, _, oldest_ms, since_ms, _, _ = pane
-        if phase.trigger is None or not count:
+        if phase.trigger is None or not pane[FRESH]:
             return False
-        return phase.trigger.holds(Pending(count, oldest_ms, since_ms, event_ms, now_ms))
+        pending = Pending(pane[FRESH], pane[OLDEST_MS], pane[SINCE_MS], event_ms, now_ms)
+        return phase.trigger.holds(pending)
 
     def has_something(self, pane: Pane) -> bool:
         """Tell whether a pane fires when its window closes."""
-        return self._keeps_all or pane[2] > 0
+        return self._keeps_all or pane[FRESH] > 0
 
     def fired(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> tuple[list[Fired], Pane]:
         """Return what a pane puts out, and what it is then."""
-        order, value, _, number, oldest_ms, since_ms, newest_ms, sent = pane
+        order, value, _, firing, oldest_ms, since_ms, newest_ms, shown = pane
         out = self.last_of(key, bounds, pane, timing)
         if self._retracts:
-            (_, given, *shown, _), time_ms = out[-1]
-            sent = ((own(given), *shown, time_ms),)
+            (_, given, *rest, _), time_ms = out[-1]
+            shown = ((own(given), *rest, time_ms),)
         if self._keeps_all:  # What was put out is not to change, nor to change what is kept.
             out = [((key, own(given), *rest), time_ms) for (_, given, *rest), time_ms in out]
         else:
             value = None
-        return out, (order, value, 0, number + 1, oldest_ms, since_ms, newest_ms, sent)
+        return out, (order, value, 0, firing + 1, oldest_ms, since_ms, newest_ms, shown)
 
     def last_of(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> list[Fired]:
         """Return what a pane puts out that does not go on."""
-        _, value, _, number, _, _, newest_ms, sent = pane
+        value, shown = pane[VALUE], pane[SHOWN]
         start_ms, end_ms = bounds
         if self._result is not None:
             value = self._result(value)
         if self._shares:  # Panes of other windows have the same records.
             value = own(value)
-        time_ms = newest_ms if self.is_wall else end_ms - 1
-        row = ((key, value, start_ms, end_ms, number, timing, False), time_ms)
-        return [*self._retracted(key, sent), row] if sent else [row]
+        time_ms = pane[NEWEST_MS] if self.is_wall else end_ms - 1
+        row = ((key, value, start_ms, end_ms, pane[FIRING], timing, False), time_ms)
+        return [*self._retracted(key, shown), row] if shown else [row]
 
-    def _retracted(self, key: Any, sent: tuple[Any, ...]) -> Iterator[Fired]:
-        for value, start_ms, end_ms, number, timing, time_ms in sent:
+    def _retracted(self, key: Any, shown: tuple[Any, ...]) -> Iterator[Fired]:
+        for value, start_ms, end_ms, number, timing, time_ms in shown:
             yield (key, value, start_ms, end_ms, number, timing, True), time_ms
 
     def _begun(self, record: Any, time_ms: int) -> Any:

@@ -5,7 +5,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from gearpy.core.window.panes import Bounds, Fired, Pane, PaneFold, PaneRules, Phase
+from gearpy.core.window.panes import ORDER, Bounds, Fired, Pane, PaneFold, PaneRules, Phase
 from gearpy.core.window.timed import TimedPanes
 from gearpy.core.window.windows import SessionWindows
 from gearpy.errors import ConfigError
@@ -300,7 +300,7 @@ class SessionPanes(TimedPanes[Any, Any]):
 
     def _reopened(self, key: Any, session: _Session) -> _Session:
         start_ms, end_ms, _, *pane = session
-        self._orders = max(self._orders, 1 + pane[0])
+        self._orders = max(self._orders, 1 + pane[ORDER])
         turn_ms = self._turn_ms(end_ms)
         self._turns.put(turn_ms, key)
         phase = self._phase_of(end_ms)

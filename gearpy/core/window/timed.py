@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from gearpy.core.base.agenda import Agenda, OldestTime
-from gearpy.core.window.panes import Pane, PaneRules, Phase
+from gearpy.core.window.panes import FRESH, OLDEST_MS, Pane, PaneRules, Phase
 from gearpy.ids import MAX_MS, MIN_MS
 
 __all__ = ["TimedPanes"]
@@ -76,10 +76,10 @@ class TimedPanes(Generic[TurnT, AskT]):
         if closes:
             fires, timing = rules.has_something(pane), "on-time"
         elif is_freed:
-            fires, timing = pane[2] > 0, "late"
+            fires, timing = pane[FRESH] > 0, "late"
         else:
             fires = rules.holds(phase, pane, event_ms=self.clock_ms, now_ms=now_ms)
             timing = phase.timing
-        if pane[2] and (closes or (fires and phase is rules.early)):
-            self._unfired.remove(pane[4])
+        if pane[FRESH] and (closes or (fires and phase is rules.early)):
+            self._unfired.remove(pane[OLDEST_MS])
         return timing if fires else None
