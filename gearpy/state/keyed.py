@@ -27,7 +27,7 @@ _State = TypeVar("_State", bound=Any)
 
 
 class KeyedState:
-    """What a task keeps for each key, and its timers; it comes back after a restart.
+    """Keeps values and timers for each key; they come back after a restart.
 
     States are declared once, by a tag, and then used for every key: they are always those of
     ``key`` and ``namespace``. At first these are `NO_KEY`, which is the task itself, and None. In
@@ -107,7 +107,7 @@ class KeyedState:
 
     @property
     def time_ms(self) -> int:
-        """Event time of the record that the task is at; what is written expires from then on.
+        """Event time of the record at hand; the time to live of written values begins there.
 
         `MIN_MS` where there is none: then the watermark counts.
         """
@@ -304,7 +304,7 @@ class KeyedState:
     # -- for the runner ------------------------------------------------------------------------
 
     def load(self, section: Section) -> None:
-        """Take what a checkpoint holds, oldest sections first; only before the first use.
+        """Load a section of a checkpoint, oldest sections first; only before the first use.
 
         Raises:
             ProtocolError: it is no section.
@@ -315,12 +315,12 @@ class KeyedState:
             self._declared.store.load(rest)
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over what has changed since the last call; None if nothing has."""
+        """Hand over the changes since the last call; None if there are none."""
         self._declared.sweep()
         return joined([self._declared.store.snapshot(), *self._declared.bulks.snapshot()])
 
     def advance(self, watermark_ms: int) -> None:
-        """Let event time go on: what has expired by then is gone. After `KeyTimers.due_event`."""
+        """Move event time on: expired values are gone. After `KeyTimers.due_event`."""
         self._clock.advance(watermark_ms)
         self._clock.time_ms = MIN_MS
         self._declared.sweep()

@@ -19,7 +19,7 @@ _GIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSettings:
-    """Where tasks keep state; what `config.schema.StateConfig` says."""
+    """Says where tasks keep state; as `config.schema.StateConfig`."""
 
     backend: Literal["heap", "disk"] = "heap"
     folder: str = ""  #: Of the database files; a ~ is the user's home.

@@ -21,13 +21,13 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """All of this epoch and those before it was passed on, nothing of a later one."""
+    """Marks the place behind the last message of an epoch."""
 
     epoch: int
 
 
 class LinkAlignment(Generic[M]):
-    """Passes messages on epoch by epoch, holds back those of links that are ahead.
+    """Passes messages on epoch by epoch; holds back messages of links that are ahead.
 
     A link has ended an epoch with its first data message of a later one. Whatever comes on it
     then is held back, in order, until every link has ended the epoch. What comes from elsewhere
@@ -63,7 +63,7 @@ class LinkAlignment(Generic[M]):
         return bool(self._held)
 
     def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
-        """Take a message; return what is to be processed now, in this order.
+        """Take a message; return the messages to process now, in this order.
 
         Args:
             link: where it comes from.
@@ -106,7 +106,7 @@ class LinkAlignment(Generic[M]):
         return [*self._let_go(), *(() if is_held else (message,))]
 
     def _let_go(self) -> Iterator[M | EpochEnd]:
-        """Say which epochs have ended, and pass on what was held back of later ones."""
+        """Return the ends of epochs, and the held messages of the epochs behind them."""
         held, self._held, self._is_enough = self._held, {}, False
         first = {link: _first_epoch(those) for link, those in held.items()}
         self.epoch = min((self._newest | first).values())

@@ -18,7 +18,7 @@ class Held(NamedTuple):
 
 
 class AsyncWindow:
-    """Records that were taken, and the results of those that are done.
+    """Keeps records whose calls run, and the results of finished calls.
 
     Ordered, a result waits for those of all records before it; else results come as they are done.
     A record may get ahead of a watermark that it has followed, which makes it no older; a
@@ -113,7 +113,7 @@ class AsyncWindow:
 
     @property
     def passed_ms(self) -> int:
-        """How far event time is behind: as far as it was told, but not beyond what is held."""
+        """Event time behind the window: as told, but not beyond held records."""
         self._passed_ms = max(self._passed_ms, min(self.watermark_ms, self.hold_ms))
         return self._passed_ms
 
@@ -122,7 +122,7 @@ class AsyncWindow:
         return self._held.pop(number, None)
 
     def _take_turns(self) -> None:
-        """Let those go whose turn it is."""
+        """Release the results whose turn has come."""
         while self._turn < self._next:
             if self._turn in self._results:
                 self._done.append((self._turn, self._results.pop(self._turn)))

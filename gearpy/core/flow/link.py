@@ -43,7 +43,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Target:
-    """What one downstream task was sent and has acknowledged."""
+    """Counts the records that one downstream task was sent and has acknowledged."""
 
     acked: int = 0
     acked_bytes: int = 0
@@ -88,7 +88,7 @@ class Subscription:
     def on_sent(
         self, target: int, *, records: int, size_bytes: int, oldest_ms: int, now_ms: int
     ) -> int | None:
-        """Count what was sent; return the count to ask about if an ack request is due.
+        """Count sent records; return the count to ask about if an ack request is due.
 
         It is due after so many records, or after so much time: else the clock of a thin stream that
         is never quiet would be a whole interval of records behind.
@@ -114,7 +114,7 @@ class Subscription:
         return self._ask(self._targets[target], now_ms)
 
     def on_ack(self, target: int, *, seq: int, received: int) -> None:
-        """Free the credit of what was acknowledged.
+        """Free the credit of acknowledged records.
 
         Raises:
             MessageLost: the target did not get as many records as were sent.
@@ -167,7 +167,7 @@ Verdict: TypeAlias = Literal["accept", "stale", "duplicate"]
 
 @dataclass(slots=True)
 class _Inbound:
-    """What one upstream task has sent in its current session."""
+    """Counts the messages of one upstream task in its current session."""
 
     session: SessionId
     seq: int = 0
@@ -175,7 +175,7 @@ class _Inbound:
 
 
 class ReceiverCounts:
-    """Counts what arrived on each input link and finds gaps.
+    """Counts the messages of each input link and finds gaps.
 
     Invariant: an accepted data message is the successor of the one accepted before it on the
     same link and session. Gearpump: `TaskActor.SecurityChecker`.

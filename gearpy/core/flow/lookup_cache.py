@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """What is known of a key; it may be None."""
+    """The known answer for a key; it may be None."""
 
     value: Any
 
@@ -38,7 +38,7 @@ class LookupCache(Generic[T]):
         self._asked: dict[Any, list[T]] = {}  # Who waits, by key.
 
     def find(self, key: Any, now_ms: int) -> Answer | None:
-        """Return what is known of a key, None if nothing is."""
+        """Return the known answer for a key, None if there is none."""
         known = self._answers.get(key)
         if known is None:
             return None
@@ -60,7 +60,7 @@ class LookupCache(Generic[T]):
         return True
 
     def answer(self, key: Any, value: Any, now_ms: int) -> list[T]:
-        """Learn what a key has; return who has waited for it."""
+        """Take the answer for a key; return the records that have waited for it."""
         if self._size:
             self._answers[key] = (value, now_ms)
             self._answers.move_to_end(key)

@@ -74,7 +74,7 @@ class Partitioner(ABC):
 
     @property
     def name(self) -> str:
-        """What the plan shows for the edge, and what the graph hash covers."""
+        """Text of the edge in the plan; part of the graph hash."""
         return type(self).__name__
 
     def check(self, *, source_parallelism: int, target_parallelism: int) -> str | None:
@@ -375,10 +375,10 @@ class CoLocationPartitioner(Partitioner):
 
 
 class _UserPartitioner(Partitioner):
-    """What the two bases for user code share."""
+    """Base of the two partitioners that run user code."""
 
     def fork(self, rng: Random) -> Self:
-        """Return a deep copy, so that what an instance remembers is the sender's own."""
+        """Return a deep copy, so that each sender has its own memory."""
         return deepcopy(self)
 
     def _checked(self, target: Any, value: Any, parallelism: int) -> int:
@@ -463,7 +463,7 @@ def _shown(key_fn: Any) -> str:
 
 
 def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list[Part]:
-    """Make the parts of records whose targets are known; those of `DROP` are left out."""
+    """Split records by their targets; leave out the ones of `DROP`."""
     if type(values) is Table:
         return list(split_table(targets, values, timestamps))
     parts: dict[int, Part] = {target: (target, [], []) for target in dict.fromkeys(targets)}

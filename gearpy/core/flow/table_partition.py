@@ -55,7 +55,7 @@ def split_table(
     timestamps: list[int],
     places: "pa.Array | None" = None,
 ) -> list[TablePart]:
-    """Return the rows for each target, in their order; those of target -1 are left out.
+    """Return the rows for each target, in their order; leave out target -1.
 
     Args:
         targets: of the rows; or of keys.

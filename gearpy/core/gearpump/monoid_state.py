@@ -26,18 +26,18 @@ class PersistentState(Protocol[T]):
     """
 
     def recover(self, data: bytes) -> None:
-        """Go on from what `checkpoint` returned."""
+        """Go on from the bytes of `checkpoint`."""
         ...
 
     def set_next_checkpoint(self, epoch: int) -> None:
-        """Say which epoch `checkpoint` will end: what belongs to it or is older is left.
+        """Set the epoch that `checkpoint` will end: its records, and older ones, are left.
 
         Gearpump: `PersistentState.setNextCheckpointTime`.
         """
         ...
 
     def enter(self, epoch: int) -> None:
-        """Say to which epoch the record belongs that is being processed."""
+        """Set the epoch of the record at hand."""
         ...
 
     def update(self, timestamp_ms: int, value: T) -> bool:
@@ -49,12 +49,12 @@ class PersistentState(Protocol[T]):
         ...
 
     def checkpoint(self) -> bytes:
-        """Return what is left as bytes; the next checkpoint is that of the epoch that follows."""
+        """Return the left value as bytes; the next checkpoint is of the epoch that follows."""
         ...
 
     @property
     def value(self) -> T:
-        """What all records of the entered epoch and older ones come to, so far.
+        """Value of all records of the entered epoch and older ones, so far.
 
         To be read before the next call, and not to be changed. Newer epochs are left out, since
         what is put out in an epoch must not depend on records that may be read again after it.
@@ -68,7 +68,7 @@ class PersistentState(Protocol[T]):
 
 
 class MonoidState(Generic[T]):
-    """What records come to, left and right of the next checkpoint. Gearpump: `MonoidState`.
+    """Values of the records left and right of the next checkpoint. Gearpump: `MonoidState`.
 
     Right is kept apart for each epoch, as an input may be several of them ahead.
 
@@ -84,14 +84,14 @@ class MonoidState(Generic[T]):
         self._entered = 1
 
     def set_next_checkpoint(self, epoch: int) -> None:
-        """Say which epoch ends next; what was right of it until now becomes part of left."""
+        """Set the epoch that ends next; older right values become part of left."""
         assert epoch >= self.epoch, f"epoch {epoch} after {self.epoch}"
         self.epoch = epoch
         for later in sorted(each for each in self._later if each <= epoch):
             self.left = self._monoid.plus(self.left, self._later.pop(later))
 
     def enter(self, epoch: int) -> None:
-        """Say to which epoch the record belongs that is being processed."""
+        """Set the epoch of the record at hand."""
         self._entered = epoch
 
     def update(self, value: T) -> None:
@@ -121,7 +121,7 @@ class MonoidState(Generic[T]):
 
     @property
     def visible(self) -> list[T]:
-        """The same, without what is newer than the entered epoch."""
+        """The same, without epochs newer than the entered one."""
         return [self.left, *self._right_until(self._entered)] if self._later else [self.left]
 
     @property
@@ -162,15 +162,15 @@ class NonWindowState(Generic[T]):
         self._serializer = serializer
 
     def recover(self, data: bytes) -> None:
-        """Go on from what `checkpoint` returned."""
+        """Go on from the bytes of `checkpoint`."""
         self._state.left = self._serializer.from_bytes(data)
 
     def set_next_checkpoint(self, epoch: int) -> None:
-        """Say which epoch `checkpoint` will end."""
+        """Set the epoch that `checkpoint` will end."""
         self._state.set_next_checkpoint(epoch)
 
     def enter(self, epoch: int) -> None:
-        """Say to which epoch the record belongs that is being processed."""
+        """Set the epoch of the record at hand."""
         self._state.enter(epoch)
 
     def update(self, timestamp_ms: int, value: T) -> bool:
@@ -189,15 +189,15 @@ class NonWindowState(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What all records of the entered epoch and older ones come to, so far."""
+        """Value of all records of the entered epoch and older ones, so far."""
         return self._state.value
 
     @property
     def left(self) -> T:
-        """What the next checkpoint will hold, so far."""
+        """Value of the next checkpoint, so far."""
         return self._state.left
 
     @property
     def right(self) -> T:
-        """What belongs to later epochs."""
+        """Value of later epochs."""
         return self._state.right

@@ -49,10 +49,10 @@ class Monoid(Protocol[T]):
 
 
 class Group(Monoid[T], Protocol[T]):
-    """Takes away again what was added. Gearpump: `Group`."""
+    """Adds values, and takes them away again. Gearpump: `Group`."""
 
     def minus(self, a: T, b: T) -> T:
-        """Take ``b`` from ``a``, of which it is a part. May change ``a``, never ``b``."""
+        """Take ``b``, a part of ``a``, from ``a``. May change ``a``, never ``b``."""
         ...
 
 
@@ -64,7 +64,7 @@ class Serializer(Protocol[T]):
         ...
 
     def from_bytes(self, data: bytes) -> T:
-        """Return what `to_bytes` made into bytes."""
+        """Return the value of these bytes."""
         ...
 
 
@@ -96,7 +96,7 @@ class MaxMonoid:
     """The largest value; None of nothing."""
 
     def zero(self) -> Any:
-        """Return what every value is larger than."""
+        """Return a bound below every value."""
         return None
 
     def plus(self, a: Any, b: Any) -> Any:
@@ -109,7 +109,7 @@ class MinMonoid:
     """The smallest value; None of nothing."""
 
     def zero(self) -> Any:
-        """Return what every value is smaller than."""
+        """Return a bound above every value."""
         return None
 
     def plus(self, a: Any, b: Any) -> Any:
@@ -133,7 +133,7 @@ class UnionMonoid(Generic[K]):
 
 @dataclass(frozen=True)
 class MapMonoid(Generic[K, V]):
-    """One value for each key; those of equal keys are added up.
+    """One value for each key; values of equal keys are added up.
 
     Args:
         values: adds the values of one key up.

@@ -92,7 +92,7 @@ class Window:
 
 
 class WindowState(Generic[T]):
-    """What the records of the current window come to. Implements `PersistentState`.
+    """Value of the records of the current window. Implements `PersistentState`.
 
     ``value`` is a function of the records and the watermark: neither the order of the records nor
     how many steps a watermark slides at once makes a difference. A record older than the current
@@ -116,7 +116,7 @@ class WindowState(Generic[T]):
         self._state = MonoidState(_SumsMonoid(group))
 
     def recover(self, data: bytes) -> None:
-        """Go on from what `checkpoint` returned.
+        """Go on from the bytes of `checkpoint`.
 
         Raises:
             ConfigError: it is of windows of another size or step.
@@ -134,11 +134,11 @@ class WindowState(Generic[T]):
             self._add(start_ms, self._serializer.from_bytes(value))
 
     def set_next_checkpoint(self, epoch: int) -> None:
-        """Say which epoch `checkpoint` will end."""
+        """Set the epoch that `checkpoint` will end."""
         self._state.set_next_checkpoint(epoch)
 
     def enter(self, epoch: int) -> None:
-        """Say to which epoch the record belongs that is being processed."""
+        """Set the epoch of the record at hand."""
         self._state.enter(epoch)
 
     def update(self, timestamp_ms: int, value: T) -> bool:
@@ -196,18 +196,18 @@ class WindowState(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What all records of the window come to, of the entered epoch and older ones."""
+        """Value of the window's records of the entered epoch and older ones."""
         parts = self._state.visible
         return parts[0].total if len(parts) == 1 else self._totals(parts)
 
     @property
     def left(self) -> T:
-        """What of the window's records the next checkpoint will hold, so far."""
+        """Value of the window's records in the next checkpoint, so far."""
         return self._state.left.total
 
     @property
     def right(self) -> T:
-        """What of the window's records belongs to later epochs."""
+        """Value of the window's records of later epochs."""
         return self._totals(self._state.parts[1:])
 
     def _add(self, start_ms: int, value: T) -> None:
@@ -231,7 +231,7 @@ class WindowState(Generic[T]):
 
 
 class _Sums(Generic[T]):
-    """What records come to: for each piece of time, by its start, and for the current window."""
+    """Values of records: for each piece of time, by its start, and for the current window."""
 
     def __init__(self, total: T) -> None:
         self.total = total
@@ -289,7 +289,7 @@ class _SumsMonoid(Generic[T]):
 
 
 class _Checkpoint(msgspec.Struct, array_like=True, kw_only=True):
-    """What is stored."""
+    """Stored form of the state."""
 
     version: int
     size_ms: int

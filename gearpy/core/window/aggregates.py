@@ -101,7 +101,7 @@ class Aggregate:
         return self.kind in {"first", "last"}
 
     def __str__(self) -> str:
-        """Return what a plan shows."""
+        """Return the text of a plan."""
         name = getattr(self.of, "__name__", "function") if callable(self.of) else self.of
         shown = [str(self.option)] if self.kind == "top" else []
         return f"{self.kind}({', '.join([*shown, *([name] if name else [])])})"
@@ -162,7 +162,7 @@ def distinct(of: Field = None) -> Aggregate:
 
 
 def top(n: int, of: Field = None) -> Aggregate:
-    """List the ``n`` greatest values, greatest first; of equal ones those that came first.
+    """List the ``n`` greatest values, greatest first; of equal ones the earlier.
 
     Raises:
         ConfigError: ``n`` is no number from 1 to `TOP_MAX`.
@@ -254,7 +254,7 @@ def custom(
 
 
 def check_aggregates(aggregates: Mapping[str, Any]) -> None:
-    """Refuse what is no set of named aggregates.
+    """Check a set of named aggregates.
 
     Raises:
         ConfigError: there is none, or something in it is none.

@@ -27,7 +27,7 @@ _NOTHING: Final[Sequence[Fired]] = ()
 
 
 class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
-    """Panes by window and key: what records make of them, and what they put out.
+    """Keeps panes by window and key; takes records, gives firings.
 
     A record is taken by all windows that hold its time, unless the clock has come to their end and
     the lateness that is allowed. What is put out by one step of the clock comes by end and start
@@ -51,7 +51,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     # -- records -----------------------------------------------------------------------------
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
-        """Take a record; return what it makes fire, or None if it is too late for all windows.
+        """Take a record; return its firings, or None if it is too late for all windows.
 
         What user code raises leaves everything as it was.
         """
@@ -151,7 +151,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     # -- time --------------------------------------------------------------------------------
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Learn how far the clocks are; yield what fires then. Take all of it."""
+        """Move the clocks on; yield the firings that follow. Take all of them."""
         before_ms = self._move_clock(event_ms, now_ms)
         asked = self._asked(now_ms)
         turned = self._turned()

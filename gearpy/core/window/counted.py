@@ -24,7 +24,7 @@ _NOTHING: Final[Sequence[Fired]] = ()
 
 
 class CountPanes:
-    """One pane for each key; it fires when it is full, what is left when the stream ends.
+    """Keeps a pane for each key; it fires when it is full, or when the stream ends.
 
     A window begins at its oldest record and ends behind its newest one.
 
@@ -48,7 +48,7 @@ class CountPanes:
         self._unfired = OldestTime()
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
-        """Take a record; return what it makes fire."""
+        """Take a record; return its firings."""
         before = self.panes.get(key)
         if before is None:
             after = self._rules.begun(self._orders, record, time_ms, now_ms)
@@ -65,7 +65,7 @@ class CountPanes:
         return out
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Learn how far event time is; yield what is left, if it has ended."""
+        """Move event time on; yield the firings of all panes, if it has ended."""
         self.clock_ms = max(self.clock_ms, event_ms)
         if event_ms < MAX_MS:
             return

@@ -43,7 +43,7 @@ _made: Final = tuple.__new__
 
 
 class EventOrder:
-    """Keeps records, and gives those that event time has passed, in order.
+    """Keeps records until event time has passed them; gives them in order.
 
     Records of which nobody knows the partition, and which are at one place, come in the order of
     what they are.
@@ -135,7 +135,7 @@ class EventOrder:
         return all(map(lt, places, islice(places, 1, None)))
 
     def _by_content(self, due: list[Held]) -> list[Held]:
-        """Put records without a partition, at one place, in the order of what they are."""
+        """Sort records of one place without a partition by their content."""
         ordered: list[Held] = []
         for (_, _, rank), same in groupby(due, key=_known_order):
             group = list(same)

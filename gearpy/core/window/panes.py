@@ -1,4 +1,4 @@
-"""What a key has in one window, and what becomes of it: it grows, merges and fires.
+"""Panes, the state of a key in one window: how they grow, merge and fire.
 
 `aligned_panes`, `session_panes` and `count_panes` keep them, for the kinds of windows. No record is
 kept. Each record and each step of a clock gives the firings that follow from it, and nothing else
@@ -49,17 +49,17 @@ class PaneFold(Protocol):
 
     @property
     def add(self) -> Callable[..., Any]:
-        """Returns a value with one more record, as `first`. It may change what it is given."""
+        """Returns a value with one more record, as `first`. It may change the old value."""
         ...
 
     @property
     def merge(self) -> Callable[[Any, Any], Any] | None:
-        """Makes one value of two, of which it may change the first. None if there is no way."""
+        """Merges two values; it may change the first. None if values cannot be merged."""
         ...
 
     @property
     def result(self) -> Callable[[Any], Any] | None:
-        """Makes what is put out of a value that goes on. None: the value itself."""
+        """Makes the result of a value that goes on. None: the value itself."""
         ...
 
     @property
@@ -94,14 +94,14 @@ SHOWN: Final = 7
 
 
 class Bounds(NamedTuple):
-    """Of a window."""
+    """Start and end of a window."""
 
     start_ms: int
     end_ms: int
 
 
 class Phase(NamedTuple):
-    """What fires panes whose windows have still to close, or of those that have closed.
+    """Trigger of panes before their window closes, or after.
 
     Attributes:
         timing: of the firings.
@@ -117,7 +117,7 @@ class Phase(NamedTuple):
 
 
 class PaneRules:
-    """What becomes of one pane, whatever its window.
+    """Rules by which a pane grows, merges and fires, for all kinds of windows.
 
     Args:
         windows: with trigger and accumulation.
@@ -193,7 +193,7 @@ class PaneRules:
         return self._keeps_all or pane[FRESH] > 0
 
     def fired(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> tuple[list[Fired], Pane]:
-        """Return what a pane puts out, and what it is then."""
+        """Return the firings of a pane, and the pane that goes on."""
         order, value, _, firing, oldest_ms, since_ms, newest_ms, shown = pane
         out = self.last_of(key, bounds, pane, timing)
         if self._retracts:
@@ -206,7 +206,7 @@ class PaneRules:
         return out, (order, value, 0, firing + 1, oldest_ms, since_ms, newest_ms, shown)
 
     def last_of(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> list[Fired]:
-        """Return what a pane puts out that does not go on."""
+        """Return the last firings of a pane."""
         value, shown = pane[VALUE], pane[SHOWN]
         start_ms, end_ms = bounds
         if self._result is not None:

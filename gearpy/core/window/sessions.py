@@ -26,7 +26,7 @@ _OLDEST: Final = _PANE + 4
 
 
 class SessionPanes(TimedPanes[Any, Any]):
-    """Sessions by key: what records make of them, and what they put out.
+    """Keeps sessions by key; takes records, gives firings.
 
     A record's own window ``[time, time + gap)`` becomes one with all sessions of its key that it
     overlaps. It is too late if the one that comes of that has ended so long ago that it would be
@@ -63,7 +63,7 @@ class SessionPanes(TimedPanes[Any, Any]):
     # -- records -----------------------------------------------------------------------------
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
-        """Take a record; return what it makes fire, or None if it is too late."""
+        """Take a record; return its firings, or None if it is too late."""
         kept = self.panes.get(key, ())
         if self._is_plain:
             take = self._grow_plainly if kept else self._begin_plainly
@@ -190,7 +190,7 @@ class SessionPanes(TimedPanes[Any, Any]):
     # -- time --------------------------------------------------------------------------------
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Learn how far the clocks are; yield what fires then. Take all of it."""
+        """Move the clocks on; yield the firings that follow. Take all of them."""
         before_ms = self._move_clock(event_ms, now_ms)
         if self._ends_at_once:
             yield from self._ended(before_ms)
@@ -203,7 +203,7 @@ class SessionPanes(TimedPanes[Any, Any]):
             yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
 
     def _ended(self, before_ms: int) -> Iterator[Fired]:
-        """Yield what sessions come to that fire once, and free them."""
+        """Yield the results of sessions that fire once, and free them."""
         panes, result_of = self.panes, self._result
         found = set(self._turned(before_ms))  # Some have two turns.
         for end_ms, start_ms, _, key in sorted(found, key=itemgetter(0, 1, 2)):
@@ -269,7 +269,7 @@ class SessionPanes(TimedPanes[Any, Any]):
     def _settle(
         self, key: Any, session: _Session, pane: Pane, *, closes: bool, is_freed: bool
     ) -> None:
-        """Keep what a session is after time has passed, or free it."""
+        """Keep a session as it is after a step of time, or free it."""
         self.touched.add(key)
         if is_freed and len(self.panes[key]) == _WIDTH:
             del self.panes[key]

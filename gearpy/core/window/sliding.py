@@ -13,7 +13,7 @@ __all__ = ["SlidingPieces"]
 
 
 class SlidingPieces:
-    """Tells of which pieces of time sliding windows consist, and which of them close.
+    """Cuts sliding windows into pieces of time; finds the windows that close.
 
     A piece lies between two boundaries of windows; all of it is in the same windows. It is named
     by its start, which is a time in it. Pieces need no order of records: see `Fold.commutes`.
@@ -50,7 +50,7 @@ class SlidingPieces:
     def joined(
         self, pieces: Mapping[int, dict[Any, Any]], start_ms: int, end_ms: int, fold: PaneFold
     ) -> dict[Any, Any]:
-        """Return what each key has in a window; keys in the order of their first pieces."""
+        """Return the values by key of a window; keys in the order of their first pieces."""
         inside = [pieces[at] for at in sorted(pieces) if start_ms <= at < end_ms]
         if len(inside) == 1:
             return inside[0]

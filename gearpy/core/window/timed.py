@@ -16,7 +16,7 @@ AskT = TypeVar("AskT")
 
 
 class TimedPanes(Generic[TurnT, AskT]):
-    """What `AlignedPanes` and `SessionPanes` have in common; they say which panes there are.
+    """Clock and agenda of `AlignedPanes` and `SessionPanes`; these keep the panes.
 
     They are subclasses, since nearly every record needs the clock: a call would cost it more.
 
@@ -62,7 +62,7 @@ class TimedPanes(Generic[TurnT, AskT]):
         return chain.from_iterable(places for _, places in due)
 
     def _phase_of(self, end_ms: int) -> Phase:
-        """Return what fires the panes of a window that ends then."""
+        """Return the phase of a window by its end."""
         return self._rules.early if self.clock_ms < end_ms else self._rules.late
 
     def _timing_of(

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Pending(NamedTuple):
-    """What of a pane was not fired yet, and how far the clocks are."""
+    """Fresh records of a pane, and the clocks, for a trigger to judge."""
 
     records: int  #: How many.
     oldest_ms: int  #: The oldest event time among them.
@@ -199,7 +199,7 @@ def after_count(count: int) -> AfterWatermark:
 
 
 def check_trigger(trigger: object) -> None:
-    """Refuse what is no trigger.
+    """Check a trigger.
 
     Raises:
         ConfigError: it is none.
@@ -209,7 +209,7 @@ def check_trigger(trigger: object) -> None:
 
 
 def phases_of(trigger: Trigger) -> tuple[Repeat | None, Repeat]:
-    """Return what fires a pane before its window closes, and what fires it behind."""
+    """Return the triggers of a pane before its window closes, and after."""
     if isinstance(trigger, AfterWatermark):
         return trigger.early, trigger.late or EACH_RECORD
     return trigger, trigger

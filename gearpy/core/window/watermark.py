@@ -35,11 +35,11 @@ class WatermarkTracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there are links that have not ended and all of those are idle."""
+        """Whether all open links are idle, and there are any."""
         return bool(self._open) and not self._active
 
     def on_link(self, link: TaskId, watermark_ms: int, *, idle: bool) -> bool:
-        """Take what a link promises; return whether the task's watermark moved."""
+        """Take the promise of a link; return whether the task's watermark moved."""
         before = self._watermarks[link]
         known = max(before, watermark_ms)
         self._watermarks[link] = known

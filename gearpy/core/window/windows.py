@@ -53,7 +53,7 @@ class WindowAssigner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """What all windows have; each method returns a copy. Gearpump: `Windows`.
+    """Base of all windows; each method returns a copy. Gearpump: `Windows`.
 
     Attributes:
         trigger: when a window fires.
@@ -84,7 +84,7 @@ class Windows:
         return replace(self, trigger=trigger)
 
     def discarding(self) -> Self:
-        """Let each firing be about what has come since the one before; so it is at first."""
+        """Let each firing hold only the records since the one before; the default."""
         return replace(self, accumulation="discarding")
 
     def accumulating(self) -> Self:

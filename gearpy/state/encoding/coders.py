@@ -89,7 +89,7 @@ def pack_atom(value: Any) -> bytes:
 
 
 def atom_packer() -> Callable[[Any], bytes]:
-    """Return what does the same as `pack_atom`, faster for most; for one thread."""
+    """Return a faster function for `pack_atom`, for one thread."""
     quick = msgpack.Packer(autoreset=True, strict_types=True).pack
 
     def pack(value: Any) -> bytes:
@@ -103,7 +103,7 @@ def atom_packer() -> Callable[[Any], bytes]:
 
 
 def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
-    """Return what does the same as `pack_atom` to many, much faster for most; for one thread."""
+    """Return a much faster function for `pack_atom` of many values, for one thread."""
     quick = msgpack.Packer(autoreset=True, strict_types=True).pack
 
     def pack_all(values: Collection[Any]) -> list[bytes]:
@@ -116,7 +116,7 @@ def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
 
 
 def atoms_of(coder: Coder) -> frozenset[type]:
-    """Return the types of which a coder leaves values as they are."""
+    """Return the types whose values a coder leaves as they are."""
     return coder.atoms if isinstance(coder, AtomCoder) else frozenset()
 
 

@@ -42,7 +42,7 @@ _TUPLES_DEPTH_MAX: Final = 4
 
 
 class _Pairs(NamedTuple):
-    """Pairs of which nobody says what they were; ``is_given`` if nobody else has the dict."""
+    """Changed pairs without their old values; ``is_given`` if nobody else has the dict."""
 
     table: bytes
     pairs: dict[Any, Any]
@@ -60,7 +60,7 @@ class _Pairs(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """All pairs, and what the first of them were; ``keys`` may be more by now."""
+    """All pairs, and the old values of the first ones; ``keys`` may have grown since."""
 
     table: bytes
     keys: list[Any]
@@ -77,7 +77,7 @@ class _Columns(NamedTuple):
                 yield Chunk(self.table, keys, list(compress(values, is_changed)))
 
     def release(self) -> None:
-        """Free what they were; what they are may be what the next ones are compared with."""
+        """Free the old values; the new ones may be compared with the next."""
         drain_list(self.before)
 
 
@@ -149,7 +149,7 @@ class BulkState:
             raise _blamed(self._operator, error) from error
 
     def put(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
-        """Set what keys have from now on. Takes the dict.
+        """Set the values of keys. Takes the dict.
 
         Raises:
             OperatorError: a value cannot be stored.
@@ -172,7 +172,7 @@ class BulkState:
     def put_all(
         self, keys: list[Any], values: list[Any], namespace: Any = None, *, before: list[Any]
     ) -> None:
-        """Set what all keys have from now on; what is no other than before is not stored again.
+        """Set the values of all keys; a value that is the same as before is not stored again.
 
         Args:
             keys: only added to from now on.
@@ -188,7 +188,7 @@ class BulkState:
         self._changes.append(_Deleted(self._tag + part_of(namespace), pairs, count))
 
     def snapshot(self) -> "BulkDelta | None":
-        """Hand over what has changed since the last call; None if nothing has."""
+        """Hand over the changes since the last call; None if there are none."""
         if not self._changes:
             return None
         changes, self._changes = self._changes, []
@@ -247,7 +247,7 @@ class Bulks:
         return Section(section.group, msgpack.packb(rest)) if rest else None
 
     def declare(self, path: tuple[str, ...], operator: str, *, is_keyed: bool) -> BulkState:
-        """Return new state, with what was kept under its name; no name twice."""
+        """Return new state, with the values kept under its name; no name twice."""
         tag = Tag((_ROOT, *path), "bulk", MSGPACK.name)
         assert tag not in self._states, f"bulk state {tag.name!r} is there already"
         head = tag.encode()
@@ -258,7 +258,7 @@ class Bulks:
         return state
 
     def snapshot(self) -> list[BulkDelta]:
-        """Hand over what has changed."""
+        """Hand over the changes."""
         deltas = (state.snapshot() for state in self._states.values())
         return [delta for delta in deltas if delta is not None]
 
@@ -294,7 +294,7 @@ def _can_change(values: list[Any]) -> bool:
 
 
 def _changed(values: list[Any], before: list[Any]) -> list[bool]:
-    """Tell of each value whether it is another one than before; those behind were not there."""
+    """Yield for each value whether it differs from before; values behind the old ones do."""
     if bytes in set(map(type, values)):
         known = zip(values, before, strict=False)
         changed = [now is not old and (type(now) is not bytes or now != old) for now, old in known]

@@ -32,14 +32,14 @@ class Declared:
         self._expiries: dict[ClockName, Expiry] = {}
 
     def begin(self) -> None:
-        """Look at what was restored. Nothing may be loaded from then on."""
+        """Read the restored tags. Nothing may be loaded from then on."""
         if not self.has_begun:
             self.has_begun = True
             restored = {Tag.decode(table) for table in self.store.tables(b"")}
             self._restored = {tag.path: tag for tag in restored}
 
     def declare(self, tag: Tag, duration: Duration | None, clock: ClockName) -> Ttl | None:
-        """Take a tag; return the time to live of what it holds.
+        """Take a tag; return the time to live of its values.
 
         Raises:
             ConfigError: it is the tag of another state, or its name or time to live is none.
@@ -60,12 +60,12 @@ class Declared:
         self._tags[tag.path] = tag
 
     def below(self, path: tuple[str, ...]) -> list[Tag]:
-        """Return all tags of a scope and of scopes in it, also those that were only restored."""
+        """Return all tags of a scope and of scopes in it, also restored ones."""
         known = self._restored | self._tags
         return [tag for tag in known.values() if tag.path[: len(path)] == path]
 
     def sweep(self) -> None:
-        """Free some of what has expired."""
+        """Free some of the expired cells."""
         for expiry in self._expiries.values():
             expiry.sweep()
 
@@ -81,7 +81,7 @@ class Declared:
         return Ttl(duration, name, self.clock, self._expiries[name])
 
     def _take_over(self, restored: Tag, tag: Tag, ttl: Ttl | None) -> None:
-        """Go on with what was kept under a tag."""
+        """Go on with the values kept under a tag."""
         if restored not in (tag, tag._replace(expires=False)):
             raise ConfigError(
                 f"state {tag.name!r} was kept as {restored}, and is declared as {tag}: declare it "
@@ -107,7 +107,7 @@ def _check_is_same(before: Tag, before_ttl: Ttl | None, tag: Tag, ttl: Ttl | Non
 
 
 def _stamp_all(store: CellStore, restored: Tag, tag: Tag, ttl: Ttl) -> None:
-    """Let what was kept without a time to live expire as if it were written now."""
+    """Let values without a time to live expire as if they were written now."""
     old, new = restored.encode(), tag.encode()
     for table, key, entry, stored in [*cells_of(store, old)]:
         target = new + table[len(old) :]

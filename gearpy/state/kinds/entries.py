@@ -78,7 +78,7 @@ class ListState(_Collection, Generic[V]):
             self.add(value)
 
     def set(self, values: Iterable[V]) -> None:
-        """Put other values in place of those that are there."""
+        """Replace all values."""
         after = [*values]
         self.clear()
         self.extend(after)
@@ -170,7 +170,7 @@ class SetState(_Collection, Generic[V]):
 
 
 class MapState(_Collection, Generic[K, V]):
-    """A dict for each key, of which each access reads or writes one entry only.
+    """A dict for each key; each access reads or writes one entry only.
 
     Its keys are anything that can be a key, see `encoding.keys`. Entries come in a fixed order:
     those whose keys are text, or ints of 64 bits, in theirs. Gearpump PR #190: `MapState`.

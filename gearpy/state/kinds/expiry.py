@@ -36,7 +36,7 @@ LIST_SIZE: Final = b""
 
 
 class Expiry:
-    """Finds what has expired by one clock, and frees it.
+    """Finds expired cells by one clock, and frees them.
 
     Invariant: every cell that expires is in the queue, at the time at which it does or before.
     """
@@ -51,7 +51,7 @@ class Expiry:
         self._queue.add(expires_ms, cell)
 
     def sweep(self, cells: int = _AT_ONCE) -> None:
-        """Free some of what has expired."""
+        """Free some of the expired cells."""
         now_ms = self.now_ms()
         while cells and (first_ms := self._queue.first_ms) is not None and first_ms <= now_ms:
             self._look_at(self._queue.pop()[1], now_ms)
@@ -103,13 +103,13 @@ class Ttl:
         return min(written_ms + self.duration_ms, MAX_MS), stored
 
     def on_write(self, cell: bytes, expires_ms: int, *, is_new: bool) -> None:
-        """Take note of a cell that was written; free some of what has expired."""
+        """Note a written cell; free some of the expired ones."""
         if is_new:
             self._expiry.add(expires_ms, cell)
         self._expiry.sweep(_WITH_A_WRITE)
 
     def track(self, store: CellStore, tag: bytes) -> None:
-        """Take note of all that was restored of a state."""
+        """Note all restored cells of a state."""
         for table, key, entry, stored in cells_of(store, tag):
             if entry is None:
                 self._expiry.add(expires_ms_of(stored), cell_of(table, key))

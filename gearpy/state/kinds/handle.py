@@ -1,4 +1,4 @@
-"""What all states have: where they are kept, and values as they are stored."""
+"""The base of all states: where they are kept, and values as they are stored."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MISSING: Final[Any] = object()
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What was declared for a state, and where it is kept."""
+    """Declaration of a state, and the place where it is kept."""
 
     tag: Tag
     place: Place
@@ -28,7 +28,7 @@ class Binding:
 
 
 class State:
-    """What all states have: the table of the namespace, and values as they are stored.
+    """Base of all states: reads and writes values in the table of a namespace.
 
     Invariant: ``_table`` is that of the namespace ``_part``.
     """
@@ -121,7 +121,7 @@ class State:
         self._ttl.on_write(entry_cell(table, key, entry), stamped[0], is_new=is_new)
 
     def _live_entries(self) -> Iterator[Entry]:
-        """Yield the entries of the key that have not expired, of those that are there now."""
+        """Yield the present entries of the key that have not expired."""
         return self._live_of(self._place.key)
 
     def _live_of(self, key: bytes) -> Iterator[Entry]:
@@ -138,7 +138,7 @@ class State:
     # -- for the state of the task -------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget what is kept for the key."""
+        """Forget the values of the key."""
         raise NotImplementedError
 
     def keys_here(self) -> Iterator[bytes]:

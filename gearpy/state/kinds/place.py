@@ -1,4 +1,4 @@
-"""What the states of a task share: the key and namespace they are at, clocks, the store."""
+"""The place that the states of a task share: key, namespace, clocks, store."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -46,7 +46,7 @@ class StateClock:
 
     @property
     def written_ms(self) -> int:
-        """Event time of what is written now."""
+        """Event time of a write at this moment."""
         return self.time_ms if self.time_ms > MIN_MS else self.watermark_ms
 
 

@@ -90,19 +90,19 @@ class ReducingState(_Single, Generic[V]):
         self._function = function
 
     def add(self, value: V) -> V:
-        """Fold a value in; return what the key has come to."""
+        """Fold a value in; return the result of the key."""
         kept = self._read(MISSING)
         after = value if kept is MISSING else self._function(kept, value)
         self._write(after)
         return after
 
     def get(self) -> V | None:
-        """Return what the key has come to; None without any value."""
+        """Return the result of the key; None without any value."""
         kept: V | None = self._read()
         return kept
 
     def merge(self, *namespaces: Any) -> None:
-        """Fold in what is kept for the key in other namespaces, where it is cleared."""
+        """Fold in the values of the key in other namespaces, and clear them there."""
 
         def take_in() -> None:
             if (value := self._read(MISSING)) is not MISSING:
@@ -164,7 +164,7 @@ class CombiningState(_Single, Generic[V, R]):
         return kept if self._result is None else self._result(kept)
 
     def merge(self, *namespaces: Any) -> None:
-        """Put in what is kept for the key in other namespaces, where it is cleared.
+        """Put in the values of the key in other namespaces, and clear them there.
 
         Raises:
             ConfigError: the state was declared without ``merge``.

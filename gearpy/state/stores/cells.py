@@ -152,7 +152,7 @@ def is_list(table: bytes) -> bool:
 
 
 def order_of(table: bytes) -> Callable[[bytes], Any]:
-    """Return by what the keys of a table are sorted, to be in the order of their cells."""
+    """Return the sort key that puts keys of a table in the order of their cells."""
     return _size_first if is_collection(table) else bytes
 
 
@@ -166,7 +166,7 @@ def cell_of(table: bytes, key: bytes) -> bytes:
 
 
 def head_of(table: bytes, key: bytes) -> bytes:
-    """Return what the cells of all entries of a key begin with."""
+    """Return the common prefix of the cells of all entries of a key."""
     size = len(key)
     if size < _LONG_KEY:
         return b"%b%c%b" % (table, size, key)
@@ -195,7 +195,7 @@ def table_of(cell: bytes) -> bytes:
 
 
 def split_head(rest: bytes) -> tuple[bytes, bytes]:
-    """Return key and entry of what is behind the table of an entry's cell.
+    """Split the part of an entry's cell behind its table into key and entry.
 
     Raises:
         ProtocolError: it has none.

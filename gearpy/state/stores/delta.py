@@ -1,4 +1,4 @@
-"""What has changed in a store between two epochs, and how it becomes sections.
+"""Changes of a store between two epochs, as sections of a checkpoint.
 
 The task's thread only hands the changes over. All the rest is done by whoever stores them, on
 another thread, a little at a time, as both want the interpreter.
@@ -80,7 +80,7 @@ class TablesDelta:
 
 
 class _Joined:
-    """What has changed in several places of a task; see `StateDelta`."""
+    """Joins the changes of several places of a task; see `StateDelta`."""
 
     def __init__(self, deltas: Sequence[StateDelta]) -> None:
         self._deltas = deltas

@@ -37,7 +37,7 @@ _NOTHING: Final[Cells] = {}
 
 
 class DiskStore:
-    """Keeps cells in a file, and those that have changed lately in memory before it.
+    """Keeps cells in a file, and the latest changes in memory before it.
 
     What has changed since the last epoch is the newest layer; each delta that was handed over is a
     layer until it is released. Then it is moved to the file, the oldest first, a little with each
@@ -134,7 +134,7 @@ class DiskStore:
             self._changes.setdefault(table, {})[key] = {entry: value}
 
     def _lately(self, table: bytes, key: bytes) -> Cells:
-        """Return what the layers say about a collection."""
+        """Return the entries of a collection, from all layers."""
         found: Cells = {}
         for layer in reversed(self._layers):
             found.update(layer.get(table, _NOTHING).get(key, _NOTHING))
@@ -193,13 +193,13 @@ class DiskStore:
         return self._file.queue()
 
     def load(self, section: Section) -> None:
-        """Take what a checkpoint holds."""
+        """Load a section of a checkpoint."""
         for run in runs_of(section):
             cells = map(run.table.__add__, run.rests)
             self._file.load(list(zip(cells, run.values, strict=True)))
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over what has changed.
+        """Hand over the changes.
 
         Raises:
             ConfigError: the file has become too large.

@@ -63,7 +63,7 @@ class DiskCells:
         self._queues = 0
 
     def check(self) -> None:
-        """Raise what writing has failed with.
+        """Raise the error of a failed write.
 
         Raises:
             ConfigError: the file was about to become too large.
@@ -90,11 +90,11 @@ class DiskCells:
         self._write(lambda txn: _put(txn, cell, value))
 
     def put_all(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Set cells, or delete those with None."""
+        """Set cells; delete cells with None."""
         self._write(lambda txn: _put_all(txn, cells), len(cells), _bytes_of(cells))
 
     def load(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Do what `put_all` does, faster and with longer pauses."""
+        """Set cells as `put_all`, faster and with longer pauses."""
         size = _bytes_of(cells)
         self._write(lambda txn: _put_all(txn, cells), len(cells), size, _COMMIT_LOADED_BYTES)
 

@@ -1,6 +1,7 @@
 """State in memory."""
 
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Final
 
@@ -14,7 +15,6 @@ from gearpy.state.stores.cells import (
     split_head,
 )
 from gearpy.state.stores.delta import TablesDelta
-from gearpy.state.stores.queues import HeapQueue
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
 __all__ = ["HeapStore"]
@@ -22,8 +22,32 @@ __all__ = ["HeapStore"]
 _BY_ENTRY: Final = itemgetter(0)
 
 
+class HeapQueue:
+    """Keeps cells in the order of a time, in memory; a `TimeQueue`."""
+
+    def __init__(self) -> None:
+        self._cells: list[tuple[int, bytes]] = []
+
+    def add(self, time_ms: int, cell: bytes) -> None:
+        """Put a cell in."""
+        heappush(self._cells, (time_ms, cell))
+
+    @property
+    def first_ms(self) -> int | None:
+        """The earliest time."""
+        return self._cells[0][0] if self._cells else None
+
+    def pop(self) -> tuple[int, bytes]:
+        """Take the first cell out."""
+        return heappop(self._cells)
+
+    def clear(self) -> None:
+        """Take all out."""
+        self._cells = []
+
+
 class HeapStore:
-    """Keeps cells in dicts: all that there is, and beside it what has changed since the last epoch.
+    """Keeps all cells in dicts, and beside them the changes since the last epoch.
 
     Values in both are objects that never change, so that handing the changes over copies nothing.
 
@@ -134,7 +158,7 @@ class HeapStore:
         return HeapQueue()
 
     def load(self, section: Section) -> None:
-        """Take what a checkpoint holds."""
+        """Load a section of a checkpoint."""
         for run in runs_of(section):
             cells = self._tables.setdefault(run.table, {})
             if is_collection(run.table):
@@ -146,7 +170,7 @@ class HeapStore:
             self._drop_if_empty(run.table, cells)
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over what has changed."""
+        """Hand over the changes."""
         if not self._changes:
             return None
         changes, self._changes = self._changes, {}

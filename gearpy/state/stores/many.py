@@ -56,7 +56,7 @@ _Cell: TypeAlias = tuple[bytes, bytes | None]
 
 
 class Chunk(NamedTuple):
-    """Some keys of a table with their values, of which bytes are encoded already.
+    """Some keys of a table with their values; bytes are encoded already.
 
     ``values`` is None if the keys have none any more.
     """
@@ -67,7 +67,7 @@ class Chunk(NamedTuple):
 
 
 def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[Section]:
-    """Yield changed cells group by group; of what is said about one twice the last counts.
+    """Yield changed cells group by group; the last change of a cell counts.
 
     Args:
         chunks: up to `CHUNK` keys each.
@@ -172,7 +172,7 @@ class _Groups:
             flat[group] += cell
 
     def encoded(self) -> Iterator[Section]:
-        """Encode what was added; yield sections that are large enough."""
+        """Encode added cells; yield sections that are large enough."""
         for group in sorted(self._flat):
             body = self._bodies[group]
             self._size += body.add(self._flat.pop(group))

@@ -1,4 +1,4 @@
-"""What a state store is: the keyed state of one task, between records and across restarts.
+"""Protocol of a state store: the keyed state of one task, between records and across restarts.
 
 A store holds cells, bytes by bytes. What has changed since the last epoch is handed over at the
 end of the next one without being copied or encoded, so that the task can go on; whoever stores it
@@ -18,7 +18,7 @@ Entry: TypeAlias = tuple[bytes, Stored]
 
 
 class Section(NamedTuple):
-    """Changed cells of one key group, as bytes: what a checkpoint holds of keyed state.
+    """Changed cells of one key group, as bytes, as a checkpoint holds them.
 
     ``body`` is a msgpack map of cell (bytes) to its value (bytes), or nil for one that was
     deleted. A group may have several sections; of what they say about a cell the last one counts.
@@ -29,7 +29,7 @@ class Section(NamedTuple):
 
 
 class StateDelta(Protocol):
-    """What has changed between two epochs. Never changes itself.
+    """Gives the changes between two epochs. Never changes itself.
 
     Runs on: any thread, one at a time.
     """
@@ -39,7 +39,7 @@ class StateDelta(Protocol):
         ...
 
     def release(self) -> None:
-        """Say that the changes are stored durably, and will not be asked for again."""
+        """Free the changes: they are stored durably, and will not be read again."""
         ...
 
 
@@ -50,7 +50,7 @@ class StateStore(Protocol):
     """
 
     def load(self, section: Section) -> None:
-        """Take what a checkpoint holds, oldest sections first. Only before the first use.
+        """Load a section of a checkpoint, oldest sections first. Only before the first use.
 
         Raises:
             ProtocolError: the body is no such map.
@@ -58,7 +58,7 @@ class StateStore(Protocol):
         ...
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over what has changed since the last call; None if nothing has.
+        """Hand over the changes since the last call; None if there are none.
 
         Takes the same short time however much it is.
         """

@@ -155,7 +155,7 @@ class PartialAggregateStage:
         self._schema: pa.Schema = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield what the records come to."""
+        """Yield a row of partials for each key and window of the records."""
         table, times = as_table(values), Times.of(timestamps)
         if not len(times):
             return
@@ -226,7 +226,7 @@ class PartialAggregateStage:
 
 
 def _grouped(by: list[pa.Array], inputs: list[Input]) -> tuple[list[pa.Array], list[pa.Array]]:
-    """Return the different values of some columns, and what Arrow computes for each."""
+    """Return the different values of some columns, and the results of Arrow for each."""
     names = [f"k{at}" for at in range(len(by))]
     labels = [f"v{at}" for at in range(len(inputs))]
     table = pa.Table.from_arrays([*by, *(column for column, _, _ in inputs)], [*names, *labels])

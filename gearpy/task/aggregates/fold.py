@@ -141,12 +141,12 @@ class RunningStage(FoldingStage):
         return iter(())
 
     def snapshot(self) -> None:
-        """Let keyed state have what has changed; there is nothing else."""
+        """Pass the changed values to keyed state; there is nothing else."""
         assert self._changes is not None, "restore comes first"
         self._changes.tell()
 
     def restore(self, state: Any) -> None:
-        """Go on from what keyed state has."""
+        """Go on from the values in keyed state."""
         kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
@@ -182,7 +182,7 @@ class RunningFold(RunningStage):
         out: list[tuple[Any, Any]],
         dropped: list[int],
     ) -> None:
-        """Do what `_folded` does for a count, without a call for each record."""
+        """Count as `_folded` would, without a call for each record."""
         key_of, state = self._key, self._values
         for record in values:
             try:
@@ -233,7 +233,7 @@ class RunningFold(RunningStage):
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:
-    """Return one snapshot for all tasks that go on from those of some others; None if none fits.
+    """Merge snapshots of old tasks into one for each new task; None if that is not possible.
 
     Of how far event time is the least is safe for windows and joins that are done with what has
     closed. It is not for a `WindowStage` that allows lateness, which would close windows again.
@@ -382,7 +382,7 @@ class WindowFold(WindowedStage):
             self._end_until(end)
 
     def _closing(self, before_ms: int) -> Iterator[tuple[int, int, dict[Any, Any]]]:
-        """Yield start and end of each window that closes, and what the keys have in it."""
+        """Yield start, end and values by key of each window that closes."""
         pieces, watermark_ms = self._pieces, self._watermark_ms
         if isinstance(pieces, SlidingPieces):
             for end, start in pieces.closing(self._open, before_ms, watermark_ms):
@@ -392,7 +392,7 @@ class WindowFold(WindowedStage):
                 yield start, pieces.end_of(start), self._open[start]
 
     def snapshot(self) -> Any:
-        """Return the oldest records of open windows, and the watermark that says what is late.
+        """Return the oldest record times of open windows, and the watermark.
 
         What has changed in the windows, keyed state has. All are of one kind, which the program
         tells.
@@ -403,7 +403,7 @@ class WindowFold(WindowedStage):
         return [self._oldest_ms, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from there, and from what keyed state has."""
+        """Go on from a snapshot, and from keyed state."""
         if state is not None:
             self._oldest_ms, self._watermark_ms = state
         for start, pairs in self._state().restored():
@@ -456,7 +456,7 @@ class WindowFold(WindowedStage):
         return values
 
     def _end_until(self, end: int) -> None:
-        """Forget what no window needs that ends later."""
+        """Forget windows and pieces that no later window needs."""
         end_of = self._pieces.end_of
         for start in [s for s in self._open if end_of(s) <= end]:
             self._end(start)
@@ -484,7 +484,7 @@ class WindowFold(WindowedStage):
     def _count(
         self, state: Counter[Any], values: list[Any], timestamps: list[int]
     ) -> Iterable[Any]:
-        """Do what `_fold_into` does for a count, at the speed of `Counter.update`."""
+        """Count as `_fold_into` would, at the speed of `Counter.update`."""
         # A list, since `map` takes a `StopIteration` of the key function for its end.
         keys, keyless = self._keys(values, timestamps)
         if keyless:
@@ -502,7 +502,7 @@ class WindowFold(WindowedStage):
         return _without(keys, unhashable) if unhashable else keys
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        """Return the keys of the records, and the places of those that have none."""
+        """Return the keys of the records, and the places of records without a key."""
         key_of = self._key
         keys: list[Any] = []
         keyless: list[int] = []
@@ -548,7 +548,7 @@ class WindowFold(WindowedStage):
         timestamps: list[int],
         pending: Iterator[Any],
     ) -> None:
-        """Reject the record that was taken last of those pending."""
+        """Reject the pending record that was taken last."""
         self._reject_at(values, timestamps, error, len(values) - length_hint(pending) - 1)
 
     def _reject_at(

@@ -1,4 +1,4 @@
-"""What the rows of one table come to, by group, as columns of Arrow, and on as accumulators.
+"""Partial results of the rows of a table, by group, as columns of Arrow, then as accumulators.
 
 A partial is what an aggregate makes of one table: columns with one row for each group. It says what
 Arrow has to compute (`inputs`), finishes what Arrow gives (`finish`) into what travels, and turns
@@ -69,14 +69,14 @@ class Rows:
 
 
 class Partial(Protocol):
-    """What one aggregate needs of a table and of the groups in it."""
+    """Computes one aggregate of the groups of a table."""
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return what Arrow has to compute."""
+        """Return the columns and functions that Arrow has to compute."""
         ...
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the columns that travel, of those that Arrow has computed."""
+        """Turn the columns that Arrow has computed into columns that travel."""
         ...
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
@@ -119,7 +119,7 @@ def key_mistake(kind: pa.DataType) -> str | None:
 
 
 def unfit(aggregate: Aggregate, kind: pa.DataType) -> str | None:
-    """Return what an aggregate cannot do with a column of this type, or None if it can."""
+    """Say why an aggregate does not fit a column of this type; None if it fits."""
     kind = _plain_type(kind)
     what, fitting = _FITTING[aggregate.kind]
     if fitting is None or pa.types.is_null(kind) or any(is_kind(kind) for is_kind in fitting):
@@ -298,7 +298,7 @@ class _Extreme:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return what to compute; of durations the number of their units."""
+        """Return the inputs of Arrow; durations as numbers of their units."""
         if pa.types.is_duration(column.type):
             column = column.cast(pa.int64())
         return [(column, self.aggregate.kind, None)]
@@ -354,7 +354,7 @@ class _Values:
         return [pa.LargeListArray.from_arrays(offsets, values)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return lists, or what the aggregate keeps of them."""
+        """Return lists, or the accumulators of these lists."""
         lists = [[each for each in values if each is not None] for values in cells_of(columns[0])]
         if self.aggregate.kind == "collect":
             return lists
@@ -369,7 +369,7 @@ class _Distinct:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return what to compute; of a column without values nothing is to be found."""
+        """Return the inputs of Arrow; none for a column without values."""
         if pa.types.is_null(column.type):
             column = column.cast(pa.bool_())  # Arrow crashes on the other.
         return [(column, "distinct", None)]
@@ -394,7 +394,7 @@ class _Spread:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return what to compute, on floats."""
+        """Return the inputs of Arrow, as floats."""
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         # Of large whole numbers the last digits do not matter here.

@@ -58,7 +58,7 @@ class PartialCount(WindowFold):
         self._has_late = False
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Count the records; yield what has been counted, if it is much or late."""
+        """Count the records; yield the counts, if there are many, or late ones."""
         late = late_places(timestamps) if self._context.sees_late else ()
         if late:
             values, timestamps = yield from self._sent(late, values, timestamps)
@@ -116,7 +116,7 @@ class PartialCount(WindowFold):
 
 
 def merging_counts(fold: Fold) -> Fold:
-    """Return what makes of parts what this fold, a count, makes of the records behind them."""
+    """Return a fold of partial counts with the results of this fold over the records."""
     return replace(
         fold,
         kind="fold",

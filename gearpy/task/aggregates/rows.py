@@ -61,7 +61,7 @@ _TYPED: Final = frozenset({"sum", "mean"})
 
 
 def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
-    """Return a fold that gives a dict of what the aggregates come to, by their names.
+    """Return a fold with a dict of the results of the aggregates, by their names.
 
     Raises:
         ConfigError: there are none, or one is none.
@@ -79,7 +79,7 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
 
 
 def fold_of_one(aggregate: Aggregate) -> Fold:
-    """Return a fold that gives what one aggregate comes to."""
+    """Return a fold with the result of one aggregate."""
     if aggregate.kind == "count":
         return _count(None)
     return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
@@ -118,7 +118,7 @@ class RunningAggregate(RunningStage):
 
 
 def _taker(fold: Fold) -> Callable[[Any, Any, int], Any]:
-    """Return what takes a record and its time into a value, which is None at first."""
+    """Return a function that takes a record and its time into a value, None at first."""
     first, add = fold.first, fold.add
     if fold.timed:
         return lambda kept, r, time: first(r, time) if kept is None else add(kept, r, time)
@@ -280,7 +280,7 @@ def _key_lines(key: KeyFunction) -> list[str]:
 
 
 def _keys_of(key: KeyFunction) -> Callable[[dict[Any, Any], list[Any]], Iterator[Any]]:
-    """Return what finds the keys of a batch again; as a rule nobody asks."""
+    """Return a function that finds the keys of a batch again; rarely called."""
 
     def keys(kept: dict[Any, Any], values: Iterable[Any]) -> Iterator[Any]:
         for value in values:

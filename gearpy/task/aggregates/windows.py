@@ -20,6 +20,7 @@ from gearpy.core.window.windows import (
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.aggregates.fold import (
     Fold,
     KeyFunction,
@@ -27,12 +28,12 @@ from gearpy.task.aggregates.fold import (
     WindowedStage,
     WindowFold,
 )
-from gearpy.task.aggregates.pane_store import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.changes import Changes
 from gearpy.task.chain.event_gate import marked_late
 
 __all__ = ["WindowStage", "window_stage"]
@@ -87,10 +88,10 @@ class WindowStage(WindowedStage):
         self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
         self._panes = _panes_of(windows, fold)
-        self._store: AlignedStore | KeyStore | None = None
+        self._store: _AlignedStore | _KeyStore | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Take the records; yield what they make fire. Late ones may have to wait for that."""
+        """Take the records; yield the results that they cause. Late ones may have to wait."""
         if self._is_by_event:
             values, timestamps = self._in_time(values, timestamps)
         yield from self._fired(values, timestamps)
@@ -128,7 +129,7 @@ class WindowStage(WindowedStage):
             yield _columns(out)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Yield what closes, and what triggers want to put out by now."""
+        """Yield the results of windows that close, and of triggers that are due."""
         if len(self._gate):
             yield from self._due(watermark_ms)
         if watermark_ms < MAX_MS or not isinstance(self._panes, CountPanes):
@@ -140,11 +141,11 @@ class WindowStage(WindowedStage):
             yield results, marked_late(times, MAX_MS - 1)
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Yield what has waited for wall time."""
+        """Yield the results that have waited for wall time."""
         return self._advance(MIN_MS, now_ms)
 
     def snapshot(self) -> list[int]:
-        """Return how far the windows are, and what lateness they allow, if any.
+        """Return the clock of the windows, and their allowed lateness, if any.
 
         What has changed in them, keyed state has.
         """
@@ -154,15 +155,15 @@ class WindowStage(WindowedStage):
         return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
 
     def restore(self, state: list[int] | None) -> None:
-        """Go on from there, and from what keyed state has."""
+        """Go on from a snapshot, and from keyed state."""
         clock_ms, *_ = state or (MIN_MS,)
         bulk = self._bulk("panes")
         if isinstance(self._panes, AlignedPanes):
             self._panes.restore(clock_ms, bulk.restored())
-            self._store = AlignedStore(self._panes, bulk)
+            self._store = _AlignedStore(self._panes, bulk)
         else:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
-            self._store = KeyStore(self._panes, bulk)
+            self._store = _KeyStore(self._panes, bulk)
         self._gate.restore(self.place, self.name)
 
     @property
@@ -185,7 +186,7 @@ class WindowStage(WindowedStage):
             raise operator_error(self.name, error) from error
         self._kept().tidy()
 
-    def _kept(self) -> AlignedStore | KeyStore:
+    def _kept(self) -> "_AlignedStore | _KeyStore":
         assert self._store is not None, "restore comes first"
         return self._store
 
@@ -198,6 +199,90 @@ class WindowStage(WindowedStage):
         elif self._late == "restamp":
             return self._panes.add(key, record, self._panes.clock_ms, now_ms)
         return None
+
+
+# -- panes as keyed state ----------------------------------------------------------------------
+
+
+class _AlignedStore:
+    """Panes by window and key; each window is a namespace.
+
+    Args:
+        panes: restored already.
+        kept: is told what has changed.
+    """
+
+    def __init__(self, panes: AlignedPanes, kept: BulkState) -> None:
+        self._panes = panes
+        self._kept = kept
+        self._changes: dict[int, Changes] = {}
+        for start_ms in panes.panes:
+            self._begin(start_ms, is_restored=True)
+
+    def tidy(self) -> None:
+        """Forget windows that are gone; called after each step of time."""
+        for start_ms in self._changes.keys() - self._panes.panes.keys():
+            self._changes.pop(start_ms).tell_end()
+
+    def tell(self) -> None:
+        """Pass all changes since the last call to keyed state."""
+        touched = self._panes.touched
+        for start_ms, keys in touched.items():
+            changes = self._changes.get(start_ms) or self._begin(start_ms)
+            changes.note(keys)
+            changes.tell()
+        touched.clear()
+
+    def _begin(self, start_ms: int, *, is_restored: bool = False) -> Changes:
+        changes = self._changes[start_ms] = Changes(
+            self._panes.panes[start_ms],
+            self._kept,
+            start_ms,
+            gathers=set,
+            is_restored=is_restored,
+        )
+        return changes
+
+
+class _KeyStore:
+    """Panes by key, where keys come and go.
+
+    Invariant: ``_stored`` are the keys that are stored.
+
+    Args:
+        panes: restored already.
+        kept: is told what has changed.
+    """
+
+    def __init__(self, panes: SessionPanes | CountPanes, kept: BulkState) -> None:
+        self._panes = panes
+        self._kept = kept
+        self._stored: set[Any] = set(panes.panes)
+
+    def tidy(self) -> None:
+        """Forget what has gone and was never stored; called after each step of time.
+
+        Not each time: it looks at all that was touched.
+        """
+        touched, live = self._panes.touched, self._panes.panes
+        if len(touched) > 2 * (len(live) + len(self._stored)) + 1024:
+            touched.intersection_update(live.keys() | self._stored)
+
+    def tell(self) -> None:
+        """Pass all changes since the last call to keyed state."""
+        touched, live, stored = self._panes.touched, self._panes.panes, self._stored
+        # Nothing is called for each key: there may be many, and the task waits.
+        keys = touched & live.keys()
+        # Of many, those come one after the other that are so in memory, too.
+        ordered = filter(keys.__contains__, live) if 4 * len(keys) >= len(live) else keys
+        changed = {key: live[key] for key in ordered}
+        gone = dict.fromkeys((touched - keys) & stored)
+        touched.clear()
+        stored |= keys
+        stored.difference_update(gone)
+        self._kept.put(changed, None)
+        if gone:
+            self._kept.delete_first(len(gone), gone, None)
 
 
 def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:

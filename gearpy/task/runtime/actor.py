@@ -115,7 +115,7 @@ _LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe,
 
 
 class TaskEvents(Protocol):
-    """What a task actor tells the executor that hosts it. Called on the task's thread."""
+    """Receives the events of a task actor for its executor. Called on the task's thread."""
 
     def on_task_started(self, task_id: TaskId) -> None:
         """The task runs."""
@@ -134,7 +134,7 @@ class TaskEvents(Protocol):
         ...
 
     def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
-        """The task has shown what belongs to an epoch and to those before it."""
+        """The task has committed an epoch, and all epochs before it."""
         ...
 
     def on_record_quarantined(
@@ -164,14 +164,14 @@ class ClockBoard:
             self._posted[clock.task_id] = clock
 
     def collect(self) -> tuple[TaskClock, ...]:
-        """Take what was posted since the last time."""
+        """Take the clocks that were posted since the last time."""
         with self._lock:
             posted, self._posted = self._posted, {}
         return tuple(posted.values())
 
 
 class TaskActor(BatchActor[TaskMessage]):
-    """Feeds a runner from a mailbox, gives it turns, sends what it puts out.
+    """Feeds a runner from a mailbox, gives it turns, sends its output.
 
     Runs on: the executor's shared dispatcher, or a thread of its own if its processor asks.
     Restart: none; a task that fails is reported and started anew by the app master.
@@ -305,7 +305,7 @@ class TaskActor(BatchActor[TaskMessage]):
             self._wake = self.context.schedule_once(wake_ms - now_ms, _WAKE)
 
     def _answer_stop(self, messages: list[TaskMessage]) -> None:
-        """A task that has failed has stopped; say so to whoever asks."""
+        """Answer requests to stop: a task that has failed has stopped."""
         if any(isinstance(message, StopTask) for message in messages):
             self._events.on_task_stopped(self._task_id, None)
 

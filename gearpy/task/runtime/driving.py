@@ -24,7 +24,7 @@ def driver_of(
     rejects: Rejects,
     on_next: Callable[[Message], Any] | None = None,
 ) -> Callable[[Batch], Job]:
-    """Return what makes a job of a batch of records.
+    """Return a function that makes a job of a batch of records.
 
     Args:
         task: who gets them.
@@ -43,7 +43,7 @@ def driver_of(
 
 
 def blame(operator: str, error: BaseException, message: Message | None = None) -> NoReturn:
-    """Raise what user code raised as an `OperatorError`, of a record if there is one."""
+    """Raise an error of user code as an `OperatorError`, with the record if there is one."""
     if isinstance(error, OperatorError):
         complete(error)
         raise error

@@ -28,7 +28,7 @@ class CommitRequest:
         return self._asked > 0
 
     def show(self, task: Task) -> int | None:
-        """Let the task show what belongs to an epoch.
+        """Let the task show the results of an epoch.
 
         Returns:
             Which one; None as long as the answer has to wait for `Task.is_delivered`.
@@ -44,7 +44,7 @@ class CommitRequest:
 
 
 class CutRequest:
-    """What a task without inputs was asked for: to end an epoch, perhaps by event time.
+    """Notes the requests to a task without inputs to end an epoch, perhaps by event time.
 
     Args:
         epoch: the first one of the task.
@@ -83,7 +83,7 @@ class CutRequest:
 
 
 class LaterOutput:
-    """What a task that is not aligned has put out for records of epochs that have not begun.
+    """Keeps the output of an unaligned task for epochs that have not begun.
 
     Args:
         records_max: so many may wait.
@@ -101,7 +101,7 @@ class LaterOutput:
         return self._records > self._records_max
 
     def take(self, epoch: int) -> Iterator[tuple[list[Any], list[int]]]:
-        """Give what belongs to an epoch and to those before it, in the order it was put out."""
+        """Take out the output of an epoch and of earlier ones, in the order of output."""
         due = [each for each in self._waiting if each[0] <= epoch]
         if due:
             self._waiting = deque(each for each in self._waiting if each[0] > epoch)

@@ -1,4 +1,4 @@
-"""Who a task is: what its runner is told, and what it tells others."""
+"""Name, links and application of a task; its report and its context."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ __all__ = ["TaskInfo", "clock_of", "context_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInfo:
-    """Who a task is and what it is connected to."""
+    """Names a task, its operator, its links and its application."""
 
     task_id: TaskId
     session: SessionId
@@ -52,7 +52,7 @@ def clock_of(
     waits_for: str = "",
     wants_epoch: bool = False,
 ) -> TaskClock:
-    """Return the report of a task: how far it is, and what it has handled."""
+    """Return the report of a task: its clock and its counters."""
     return TaskClock(
         task_id=info.task_id,
         session=info.session,
@@ -93,7 +93,7 @@ def context_of(
     coroutines: Coroutines,
     enter: Callable[[Origin], None],
 ) -> TaskContext:
-    """Return what the user's task gets: who it is, and what its runner does for it."""
+    """Return the context of the user's task, with the functions of its runner."""
     return TaskContext(
         task_id=info.task_id,
         parallelism=info.parallelism,

@@ -1,4 +1,4 @@
-"""The input side of a task: what came in and is not processed yet."""
+"""The input side of a task: messages that came in and are not processed yet."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class Injected:
 
 
 class Inlet:
-    """Checks what arrives, queues it epoch by epoch, answers ack requests in their turn.
+    """Checks messages, queues them epoch by epoch, answers ack requests in their turn.
 
     Ack requests stand in the same queue as the records, so an `Ack` says that everything sent
     before the question was processed. A link that has ended the epoch waits until all have; then
@@ -90,7 +90,7 @@ class Inlet:
         self._queue.extend(self._alignment.take(message.source, message, epoch))
 
     def inject(self, record: Injected) -> None:
-        """Queue a record beside what comes on links."""
+        """Queue a record that did not come on a link."""
         self._queue.append(record)
 
     def next(self) -> QueuedMessage | EpochEnd | Injected | None:
@@ -111,7 +111,7 @@ class Inlet:
         return self.watermarks.on_link(message.source, message.watermark_ms, idle=message.idle)
 
     def begin_epoch(self, epoch: int) -> bool:
-        """Let count what was promised up to an epoch; return whether the watermark moved."""
+        """Apply the promises up to an epoch; return whether the watermark moved."""
         moved = False
         due = [each for each in self._promises if each[0] <= epoch]
         # Idle links last: while others are still to be counted, not all of them are idle.

@@ -25,10 +25,11 @@ from gearpy.messages.data import (
 from gearpy.messages.late_time import OrderedTimes
 from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
 from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import Task
 from gearpy.task.api.sides import SidePartitioner
 from gearpy.wire.values.payload import encode_value
 
-__all__ = ["Outlet", "OutputEdge", "OutputLimits"]
+__all__ = ["Outlet", "OutputEdge", "OutputLimits", "Promises"]
 
 #: What goes to the tasks of an edge.
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
@@ -71,7 +72,7 @@ class _Link:
 
 
 class _Portion(NamedTuple):
-    """What goes into one data message, and what flow control has to know of it."""
+    """Holds the records of one data message, with its size and oldest time for flow control."""
 
     batch: Batch
     epoch: int
@@ -90,7 +91,7 @@ class _Portion(NamedTuple):
 
     @property
     def counted(self) -> int:
-        """What it takes of the credit; without records as much as one."""
+        """Credit that the portion uses; without records as much as one record."""
         return self.batch.credit or 1
 
     def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
@@ -108,7 +109,7 @@ class _Portion(NamedTuple):
 
 
 class Outlet:
-    """Sends what a task puts out, as far as the targets have room; holds the rest.
+    """Sends the output of a task as far as the targets have room; holds the rest.
 
     Messages to send are appended to ``outbox`` in the order of each link. The task must not
     go on while `is_blocked`; then what is held is at most what it put out in one step.
@@ -183,14 +184,14 @@ class Outlet:
                     self._offer(edge, index, portion, now_ms)
 
     def begin_epoch(self, epoch: int, now_ms: int) -> None:
-        """Let all that follows belong to another epoch; every link is told behind what it holds."""
+        """Begin another epoch; each link is told behind the records that it holds."""
         self.epoch = epoch
         for edge in self._edges:
             for index in range(len(edge.links)):
                 self._offer(edge, index, _Portion.empty(epoch), now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
-        """Take an acknowledgement and send what was held for want of credit.
+        """Take an acknowledgement; send records that were held for want of credit.
 
         Raises:
             MessageLost: the target did not get all records.
@@ -265,7 +266,7 @@ class Outlet:
         return self._limits.watermark_interval_ms
 
     def _try_sending(self, values: list[Any], timestamps: list[int]) -> None:
-        """Refuse what could not go to another process also where all tasks are in this one.
+        """Refuse records that could not go to another process, also within this one.
 
         Only the first record of each type is tried: others are seen when they are sent.
         """
@@ -363,6 +364,41 @@ class Outlet:
 
     def _request_ack(self, target: TaskId, seq: int) -> None:
         self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
+
+
+class Promises:
+    """Passes on watermarks and idleness as far as `Task.passes_ms` lets.
+
+    A task is not idle as long as it holds a watermark up: what it has will come.
+
+    Args:
+        outlet: tells them.
+    """
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self._is_idle = False
+        self.promised_ms = MIN_MS  #: By the inputs, or by the task itself if it has none.
+
+    def restore(self, promised_ms: int, watermark_ms: int) -> None:
+        """Go on from an earlier promise, and from the watermark that was passed on."""
+        self.promised_ms = max(promised_ms, watermark_ms)
+        self._outlet.restore(watermark_ms)
+
+    def pass_on(self, watermark_ms: int, task: Task | None) -> None:
+        """Take a promise; earlier output must have been sent."""
+        self.promised_ms = max(self.promised_ms, watermark_ms)
+        passes_ms = MAX_MS if task is None else task.passes_ms
+        idle = self._is_idle and passes_ms == MAX_MS
+        self._outlet.announce(min(self.promised_ms, passes_ms), idle=idle)
+
+    def set_idle(self, idle: bool, task: Task | None) -> None:  # noqa: FBT001 - its only question
+        """Learn whether nothing comes at present."""
+        if not (idle or self._is_idle):
+            return  # The rule, with each batch.
+        self._is_idle = idle
+        idle = idle and (task is None or task.passes_ms == MAX_MS)
+        self._outlet.announce(self._outlet.watermark_ms, idle=idle)
 
 
 def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:

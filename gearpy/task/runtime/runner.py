@@ -41,8 +41,7 @@ from gearpy.task.runtime.driving import Job, blame, driver_of, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.runtime.info import TaskInfo, clock_of, context_of
 from gearpy.task.runtime.inlet import Injected, Inlet
-from gearpy.task.runtime.outlet import Outlet, OutputLimits
-from gearpy.task.runtime.promises import Promises
+from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
 from gearpy.task.time.timers import Timers
 from gearpy.task.time.wakes import Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
@@ -216,7 +215,7 @@ class TaskRunner:
         self._commits.ask(epoch)
 
     def inject(self, value: bytes, event_time_ms: int) -> None:
-        """Let the task process a record beside what comes on its links; see `RejectedRecord`."""
+        """Let the task process a record that did not come on a link; see `RejectedRecord`."""
         self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
@@ -279,7 +278,7 @@ class TaskRunner:
 
     @property
     def epoch(self) -> int:
-        """What the records that it processes now belong to."""
+        """Epoch of the records that the task processes now."""
         return self._outlet.epoch
 
     @property
@@ -376,13 +375,13 @@ class TaskRunner:
         self._set_idle(self._inlet.watermarks.is_idle)
 
     def _enter_epoch(self, epoch: int) -> None:
-        """Let what follows be of an epoch; where the task is not aligned, it may be a later one."""
+        """Set the epoch of the records that follow; of an unaligned task it may be a later one."""
         if self.context.epoch != epoch:
             self._flush()
             self.context.epoch = epoch
 
     def _enter(self, origin: Origin) -> None:
-        """Let what follows be told to come from there."""
+        """Set the origin of the records that follow."""
         if origin is not self.context.origin:
             self._flush()
             self.context.origin = origin
@@ -413,7 +412,7 @@ class TaskRunner:
         self.context.sees_late = True
 
     def _marked(self, job: Job) -> Job:
-        """Let batches be late for those behind as far as they are older than event time is here."""
+        """Mark output as late where it is older than event time is here."""
         assert isinstance(self._buffer, OrderedOutput)
         for batch in job:
             if batch is not None and type(batch.values) is list:
@@ -519,7 +518,7 @@ class TaskRunner:
             self._produce_at_ms = None
 
     def _send_later(self) -> None:
-        """Send what was put out for records of the epoch that has begun."""
+        """Send the output that waited for the epoch that has begun."""
         for values, times in self._later.take(self.epoch):
             self._send(values, times, self._clock_ms())
 
@@ -578,7 +577,7 @@ class TaskRunner:
         self._keyed.load(resume.sections)
 
     def _step(self, now_ms: int) -> None:
-        """Pull the job once; send what has filled a batch."""
+        """Pull the job once; send a batch that is full."""
         assert self._job is not None
         try:
             batch = next(self._job, _END)

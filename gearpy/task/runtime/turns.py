@@ -1,4 +1,4 @@
-"""What the tasks of an executor are doing at this moment, for turns that do not end."""
+"""The turns of an executor's tasks at this moment, for turns that do not end."""
 
 import sys
 import traceback
@@ -21,7 +21,7 @@ _STACK_CHARS_MAX = 8000
 
 
 class Work(NamedTuple):
-    """What a turn is doing.
+    """Tells the work of a turn at one moment.
 
     Attributes:
         step: name of the step of a chain that works; empty where that is not known.
@@ -59,7 +59,7 @@ class TurnBoard:
         return {task: began_ms for task, (began_ms, _) in self._turns.copy().items()}
 
     def work_of(self, task: TaskId) -> Work | None:
-        """Look at what a turn is doing; None if it has ended."""
+        """Return the work of a turn; None if it has ended."""
         turn = self._turns.get(task)
         frame = None if turn is None else sys._current_frames().get(turn[1])  # noqa: SLF001
         if frame is None:
@@ -71,7 +71,7 @@ class TurnBoard:
 
 
 class TurnWatch:
-    """Tells of turns that last: what they are doing, and which one has lasted too long.
+    """Reports long turns and their work, and the turn that has lasted too long.
 
     Args:
         board: has the turns.
@@ -117,13 +117,13 @@ class TurnWatch:
 
 
 def _is_around(at: tuple[FrameType, int]) -> bool:
-    """Tell whether a frame is of what runs threads, before the first one of gearpy."""
+    """Tell whether a frame is of the thread machinery, before the first one of gearpy."""
     package: str = at[0].f_globals.get("__package__") or ""
     return package.partition(".")[0] != "gearpy"
 
 
 def _step_of(frames: Sequence[tuple[FrameType, int]]) -> str:
-    """Return the name of the innermost stage; a stage is what has a name, and a place."""
+    """Return the name of the innermost stage: an object with a name and a place."""
     for frame, _ in frames:
         owner = frame.f_locals.get("self")
         if isinstance(owner, FusedStage):
