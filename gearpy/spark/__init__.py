@@ -3,6 +3,8 @@
 - `sessions`: a Spark session that works on this machine: Java, JVM, settings.
 - `delivery`: finished windows to a function over DataFrames, each batch once.
 - `query`: a program as a query of Spark.
+- `source`: the source and sink ``format("gearpy")`` of Spark, which reads and writes window logs.
+- `entry`: the module at the top of an installation by which Spark finds it.
 
 Start with `sessions.sessions`. May be imported by dsl, cluster and above. Names load what they
 stand for when they are first used: only that needs PySpark, from the extra ``spark``.

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from gearpy.core.handover.window_log import Piece
 from gearpy.errors import ConfigError, WindowLogDamaged
+from gearpy.spark.source.options import ReadOptions, WriteOptions
+from gearpy.spark.source.planning import Span, first_position, position_of, shares, span_of
 from gearpy.windowlog.log import WindowLog
-from pyspark_gearpy.options import ReadOptions, WriteOptions
-from pyspark_gearpy.planning import Span, first_position, position_of, shares, span_of
 
 __all__ = [
     "FilteringLogReader",

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from gearpy.errors import ConfigError
-from pyspark_gearpy.committing import (
+from gearpy.spark.source.committing import (
     Delivery,
     Part,
     begin_log,
@@ -19,8 +19,8 @@ from pyspark_gearpy.committing import (
     transaction_run,
     write_part,
 )
-from pyspark_gearpy.options import WriteOptions
-from pyspark_gearpy.reading import arrow_schema_of, log_at
+from gearpy.spark.source.options import WriteOptions
+from gearpy.spark.source.reading import arrow_schema_of, log_at
 
 __all__ = ["LogWriter", "Written", "begun_log", "check_append", "parts_of"]
 

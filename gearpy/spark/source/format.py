@@ -7,12 +7,12 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from gearpy.errors import ConfigError
-from pyspark_gearpy.options import read_options, write_options
+from gearpy.spark.source.options import read_options, write_options
 
 if TYPE_CHECKING:
-    from pyspark_gearpy.reading import LogReader
-    from pyspark_gearpy.stream import LogStreamReader, LogStreamWriter
-    from pyspark_gearpy.writing import LogWriter
+    from gearpy.spark.source.reading import LogReader
+    from gearpy.spark.source.stream import LogStreamReader, LogStreamWriter
+    from gearpy.spark.source.writing import LogWriter
 
 __all__ = ["DefaultSource"]
 
@@ -38,7 +38,7 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: there is no log yet.
         """
-        from pyspark_gearpy.reading import log_at  # noqa: PLC0415
+        from gearpy.spark.source.reading import log_at  # noqa: PLC0415
 
         options = read_options(self.options)
         log = log_at(options)
@@ -51,7 +51,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> "LogReader":
         """Return what reads the log once."""
-        from pyspark_gearpy.reading import FilteringLogReader, LogReader  # noqa: PLC0415
+        from gearpy.spark.source.reading import FilteringLogReader, LogReader  # noqa: PLC0415
 
         make = FilteringLogReader if _takes_filters() else LogReader
         return make(read_options(self.options), schema)
@@ -63,7 +63,7 @@ class DefaultSource(DataSource):
             ConfigError: this Spark is too old for it.
         """
         try:
-            from pyspark_gearpy.stream import LogStreamReader  # noqa: PLC0415
+            from gearpy.spark.source.stream import LogStreamReader  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(
                 'format "gearpy": readStream needs Spark 4.2 or newer; read works with 4.0'
@@ -72,7 +72,7 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "LogWriter":  # noqa: FBT001 - Spark's
         """Return what appends to the log once."""
-        from pyspark_gearpy.writing import LogWriter, check_append  # noqa: PLC0415
+        from gearpy.spark.source.writing import LogWriter, check_append  # noqa: PLC0415
 
         check_append(overwrite=overwrite)
         return LogWriter(write_options(self.options), schema)
@@ -88,8 +88,8 @@ class DefaultSource(DataSource):
             ConfigError: this Spark is too old for it, or everything is to be replaced each time.
         """
         try:
-            from pyspark_gearpy.stream import LogStreamWriter  # noqa: PLC0415
-            from pyspark_gearpy.writing import check_append  # noqa: PLC0415
+            from gearpy.spark.source.stream import LogStreamWriter  # noqa: PLC0415
+            from gearpy.spark.source.writing import check_append  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(
                 'format "gearpy": writeStream needs Spark 4.2 or newer; write works with 4.0'

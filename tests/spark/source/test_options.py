@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gearpy.errors import ConfigError
-from pyspark_gearpy.options import ReadOptions, WriteOptions, read_options, write_options
+from gearpy.spark.source.options import ReadOptions, WriteOptions, read_options, write_options
 
 
 def test_without_options_everything_is_read() -> None:

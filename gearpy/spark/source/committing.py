@@ -34,13 +34,13 @@ from gearpy.core.handover.window_log import (
     segments_of,
 )
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.spark.source.options import WriteOptions
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
-from pyspark_gearpy.options import WriteOptions
 
 __all__ = [
     "Delivery",

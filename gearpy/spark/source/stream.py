@@ -25,8 +25,7 @@ from pyspark.sql.types import StructType
 
 from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
-from gearpy.windowlog.log import ReaderReport
-from pyspark_gearpy.committing import (
+from gearpy.spark.source.committing import (
     Delivery,
     drop_parts,
     query_run,
@@ -34,8 +33,8 @@ from pyspark_gearpy.committing import (
     transaction_run,
     write_part,
 )
-from pyspark_gearpy.options import ReadOptions, WriteOptions
-from pyspark_gearpy.planning import (
+from gearpy.spark.source.options import ReadOptions, WriteOptions
+from gearpy.spark.source.planning import (
     ReadingPace,
     check_known,
     common_position,
@@ -43,8 +42,9 @@ from pyspark_gearpy.planning import (
     next_position,
     position_of,
 )
-from pyspark_gearpy.reading import batches_of, log_at, shares_of
-from pyspark_gearpy.writing import Written, begun_log, parts_of
+from gearpy.spark.source.reading import batches_of, log_at, shares_of
+from gearpy.spark.source.writing import Written, begun_log, parts_of
+from gearpy.windowlog.log import ReaderReport
 
 __all__ = ["LogStreamReader", "LogStreamWriter"]
 

@@ -24,12 +24,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, Rea
 from pyspark.sql.types import LongType, StringType, StructType
 
 from gearpy.errors import ConfigError, GearpyError, WindowLogGap
+from gearpy.spark.source.format import DefaultSource
+from gearpy.spark.source.options import read_options
+from gearpy.spark.source.reading import FilteringLogReader, LogReader, arrow_schema_of
+from gearpy.spark.source.stream import LogStreamReader, LogStreamWriter
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport
-from pyspark_gearpy import DefaultSource
-from pyspark_gearpy.options import read_options
-from pyspark_gearpy.reading import FilteringLogReader, LogReader, arrow_schema_of
-from pyspark_gearpy.stream import LogStreamReader, LogStreamWriter
 from tests.connectors.log_build import WINDOW_MS, LogBuilder
 
 LANES = ("windows-00000", "windows-00001")

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from gearpy.core.handover.window_log import Segment
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.windowlog.compaction import compact_all
-from gearpy.windowlog.log import WindowLog
-from pyspark_gearpy import committing
-from pyspark_gearpy.committing import (
+from gearpy.spark.source import committing
+from gearpy.spark.source.committing import (
     Delivery,
     Part,
     begin_log,
@@ -27,7 +25,9 @@ from pyspark_gearpy.committing import (
     transaction_run,
     write_part,
 )
-from pyspark_gearpy.options import WriteOptions
+from gearpy.spark.source.options import WriteOptions
+from gearpy.windowlog.compaction import compact_all
+from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import TIME, LogBuilder
 
 SCHEMA = pa.schema([("key", pa.string()), ("n", pa.int64())])

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 from gearpy.core.base.times import duration_ms
 from gearpy.core.handover.window_log import is_writer_name
 from gearpy.errors import ConfigError
-from pyspark_gearpy.planning import position_of
+from gearpy.spark.source.planning import position_of
 
 __all__ = ["READER", "Body", "ReadOptions", "WriteOptions", "read_options", "write_options"]
 

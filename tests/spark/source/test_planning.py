@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.handover.window_log import LogView, Piece, Segment
 from gearpy.errors import ConfigError, GearpyError
-from pyspark_gearpy.planning import (
+from gearpy.spark.source.planning import (
     ReadingPace,
     Span,
     check_known,
