@@ -1,4 +1,4 @@
-"""What actors and tasks say to each other: plain data, no behaviour.
+"""Messages of actors and tasks: plain data, no behaviour.
 
 - `data`: task to task (records, acks). One object per batch, never one per record.
 - `late_time`: event times that know what had been promised before.

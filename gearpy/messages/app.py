@@ -174,7 +174,7 @@ class TasksStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskClock:
-    """What one task reports. ``clock_ms`` never moves backwards within a session.
+    """The report of one task. ``clock_ms`` never moves backwards within a session.
 
     ``watermark_ms`` is what the task promises downstream, ``hold_ms`` the oldest event time that it
     keeps, `MAX_MS` if none. Counts are since the task's start.
@@ -287,7 +287,7 @@ class SnapshotsDamaged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochStored:
-    """What all tasks of the executor and attempt were at the end of an epoch is on disk.
+    """The snapshots of all tasks of the executor and attempt for an epoch are on disk.
 
     ``snapshots`` are all files that a restart needs, also those that earlier epochs have stored.
     ``offsets`` are where the sources among the tasks had come to. ``has_missed_cut``: a source had

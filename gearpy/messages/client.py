@@ -372,7 +372,7 @@ class WorkerAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetAddresses:
-    """Who has to do with an application? Asked within the master's process only."""
+    """Ask for the actors of an application. Asked within the master's process only."""
 
     app_id: AppId
 

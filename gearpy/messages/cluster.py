@@ -82,14 +82,14 @@ class WorkerRegistered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherCluster:
-    """Whoever has asked belongs to another cluster than this master, whose id this is."""
+    """The asker belongs to another cluster than this master, whose id this is."""
 
     cluster_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUpdate:
-    """What runs on the worker has changed: ``running`` is all of it.
+    """The executors of a worker have changed: ``running`` is all of them.
 
     ``refused`` was to run since the last time, and was not started. Gearpump: `ResourceUpdate`,
     which tells how many slots are free at the worker's end, and so can be older than a grant that

@@ -73,7 +73,7 @@ class Origin(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """What orders records of several partitions at one time; empty if nobody knows."""
+        """The key that orders records of several partitions at one time; empty if not known."""
         return () if self.source < 0 else (self.source, self.partition, self.offset)
 
 
@@ -99,7 +99,7 @@ class Batch(Generic[T]):
 
     @property
     def credit(self) -> int:
-        """What its records count for flow control."""
+        """The credit that its records take in flow control."""
         values = self.values  # Rows, which are the rule, are asked for often.
         return len(values) if type(values) is list else credit_of(values)
 
@@ -127,7 +127,7 @@ class EncodedBatch:
 
     @property
     def credit(self) -> int:
-        """What its records count for flow control, as it was where it came from."""
+        """The credit that its records took where they came from."""
         return -(-self.count // ROWS_PER_CREDIT) if self.is_table else self.count
 
 
@@ -154,7 +154,7 @@ class DataMessage:
 
     @property
     def counted(self) -> int:
-        """What flow control counts for it: its records; a punctuation as one, lest it get lost."""
+        """The credit of the message; that of a punctuation is one, lest it get lost."""
         return self.batch.credit or 1
 
 

@@ -178,7 +178,7 @@ class EpochsSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerReport:
-    """Who takes what a sink has shown, and how far it has come, as its task knows.
+    """A consumer of the output of a sink, and its progress, as the task of the sink knows it.
 
     Attributes:
         name: of the consumer.
@@ -202,7 +202,7 @@ class ConsumerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSummary:
-    """What a consumer's sink is, and what its task has reported last."""
+    """The sink of a consumer, and the last report of the task of that sink."""
 
     sink: str
     task: str
@@ -211,7 +211,7 @@ class ConsumerSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationDetail:
-    """What an app master knows of its application, beside its summary.
+    """The details of an application, beside its summary, as its app master knows them.
 
     ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
     ago the sources had read what the clock shows.

@@ -206,7 +206,7 @@ def _promised(times: list[int], late: list[int]) -> "pa.Array":
 
 
 def credit_of(values: list[Any]) -> int:
-    """Return what flow control counts for some records; both ends of a link ask here."""
+    """Return the credit that some records take in flow control, at both ends of a link."""
     if type(values) is Table:
         return -(-len(values) // ROWS_PER_CREDIT)
     return len(values)

@@ -1,4 +1,4 @@
-"""What a transport is: it carries link messages between tasks, wherever they run."""
+"""The interface of transports, which carry link messages between tasks wherever they run."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ class TransportLimits:
 
 @dataclass(slots=True, kw_only=True)
 class TransportStats:
-    """What a transport has done since it was made. Local deliveries are not counted.
+    """Counts of a transport since it was made. Local deliveries are not counted.
 
     ``dropped_unknown``: messages to a task that is not where it should be.
     ``dropped_lost``: messages dropped with a broken or overfull connection before they were
@@ -136,7 +136,7 @@ class Transport(Protocol):
 
     @property
     def stats(self) -> TransportStats:
-        """What the transport has done so far."""
+        """Counts of messages since the transport was made."""
         ...
 
     def start(self) -> str:
@@ -181,7 +181,7 @@ class Peers(Protocol):
 
     @property
     def node(self) -> str:
-        """What others call this process."""
+        """The node by which other processes know this one."""
         ...
 
     def serve(self, deliver: TakeLetter) -> None:

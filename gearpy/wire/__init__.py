@@ -1,7 +1,7 @@
 """The wire: messages <-> bytes, without a socket, clock or thread.
 
 - `codec`: control messages, answers and letters <-> bytes, validated strictly.
-- `link_codec`: what tasks say to each other <-> frames.
+- `link_codec`: messages of tasks to each other <-> frames.
 
 Rooms:
 

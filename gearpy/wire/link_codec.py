@@ -1,4 +1,4 @@
-"""What tasks say to each other <-> frames.
+"""Messages of tasks to each other <-> frames.
 
 Every body begins with ``u64 session | u64 source task | u64 target task``. The records of a
 batch stay encoded: the task that gets them decodes them in its own thread.

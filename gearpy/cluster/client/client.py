@@ -1,4 +1,4 @@
-"""What a program uses to reach a cluster: submit, list, describe, wait, replay, stop."""
+"""A client of a cluster for programs: submit, list, describe, wait, replay, stop."""
 
 import getpass
 import time
@@ -76,7 +76,7 @@ class ClusterClient:
         return self._ask(message)
 
     def cluster(self) -> ClusterSummary:
-        """Return what there is to know of the cluster itself."""
+        """Return the summary of the cluster itself."""
         return self._expect(ClusterSummary, GetCluster())
 
     # -- applications ----------------------------------------------------------------------
@@ -159,7 +159,7 @@ class ClusterClient:
         return RunningApplication(self, app_id, self.application(app_id).name)
 
     def describe(self, app_id: AppId) -> ApplicationDetail:
-        """Return what its app master knows: executors, processors, failures, what it waits for.
+        """Return the details that its app master knows: executors, processors, failures, waits.
 
         Raises:
             SubmitRefused: there is none with this id, or it has no app master at present.
@@ -167,7 +167,7 @@ class ClusterClient:
         return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
 
     def why(self, app_id: AppId) -> tuple[ClockHolderSummary, ...]:
-        """Return what holds its clock back: a chain of tasks from a source to the holder.
+        """Return the chain of tasks, from a source to the one that holds the clock back.
 
         Raises:
             SubmitRefused: see `describe`.
@@ -258,7 +258,7 @@ class ClusterClient:
             app_id: of the application; it may have ended.
             executor_id: whose log; that of the app master if not given.
             lines: how many.
-            launch: of which start of it; 0 is the newest.
+            launch: number of the start; 0 is the newest.
             after: ``position`` of an earlier answer: return what was written since.
 
         Raises:

@@ -69,7 +69,7 @@ class AnswersArtifacts(Protocol):
 
 
 class Desk:
-    """Takes what clients ask to whoever knows it: master, app master, workers, artifacts.
+    """Passes questions of clients to the master, an app master, workers or the artifacts.
 
     Args:
         ask_master: asks the master actor; raises `GearpyError` when there is no answer.

@@ -52,11 +52,11 @@ class Endpoint:
 
     @property
     def node(self) -> str:
-        """What others call this process."""
+        """The node by which other processes know this one."""
         return self.peers.node
 
     def data_transport(self, on_lost: LinkLost) -> TcpTransport:
-        """Return a listener for the batches of tasks; whoever has it starts and stops it."""
+        """Return a listener for the batches of tasks; the caller starts and stops it."""
         return self._new_transport(self._config.hostname, 0, on_lost)
 
     def close(self, timeout_s: float = 10.0) -> bool:

@@ -1,4 +1,4 @@
-"""What a process that runs code of users may say to processes of the cluster."""
+"""Permissions of processes that run code of users: messages that the cluster takes from them."""
 
 from typing import Final
 

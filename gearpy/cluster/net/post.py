@@ -1,4 +1,4 @@
-"""How roles reach each other: by path, with messages that can cross a process boundary."""
+"""Delivery of messages to actors by path, in this process and in others."""
 
 import logging
 import secrets
@@ -67,7 +67,7 @@ class Post:
 
     @property
     def node(self) -> str:
-        """What other processes call this one; empty if there are none."""
+        """The node by which other processes know this one; empty if there are none."""
         return "" if self._peers is None else self._peers.node
 
     def tell(self, path: ActorPath, message: Any) -> bool:
@@ -221,7 +221,7 @@ class RemoteRef(Ref[M_contra]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether nothing is known that speaks against it."""
+        """Whether the process of the actor is not known to be lost."""
         return self._is_alive
 
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
@@ -251,7 +251,7 @@ class _Questions:
         self._open: dict[int, Future[Any]] = {}
 
     def ask(self, path: ActorPath, message: object, timeout_s: float) -> Any:
-        """Return what the actor answers; raises as `Ref.ask` does."""
+        """Return the answer of the actor; raises as `Ref.ask` does."""
         number, answer = next(self._numbers), Future[Any]()
         self._open[number] = answer
         try:

@@ -190,7 +190,7 @@ def _load(
 
 
 def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
-    """Return what to import from, if it is there and the environment has what it needs."""
+    """Return the path to import from, if it exists and its requirements are installed."""
     if artifact.kind == "file":
         path = Path(artifact.location)
         if not path.is_file():
@@ -223,7 +223,7 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
 
 
 def _shown(artifact: Artifact) -> str:
-    """Return what was submitted, for people."""
+    """Return the name of the submitted program, for people."""
     if artifact.kind != "stored":
         return artifact.module or artifact.location
     return f"{artifact.filename}:{artifact.module}" if artifact.module else artifact.filename

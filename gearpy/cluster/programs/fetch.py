@@ -59,7 +59,7 @@ class ArtifactCache:
         return ready
 
     def drop(self, artifact: Artifact) -> None:
-        """Remove what was fetched; whoever runs it must have ended."""
+        """Remove the fetched files; the processes that run them must have ended."""
         name = _name_of(artifact)
         with self._locked(name):
             shutil.rmtree(self._folder / name, ignore_errors=True)

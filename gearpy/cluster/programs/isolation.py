@@ -179,7 +179,7 @@ class GuestModules:
         return sys.modules[f"{self.package}.{top}"]
 
     def _has(self, top: str) -> bool:
-        """Whether ``import top`` means a module of the program."""
+        """Tell whether ``import top`` means a module of the program."""
         known = self._is_own.get(top)
         if known is None:
             known = self._is_own[top] = self._finds(top)
@@ -274,7 +274,7 @@ def _check_found(name: str, find: Callable[[str], bool]) -> None:
 
 
 def _find_below(name: str, entry: str) -> bool:
-    """Whether a folder has a module of a dotted name; nothing is imported for it."""
+    """Tell whether a folder has a module of a dotted name; nothing is imported for it."""
     paths: Sequence[str] | None = [entry]
     for part in name.split("."):
         spec = PathFinder.find_spec(part, paths) if paths else None

@@ -23,7 +23,7 @@ _INIT: Final = "/__init__.py"
 
 
 class Target(NamedTuple):
-    """What was submitted: a path, and up to two names behind it."""
+    """A submitted program: a path, and up to two names behind it."""
 
     path: Path
     names: tuple[str, ...]

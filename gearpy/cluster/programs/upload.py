@@ -234,7 +234,7 @@ def _sibling(folder: Path, name: str, limits: ArtifactLimits) -> dict[str, Path]
 
 
 def _is_installed(name: str) -> bool:
-    """Whether there is a package or module of this name, and not just another folder."""
+    """Tell whether there is a package or module of this name, and not just another folder."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):

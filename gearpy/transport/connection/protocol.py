@@ -68,7 +68,7 @@ def new_connection(
 
 
 class SocketOwner(Protocol):
-    """What a `WireProtocol` tells. All on the loop thread; `on_closed` comes once and last."""
+    """The owner of a `WireProtocol`. All calls on the loop thread; `on_closed` once and last."""
 
     def on_connected(self, protocol: "WireProtocol") -> None:
         """The socket is connected; nothing is proved yet."""
@@ -83,7 +83,7 @@ class SocketOwner(Protocol):
         ...
 
     def on_writable(self, protocol: "WireProtocol") -> None:
-        """What was written has drained far enough to go on."""
+        """Written bytes have drained far enough to go on."""
         ...
 
     def on_closed(self, protocol: "WireProtocol", error: ProtocolError | ConnectionLost) -> None:
@@ -201,7 +201,7 @@ class WireProtocol(asyncio.Protocol):
             self.abort()
 
     def _decrypt(self, tls: TlsPipe, data: bytes) -> bytes:
-        """Return what the peer says, nothing if it does not speak TLS as it must."""
+        """Return the decrypted bytes, none if the peer does not speak TLS as it must."""
         try:
             data = tls.receive(data)
         except ProtocolError as error:
@@ -260,7 +260,7 @@ def client_protocol(
     purpose: Purpose = Purpose.LINK,
     follow: bool = False,
 ) -> WireProtocol:
-    """Return what speaks on a socket that is connected to ``host``.
+    """Return the protocol of a socket that is connected to ``host``.
 
     ``follow``: see `Connection`; then look at `Connection.principal` before the peer is believed.
     """
@@ -270,7 +270,7 @@ def client_protocol(
 
 
 def server_protocol(shown: Shown, owner: SocketOwner, limits: TransportLimits) -> WireProtocol:
-    """Return what speaks on an accepted socket."""
+    """Return the protocol of an accepted socket."""
     tls = credentials_of(shown).tls
     connection = new_connection(Role.SERVER, shown, limits)
     return WireProtocol(connection, owner, limits, None if tls is None else tls.server_pipe())

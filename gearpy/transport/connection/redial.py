@@ -56,7 +56,7 @@ class Redial(ABC):
 
     @abstractmethod
     def next_buffers(self) -> list[bytes | memoryview]:
-        """Return what to write next, about one write buffer; empty if there is nothing."""
+        """Return the next bytes to write, about one write buffer; empty if there are none."""
 
     @abstractmethod
     def on_authenticated(self, protocol: WireProtocol) -> None:

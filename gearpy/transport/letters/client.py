@@ -77,7 +77,7 @@ class ControlClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the next question goes over the connection of the one before."""
+        """Whether the next question uses the connection of the question before."""
         with self._lock:
             return self._socket is not None and not _has_ended(self._socket)
 
@@ -184,7 +184,7 @@ class ControlClient:
                 self._lose(ConnectionLost(f"{self.address} went away: {error}"))
 
     def _encrypted(self, data: bytes) -> bytes:
-        """Return what to put on the socket to say something, or what TLS itself has to say."""
+        """Return the bytes for the socket; without ``data``, those that TLS itself has to send."""
         if self._tls is None:
             return data
         if data:

@@ -29,7 +29,7 @@ _STOPPING: Final = "it is stopping"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterStats:
-    """What passed between this node and others since it began.
+    """Counts of letters between this node and others since it began.
 
     ``resent``: letters sent again after a connection broke. ``repeats``: letters that came again
     and were dropped. ``zombies``: what fenced peers still said. ``lost``: peers given up.
@@ -79,12 +79,12 @@ class LetterPeers:
 
     @property
     def node(self) -> str:
-        """What others call this process."""
+        """The node by which other processes know this one."""
         return self._node
 
     @property
     def stats(self) -> LetterStats:
-        """What has passed so far."""
+        """Counts of letters and losses so far."""
         with self._lock:
             links = list(self._links.values())
             return LetterStats(

@@ -1,4 +1,4 @@
-"""What other peers say to this one: letters are handed on, pings answered, zombies refused."""
+"""The receiving end of letters: hands letters on, answers pings, refuses zombies."""
 
 import logging
 import threading

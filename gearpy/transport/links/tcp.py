@@ -125,7 +125,7 @@ class TcpTransport(RoutedTransport):
         self._listener.clients = ClientServer(handler, self._loop, self._limits, allows)
 
     def serve_peers(self, *, hostname: str = "") -> LetterPeers:
-        """Return what carries letters to and from this process; after `start`, once.
+        """Return the carrier of letters to and from this process; after `start`, once.
 
         ``hostname`` is this host as others see it; the one that is listened on if not given.
         """

@@ -34,7 +34,7 @@ AsyncCall: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 class Outcome(NamedTuple):
-    """What a call came to."""
+    """The outcome of a call."""
 
     number: int
     result: Any
@@ -54,7 +54,7 @@ class Calls(Protocol):
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether there is something to take."""
+        """Whether a result waits to be taken."""
         ...
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Coroutines(Protocol):
     def open(
         self, function: AsyncCall, limits: CallLimits, on_ready: Callable[[], object], name: str
     ) -> Calls:
-        """Return what calls a function.
+        """Return the calls of a function.
 
         Args:
             function: of one value; called and awaited on the event loop.

@@ -1,4 +1,4 @@
-"""What a process shows to its peers, and what it demands of them."""
+"""Credentials: keys and certificates that a process shows to its peers, and demands of them."""
 
 import ipaddress
 import logging
@@ -26,7 +26,7 @@ class Credentials:
 
     @classmethod
     def of_cluster(cls, config: Config) -> "Credentials":
-        """Return those of a master, a worker or a client: they may read the secret file.
+        """Return the credentials of a master, a worker or a client: they may read the secret file.
 
         Raises:
             ConfigError: the secret or a certificate cannot be used.
@@ -36,7 +36,7 @@ class Credentials:
 
     @classmethod
     def of_launch(cls, config: Config, token: LaunchToken) -> "Credentials":
-        """Return those of a process that runs code of an application.
+        """Return the credentials of a process that runs code of an application.
 
         Raises:
             ConfigError: a certificate cannot be used.

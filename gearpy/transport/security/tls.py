@@ -107,7 +107,7 @@ class TlsPipe:
                 self._tls.unwrap()
 
     def data_to_send(self) -> bytes:
-        """Return what is to be put on the socket; each byte is returned once."""
+        """Return the bytes to put on the socket; each is returned once."""
         return self._outgoing.read()
 
     def _shake_hands(self) -> None:
@@ -140,7 +140,7 @@ class TlsPipe:
 
 @dataclass(frozen=True, slots=True)
 class TlsContexts:
-    """What a process needs to speak TLS, as a server and as a client."""
+    """The TLS contexts of a process, as a server and as a client."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
@@ -195,7 +195,7 @@ def load_contexts(folder: str | Path) -> TlsContexts:
 
 
 def server_context(folder: Path) -> ssl.SSLContext:
-    """Return what accepts peers with a certificate of the authority, and nobody else."""
+    """Return the context of a server that accepts certificates of the authority only."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, folder)
     context.verify_mode = ssl.CERT_REQUIRED
     # Connections last; a ticket would make an idle socket readable, as if it had ended.
@@ -204,7 +204,7 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 
 def client_context(folder: Path) -> ssl.SSLContext:
-    """Return what connects to hosts that show a certificate of the authority with their name."""
+    """Return the context of a client: hosts must show a certificate with their name."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
 
 

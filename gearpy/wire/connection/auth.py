@@ -66,7 +66,7 @@ class Role(IntEnum):
 
 
 class Purpose(IntEnum):
-    """What a connection is for; said in HELLO and covered by the proofs."""
+    """The purpose of a connection; said in HELLO and covered by the proofs."""
 
     LINK = 1
     CLIENT = 2
@@ -91,7 +91,7 @@ class Challenge(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """What both proofs of a connection are about. ``asked`` is of HELLO, ``named`` of CHALLENGE."""
+    """The facts that both proofs cover. ``asked`` is of HELLO, ``named`` of CHALLENGE."""
 
     purpose: Purpose
     asked: Principal

@@ -35,7 +35,7 @@ HEADER_BYTES: Final = _HEAD.size + _SUMS.size
 
 
 class FrameKind(IntEnum):
-    """What a frame holds. Numbers are never reused."""
+    """The kind of a frame. Numbers are never reused."""
 
     DATA = 1
     INITIAL_ACK_REQUEST = 2

@@ -1,4 +1,4 @@
-"""Who may prove what: the cluster secret, the keys of applications, and what a launch is given.
+"""Keys: the cluster secret, the keys of applications, and the token of a launch.
 
 Processes of the cluster know its secret. A process that runs code of users knows only the key of
 its application, which is derived from the secret and does not lead back to it. So user code that
@@ -31,7 +31,7 @@ class Principal(NamedTuple):
 
     @property
     def key_name(self) -> str:
-        """Return what it must know, for an error text."""
+        """Return the name of its key, for an error text."""
         return "the cluster secret" if self.application is None else f"the key of {self}"
 
     @property
@@ -48,7 +48,7 @@ class Principal(NamedTuple):
         return "the cluster" if self.application is None else f"application {self.application}"
 
 
-#: Masters, workers, and whoever may read the secret file.
+#: Masters, workers, and users who may read the secret file.
 CLUSTER: Final = Principal()
 
 
@@ -94,7 +94,7 @@ class KeyRing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchToken:
-    """What a worker gives to one process that it starts: who it is, and the key of its application.
+    """The token of a process that a worker starts: its name, and the key of its application.
 
     It is one line on standard input, so that no list of processes and no environment shows it.
     ``launch`` is the number under which the launch was asked for; who expects another one

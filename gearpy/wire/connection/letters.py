@@ -139,7 +139,7 @@ def _size_of(letter: Letter) -> int:
 
 
 class Verdict(Enum):
-    """What to do with a letter."""
+    """The decision about a letter."""
 
     HAND_ON = auto()
     REPEATED = auto()  # It was handed on before; say so again.
@@ -147,7 +147,7 @@ class Verdict(Enum):
 
 
 class Intake:
-    """What other peers have written to this one, and which of them are not listened to.
+    """The letters that other peers have sent to this one, and the peers that are refused.
 
     A conversation is what one sender writes to this node under one name; its newest session
     counts. `zombies` counts what fenced peers still said, `repeats` letters that came again.
@@ -254,7 +254,7 @@ _LATE_TICKS_MAX: Final = 3
 
 
 class Heartbeat:
-    """Whether a node is there: it is asked on every tick, and silence has an end.
+    """The decision whether a node is alive: it is asked on every tick, and silence has an end.
 
     A tick that comes late by a whole interval says that this process was held up, so what the
     other said may not have been read: then it is given one more interval.
@@ -281,7 +281,7 @@ class Heartbeat:
         self._late = 0
 
     def on_tick(self, now_ms: int) -> Ping | None:
-        """Return what to ask now, or None: it was silent for too long."""
+        """Return the ping to send now, or None: the node was silent for too long."""
         was_late = now_ms - self._tick_ms >= 2 * self.interval_ms
         self._tick_ms = now_ms
         self.is_doubtful = not was_late and 2 * self.silent_ms(now_ms) >= self._timeout_ms

@@ -203,7 +203,7 @@ class Connection:
         return data
 
     def events(self) -> list[ConnectionEvent]:
-        """Return what has happened since the last call, in order."""
+        """Return the events since the last call, in order."""
         events, self._events = self._events, []
         return events
 

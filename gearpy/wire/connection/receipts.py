@@ -1,4 +1,4 @@
-"""Whether what is written on a link arrives: the other end says how many bytes it has.
+"""Receipts: the other end of a link says how many bytes have arrived.
 
 Links go one way, and a task that is slow answers late. So it is the receiving process that says
 now and then what has arrived, whoever will read it. Without that, a network that takes bytes and
@@ -18,12 +18,12 @@ _RECEIPT: Final = struct.Struct("<Q")
 
 
 def encode_receipt(received: int, limits: FrameLimits) -> list[bytes | memoryview]:
-    """Return what tells the sender how many bytes of frames have arrived on its connection."""
+    """Return the frame that tells the sender how many bytes have arrived on its connection."""
     return encode_frame(FrameKind.RECEIPT, [_RECEIPT.pack(received)], limits)
 
 
 class Unreceived:
-    """What was written on one connection and has not been confirmed by a receipt.
+    """The bytes written on one connection that no receipt has confirmed.
 
     The other end sends a receipt on each of its own ticks on which something new is there, so a
     slow network, on which something arrives all the time, is told from a dead one.

@@ -53,7 +53,7 @@ class ClassPlace(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the class would be found again: no module was loaded anew, no cell run again."""
+        """Whether the class is still found by its name: not loaded anew, in no cell run again."""
         is_loaded = sys.modules.get(self.module.__name__) is self.module
         return is_loaded and _class_in(self.module, self.path) is self.cls
 

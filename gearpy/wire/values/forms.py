@@ -76,7 +76,7 @@ class RecordType(ABC):
         """Return ``count`` instances; there are as many columns as fields."""
 
     def build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
-        """Return ``count`` instances of which `columns` are the given ones.
+        """Return ``count`` instances that have the given `columns`.
 
         Raises:
             ProtocolError: there are more or fewer columns.
