@@ -7,8 +7,8 @@
   `EpochFaults` what goes wrong with them.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 - `cluster`: `ClusterSimulation`, all roles of a cluster in virtual time, whose processes can be
-  killed and frozen; `world` is its time and its processes, `network` what is between them, and
-  `stores` a checkpoint store that fails at times.
+  killed and frozen; `world` is its time and its processes, `network` what is between them,
+  `stores` a checkpoint store that fails at times, and `promises` what is asserted of every letter.
 
 Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
 """

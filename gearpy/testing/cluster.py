@@ -22,13 +22,14 @@ from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, DrainAccepted, DrainApplication
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.testing.network import Network, WorldNodes, WorldTransport
+from gearpy.testing.promises import Promises
 from gearpy.testing.stores import FaultyCheckpoints
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
@@ -40,6 +41,7 @@ __all__ = ["ClusterSimulation", "Process"]
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.
 _SNAPSHOTS: Final = "-snapshots"
+_DRAIN_S: Final = 5.0
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
@@ -127,6 +129,8 @@ class ClusterSimulation:
         )
         self.log = MemoryLog()
         self.checkpoints = FaultyCheckpoints(self.world, checkpoints)
+        self.promises = Promises(self.checkpoints.stored)
+        self.network.on_letter = self.promises.on_letter
         self.processes: list[Process] = []
         self.workers: list[Process] = []
         self._apps: dict[str, Callable[[], StreamApplication]] = {}
@@ -159,6 +163,16 @@ class ClusterSimulation:
             config=dict(config or {}),
             resume_from=resume_from,
         )
+
+    def drain(self, app_id: AppId) -> bool:
+        """Have an application end where its sources are; False without an app master that runs."""
+        for process in self.launched(MASTER_EXECUTOR):
+            if not process.system.is_paused and (roots := process.system.roots()):
+                with suppress(GearpyError):
+                    return isinstance(
+                        roots[0].ask(DrainApplication(app_id=app_id), _DRAIN_S), DrainAccepted
+                    )
+        return False
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return what the master knows, if it lives."""

@@ -57,6 +57,7 @@ class Network:
         self.heartbeat_timeout_ms = heartbeat_timeout_ms
         self.duplicates = duplicates
         self.zombies = 0  #: Letters refused, because their sender was given up.
+        self.on_letter: Callable[[Letter], None] = lambda _: None  #: Told of each that is sent.
         self._nodes: dict[str, WorldNodes] = {}  # By address: the newest.
         self._transports: dict[str, WorldTransport] = {}
         self._cut: set[frozenset[str]] = set()
@@ -237,6 +238,7 @@ class WorldNodes:
         letter = Letter(
             number=self._number, to=to, body=body, reply_to=reply_to, ask=ask, answers=answers
         )
+        self._network.on_letter(letter)
         self._network.carry(self._node, node, "letters", lambda: self._arrive(node, letter))
         return True
 

@@ -11,27 +11,37 @@ import multiprocessing
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ApplicationFailed, GearpyError
-from gearpy.ids import MASTER_EXECUTOR
+from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.cluster import ClusterSimulation, Process
 from gearpy.testing.epochs import EpochFaults
 from gearpy.testing.simulation import Simulation
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 
-__all__ = ["FAULTS", "SeedResult", "run_seed", "run_seeds", "run_task_seed"]
+__all__ = ["FAULTS", "SeedResult", "Way", "run_seed", "run_seeds", "run_task_seed"]
 
 _FAULTS_MAX: Final = 12
 _WITHIN_MS: Final = 300_000
 _FREE_WITHIN_MS: Final = 60_000
 _DAMAGED: Final = "file damaged"
 _CUTS: Final[tuple[EpochCut, ...]] = ("position", "position", "event-time")
+_DRAIN_AGAIN_MS: Final = 200
+
+#: What becomes of an application: it goes on to its end through faults, or is drained before; it
+#: has hardly a budget for restarts; nothing fails.
+Way: TypeAlias = Literal["finish", "drain", "tight", "calm"]
+#: How it may end then; what is drained may be at its end already.
+_ENDS: Final[dict[Way, set[str]]] = {
+    "finish": {"succeeded"},
+    "drain": {"succeeded", "terminated"},
+    "tight": {"succeeded", "failed"},
+    "calm": {"succeeded"},
+}
 
 
 @dataclass(slots=True)
@@ -43,6 +53,7 @@ class SeedResult:
         kind: whether it was a cluster, or tasks alone.
         problem: what went wrong.
         faults: when they came, and which.
+        status: how the application has ended, of a cluster.
         restarts: of tasks.
         events: that have happened; of tasks alone: messages that were delivered.
         virtual_ms: how long it took.
@@ -54,6 +65,7 @@ class SeedResult:
     kind: Literal["cluster", "tasks"]
     problem: str = ""
     faults: list[str] = field(default_factory=list)
+    status: str = ""
     restarts: int = 0
     events: int = 0
     virtual_ms: int = 0
@@ -171,15 +183,10 @@ class _Faults:
 
     def _manifests(self) -> list[Manifest]:
         """Return the complete epochs; none while that cannot be told."""
-        store = self._cluster.checkpoints.stored
-        prefixes = {name.partition("/coordinator/")[0] for name in store.names("")}
         try:
-            views = [EpochManifests(read_log(store, each).state) for each in sorted(prefixes)]
+            return [*self._cluster.promises.manifests()]
         except GearpyError:  # It is damaged already, or there is none.
             return []
-        return [
-            each for view in views for region in view.regions() for each in view.manifests(region)
-        ]
 
     def _executors(self) -> list[Process]:
         return [
@@ -211,37 +218,54 @@ FAULTS: Final[dict[str, Callable[[_Faults, random.Random], bool]]] = {
 }
 
 
-def run_seed(seed: int) -> SeedResult:
-    """Run one cluster to the end of its application; compare the answer."""
+def run_seed(seed: int, way: Way = "finish") -> SeedResult:
+    """Run one cluster to the end of its application, in some way; compare the answer."""
     result, rng = SeedResult(seed, "cluster"), random.Random(seed)
     app = SimulatedApp(
         rng.randrange(200, 1000),
         rng.sample(list(BRANCHES), rng.randrange(1, len(BRANCHES))),
         by_bound=rng.random() < 0.5,
     )
+    budget = {"application.total-retries": "1"} if way == "tight" else {}
     try:
         cluster = ClusterSimulation(
             seed,
             duplicates=0.05 if seed % 3 == 0 else 0.0,
-            settings=_settings(rng),
+            settings=_settings(rng) | budget,
             chain_files_max=rng.choice([2, 4, 16]),
             log_segments_max=rng.choice([2, 5, 64]),
         )
         running = cluster.submit(app.build, executors=3)
-        _Faults(cluster, result.faults)
+        if way != "calm":
+            _Faults(cluster, result.faults)
+        if way == "drain":
+            _drain_later(cluster, running.app_id, rng.randrange(500, 6000))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
         result.problem = f"{type(error).__name__}: {error}"
         return result
     result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
     result.restarts = summary.progress.restarts if summary is not None else 0
+    result.status = summary.status if summary is not None else ""
     may_retract = any(fault.endswith(_DAMAGED) for fault in result.faults)
+    is_whole = result.status == "succeeded"
     result.problem = (
-        _end_problem(summary)
-        or _answer_problem(app, may_retract=may_retract)
+        "; ".join(cluster.promises.broken[:1])
+        or _end_problem(summary, way)
+        or _answer_problem(app, may_retract=may_retract, is_whole=is_whole)
         or _slots_problem(cluster)
     )
     return result
+
+
+def _drain_later(cluster: ClusterSimulation, app_id: AppId, delay_ms: int) -> None:
+    """Drain an application after a time, and then until somebody has heard it."""
+
+    def drain() -> None:
+        if not cluster.drain(app_id):
+            cluster.world.later(_DRAIN_AGAIN_MS, drain)
+
+    cluster.world.later(delay_ms, drain)
 
 
 def _settings(rng: random.Random) -> dict[str, str]:
@@ -254,10 +278,10 @@ def _settings(rng: random.Random) -> dict[str, str]:
     }
 
 
-def _end_problem(summary: ApplicationSummary | None) -> str:
+def _end_problem(summary: ApplicationSummary | None, way: Way) -> str:
     if summary is None:
         return f"not over after {_WITHIN_MS} virtual ms"
-    if summary.status != "succeeded":
+    if summary.status not in _ENDS[way]:
         return f"{summary.status}: {summary.cause.cause if summary.cause else ''}"
     return ""
 
@@ -268,10 +292,10 @@ def _slots_problem(cluster: ClusterSimulation) -> str:
     return f"slots that are still taken, by worker: {taken}" if taken else ""
 
 
-def _answer_problem(app: SimulatedApp, *, may_retract: bool) -> str:
+def _answer_problem(app: SimulatedApp, *, may_retract: bool, is_whole: bool = True) -> str:
     if app.retracted and not may_retract:
         return f"{app.retracted} records have vanished that were shown"
-    return app.problem()
+    return app.problem(is_whole=is_whole)
 
 
 def run_task_seed(seed: int) -> SeedResult:

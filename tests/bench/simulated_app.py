@@ -27,6 +27,8 @@ _MET_AFTER_MS: Final = 3
 #: A word and its number, unlike that of all others.
 _Record: TypeAlias = tuple[str, int]
 _Model: TypeAlias = Callable[["SimulatedApp"], Counter[Any]]
+#: Results that are too much, and that are missing.
+_Difference: TypeAlias = tuple[Counter[Any], Counter[Any]]
 
 
 @dataclass(slots=True)
@@ -68,14 +70,35 @@ class SimulatedApp:
         """How many records were shown and have vanished."""
         return sum(len(sink.retracted) for sink in self.sinks.values())
 
-    def problem(self) -> str:
-        """Return what is wrong with what the sinks show; empty when nothing is."""
+    def problem(self, *, is_whole: bool = True) -> str:
+        """Return what is wrong with what the sinks show; empty when nothing is.
+
+        Of an application that has not come to the end of its input, no result may be missing
+        between others; the last ones may.
+        """
         for name in self.branches:
             shown = Counter(self.sinks[name].values)
-            expected = BRANCHES[name].model(self)
-            if problem := BRANCHES[name].compare(shown, expected):
-                return f"{name}: {problem}"
+            too_much, missing = BRANCHES[name].compare(shown, BRANCHES[name].model(self))
+            if not is_whole:
+                missing = self._gaps(shown) if name == "numbered" else Counter()
+            if too_much or missing:
+                return f"{name}: too much: {_some(too_much)}, missing: {_some(missing)}"
         return ""
+
+    def _gaps(self, shown: Counter[Any]) -> Counter[Any]:
+        """Return the numbers that are missing before others of their partition."""
+        numbers = {number for _, _, number in shown}
+        ends = [
+            max(numbers & {*range(part, self.records, self.partitions)}, default=0)
+            for part in range(self.partitions)
+        ]
+        # The newest wait for each other, so that those of a key come in order.
+        return Counter(
+            number
+            for part, end in enumerate(ends)
+            for number in range(part, end - 2 * _OUT_OF_ORDER_MS, self.partitions)
+            if number not in numbers
+        )
 
 
 # -- records -----------------------------------------------------------------------------------
@@ -211,20 +234,22 @@ class _Branch:
 
     flow: Callable[[Any], Stream[Any]]
     model: _Model
-    compare: Callable[[Counter[Any], Counter[Any]], str]
+    compare: Callable[[Counter[Any], Counter[Any]], _Difference]
 
 
-def _difference(shown: Counter[Any], expected: Counter[Any]) -> str:
-    if shown == expected:
-        return ""
-    return f"too much: {_some(shown - expected)}, missing: {_some(expected - shown)}"
+def _difference(shown: Counter[Any], expected: Counter[Any]) -> _Difference:
+    return shown - expected, expected - shown
+
+
+def _repeated(shown: Counter[Any]) -> Counter[Any]:
+    return Counter({each: n for each, n in shown.items() if n > 1})
 
 
 def _some(records: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(records.items(), key=repr)[:3]
 
 
-def _compare_numbered(shown: Counter[Any], expected: Counter[Any]) -> str:
+def _compare_numbered(shown: Counter[Any], expected: Counter[Any]) -> _Difference:
     """Records of two inputs may come in any order; each has one number, each number one record."""
     places = Counter((word, place) for word, place, _ in shown.elements())
     records = Counter((word, number) for word, _, number in shown.elements())
@@ -237,12 +262,11 @@ def _numbered_model(app: SimulatedApp) -> Counter[Any]:
     return records + Counter((word, n + 1) for word in totals for n in range(totals[word]))
 
 
-def _compare_gathered(shown: Counter[Any], expected: Counter[Any]) -> str:
+def _compare_gathered(shown: Counter[Any], expected: Counter[Any]) -> _Difference:
     """Who is known at the very end may not be greeted any more; nobody is twice."""
     met = Counter(each for each in shown.elements() if each[1] == "met")
-    if greeted := _some(Counter({each: n for each, n in met.items() if n > 1})):
-        return f"too often: {greeted}"
-    return _difference(shown - met, expected)
+    too_much, missing = _difference(shown - met, expected)
+    return too_much + _repeated(met), missing
 
 
 def _gathered_model(app: SimulatedApp) -> Counter[Any]:
@@ -257,14 +281,13 @@ def _windows_model(app: SimulatedApp) -> Counter[Any]:
     return Counter((word, start_ms, n) for (word, start_ms), n in windows.items())
 
 
-def _compare_totals(shown: Counter[Any], expected: Counter[Any]) -> str:
+def _compare_totals(shown: Counter[Any], expected: Counter[Any]) -> _Difference:
     """Each task tells of its share of a window once."""
-    if often := _some(Counter({each: n for each, n in shown.items() if n > 1})):
-        return f"too often: {often}"
     totals = Counter[Any]()
     for _, start_ms, total in shown:
         totals[start_ms] += total
-    return _difference(totals, expected)
+    too_much, missing = _difference(totals, expected)
+    return too_much + _repeated(shown), missing
 
 
 def _totals_model(app: SimulatedApp) -> Counter[Any]:

@@ -8,14 +8,19 @@ from gearpy.core.app.application import (
     ApplicationCore,
     Command,
     Launch,
+    RecoveryLimits,
     RequestSlots,
     StoreManifest,
 )
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.region import Region
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
+from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.pace import PacePolicy
 from gearpy.core.master.slots import equal_parts
-from gearpy.ids import MAX_MS, ActorPath, ExecutorId, SessionId, TaskId, WorkerId
+from gearpy.ids import MAX_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,
     CommitEpoch,
@@ -40,9 +45,20 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ErrorCard
-from tests.core.world_parts import a_dag, some_limits
 
-__all__ = ["LOST", "A", "B", "Bench", "a_worker", "allocation", "kinds", "only", "stopped"]
+__all__ = [
+    "LOST",
+    "A",
+    "B",
+    "Bench",
+    "a_dag",
+    "a_worker",
+    "allocation",
+    "kinds",
+    "only",
+    "some_limits",
+    "stopped",
+]
 
 A, B = ExecutorId(0), ExecutorId(1)
 LOST = "messages of task 0.0 are lost"
@@ -54,6 +70,46 @@ _ANSWERS: Final[dict[type, Any]] = {
     StartAllTasks: TasksStarted,
     StopAllTasks: TasksStopped,
 }
+
+
+def a_dag(*regions: tuple[int, int]) -> Dag:
+    """Return a dag with a source and a sink for each pair of parallelisms."""
+    processors, edges = [], []
+    for number, parallelisms in enumerate(regions):
+        source, sink = ProcessorId(2 * number), ProcessorId(2 * number + 1)
+        for pid, parallelism in zip((source, sink), parallelisms, strict=True):
+            processors.append(ProcessorSpec(id=pid, name=f"p{pid}", parallelism=parallelism))
+        edges.append(EdgeSpec(source=source, target=sink))
+    return Dag.build(processors, edges)
+
+
+def some_limits(
+    *,
+    restarts: int = 5,
+    backoff_ms: int = 100,
+    cut: EpochCut = "position",
+    pace: PacePolicy = "fixed",
+    epoch_timeout_ms: int = 60_000,
+    retained: int = 2,
+) -> RecoveryLimits:
+    """Return limits that are short enough for tests."""
+    return RecoveryLimits(
+        restarts=RestartPolicy(
+            max_restarts=restarts, window_ms=600_000, backoff_ms=backoff_ms, backoff_max_ms=1000
+        ),
+        poison_attempts=3,
+        step_timeout_ms=2000,
+        start_timeout_ms=3000,
+        allocation_timeout_ms=60_000,
+        epoch_cut=cut,
+        epoch_pace=pace,
+        epoch_interval_ms=300,
+        max_overhead_percent=10,
+        max_replay_ms=700,
+        epoch_timeout_ms=epoch_timeout_ms,
+        epochs_retained=retained,
+        stall_after_ms=60_000,
+    )
 
 
 class Bench:

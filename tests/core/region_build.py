@@ -15,7 +15,7 @@ from gearpy.messages.app import (
     SnapshotFile,
     TaskClock,
 )
-from tests.core.world_parts import some_limits
+from tests.core.manager_bench import some_limits
 
 __all__ = [
     "INTERVAL_MS",

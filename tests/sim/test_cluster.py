@@ -13,12 +13,6 @@ from gearpy.testing.cluster import ClusterSimulation
 from tests.bench.simulate import run_seed
 from tests.bench.simulated_app import SimulatedApp
 
-#: Seeds that once found something, with what that was. A seed means another run as soon as anything
-#: draws another random number, so each of these has a test of its own where the mistake was, too.
-FOUND = {
-    20499: "records of an attempt that failed before all tasks ran were counted in the next",
-}
-
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
@@ -37,10 +31,28 @@ def test_answer_is_right_whatever_fails(block: int) -> None:
         assert not result.problem, result
 
 
-@pytest.mark.parametrize("seed", FOUND)
-def test_seeds_that_have_found_something_are_right_now(seed: int) -> None:
-    """For as long as they mean the same run."""
-    assert not run_seed(seed).problem, FOUND[seed]
+@pytest.mark.parametrize("block", range(2))
+def test_a_drain_shows_what_was_read(block: int) -> None:
+    """In order, without gaps; or it comes too late, when the streams have ended."""
+    results = [run_seed(seed, "drain") for seed in range(block * 10, block * 10 + 10)]
+
+    assert not [each for each in results if each.problem]
+    assert {each.status for each in results} == {"terminated", "succeeded"}
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_an_application_ends_when_its_budget_is_spent(block: int) -> None:
+    """Nothing is left behind, and nothing was shown that is wrong."""
+    results = [run_seed(seed, "tight") for seed in range(block * 10, block * 10 + 10)]
+
+    assert not [each for each in results if each.problem]
+
+
+def test_without_faults_nothing_restarts() -> None:
+    """And the application comes to its end."""
+    results = [run_seed(seed, "calm") for seed in range(10)]
+
+    assert not [each for each in results if each.problem or each.restarts]
 
 
 def test_same_seed_gives_the_same_run() -> None:

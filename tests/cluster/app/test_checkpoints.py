@@ -8,7 +8,7 @@ from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
-from tests.core.world_parts import a_dag
+from tests.core.manager_bench import a_dag
 
 PREFIX = "k/app1"
 FIRST, SECOND = TaskId(0, 0), TaskId(2, 0)

@@ -26,8 +26,17 @@ from gearpy.messages.app import (
     TaskClock,
 )
 from gearpy.messages.summaries import ErrorCard
-from tests.core.manager_bench import A, B, Bench, a_worker, allocation, kinds, only, stopped
-from tests.core.world_parts import some_limits
+from tests.core.manager_bench import (
+    A,
+    B,
+    Bench,
+    a_worker,
+    allocation,
+    kinds,
+    only,
+    some_limits,
+    stopped,
+)
 
 # -- the start and the good end ------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from gearpy.core.app.causes import nothing_left, other_graph, too_few_slots
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
-from tests.core.world_parts import a_dag
+from tests.core.manager_bench import a_dag
 
 
 def test_too_few_slots_says_how_many_and_what_to_do() -> None:

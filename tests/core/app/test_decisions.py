@@ -1,4 +1,4 @@
-"""What An application core may decide; what it does about epochs; and all of it in a model."""
+"""What an application core may decide, and what it does about epochs."""
 
 from dataclasses import is_dataclass
 from typing import get_args
@@ -27,12 +27,7 @@ from gearpy.messages.app import (
     SnapshotFile,
     TaskOffsets,
 )
-from tests.core.app_world import AppWorld
 from tests.core.manager_bench import A, B, Bench, kinds, only
-
-#: Runs of the model: seeds with faults, with a budget that may not do, without faults, and with
-#: faults and damaged files.
-FAULTY, TIGHT, CALM, DAMAGED = range(150), range(1000, 1075), range(2000, 2030), range(3000, 3100)
 
 
 def test_every_decision_is_a_command() -> None:
@@ -333,77 +328,6 @@ def test_the_end_is_tried_again_when_its_epoch_cannot_be_stored() -> None:
 
     assert isinstance(bench.done[-1], Ended)
     assert bench.manager.restarts == 0
-
-
-# -- the model ------------------------------------------------------------------------------
-
-
-def lived(
-    seed: int,
-    *,
-    restarts: int = 1000,
-    faults: bool = True,
-    damages: bool = False,
-    drains: bool = False,
-) -> AppWorld:
-    """Return a world after a whole run; a failure tells its seed and what had happened."""
-    world = AppWorld(
-        seed, restarts=restarts, work=60 if faults else 200, damages=damages, drains=drains
-    )
-    try:
-        world.live(faults=faults)
-    except AssertionError as error:
-        story = "\n".join(world.log[-60:])
-        pytest.fail(f"seed {seed}: {error}\n{story}")
-    return world
-
-
-@pytest.mark.parametrize("seed", FAULTY)
-def test_whatever_happens_it_succeeds_when_it_stops_happening(seed: int) -> None:
-    """With budget left; what must hold at every step is asserted in `AppWorld`."""
-    assert lived(seed).status == "succeeded"
-
-
-@pytest.mark.parametrize("seed", TIGHT)
-def test_whatever_happens_it_ends_when_the_budget_is_spent(seed: int) -> None:
-    """Failed then, and only then; nothing is left behind."""
-    lived(seed, restarts=2)
-
-
-@pytest.mark.parametrize("seed", DAMAGED)
-def test_whatever_is_damaged_it_goes_on_from_what_is_whole(seed: int) -> None:
-    """Only where nothing is left that is whole it fails; see `AppWorld`."""
-    world = lived(seed, damages=True)
-
-    assert world.status == ("failed" if world.is_beyond_repair else "succeeded")
-
-
-@pytest.mark.slow
-def test_whatever_happens_a_drain_shows_all_that_was_read() -> None:
-    """Or it comes too late, when the streams have ended; see `AppWorld` for what is shown."""
-    ends = [lived(seed, drains=True).status for seed in FAULTY]
-
-    assert set(ends) == {"terminated", "succeeded"}
-    assert ends.count("terminated") > len(ends) // 4
-
-
-@pytest.mark.parametrize("seed", CALM)
-def test_without_faults_nothing_restarts_and_epochs_go_on(seed: int) -> None:
-    """One after the other in each region, until the end."""
-    world = lived(seed, faults=False)
-
-    assert world.status == "succeeded"
-    assert world.app_master.manager.restarts == 0
-    assert all(each.epoch >= 2 for each in world.app_master.manager.newest_manifests())
-
-
-def test_the_model_comes_to_all_that_can_happen_to_epochs() -> None:
-    """Else it would prove nothing about them."""
-    worlds = [lived(seed, damages=True) for seed in DAMAGED[:40]]
-
-    for what in ("aborts", "fallbacks", "missed_cuts", "cut_by_time", "is_beyond_repair"):
-        assert any(getattr(world, what) for world in worlds), what
-    assert not all(world.is_beyond_repair for world in worlds)
 
 
 def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:

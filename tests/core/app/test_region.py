@@ -20,7 +20,7 @@ from gearpy.messages.app import (
     TasksStopped,
 )
 from gearpy.messages.summaries import ErrorCard
-from tests.core.world_parts import some_limits
+from tests.core.manager_bench import some_limits
 
 ONE, TWO = ExecutorId(1), ExecutorId(2)
 SOURCE, SINK = TaskId(0, 0), TaskId(1, 0)

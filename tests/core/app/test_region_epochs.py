@@ -6,7 +6,8 @@ from gearpy.core.app.decisions import Command, EpochAborted, EpochsRetired, Fell
 from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import REPEAT_MS, Manifest
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
-from gearpy.messages.app import AbortEpoch, BeginEpoch, SnapshotsDamaged
+from gearpy.messages.app import AbortEpoch, BeginEpoch, CommitEpoch, SnapshotsDamaged
+from tests.core.manager_bench import some_limits
 from tests.core.region_build import (
     INTERVAL_MS,
     ONE,
@@ -28,7 +29,6 @@ from tests.core.region_build import (
     store_epoch,
     stored,
 )
-from tests.core.world_parts import some_limits
 
 # -- one after the other -------------------------------------------------------------------
 
@@ -565,3 +565,19 @@ def test_an_attempt_that_is_finished_at_once_has_its_own_last_epoch() -> None:
     finish(epochs)
 
     assert epochs.advance(110) == begins(3)
+
+
+def test_a_commit_that_nobody_has_answered_ends_with_its_attempt() -> None:
+    """The next attempt goes on from that epoch: its sinks know of it from the start."""
+    epochs = some_running()
+    epochs.advance(INTERVAL_MS)
+    manifest = store_epoch(epochs, INTERVAL_MS)
+    assert epochs.on_manifest_stored(manifest.epoch, INTERVAL_MS) == commits(manifest.epoch)
+
+    epochs.on_over()
+    epochs.on_deploy(8)
+    epochs.on_ready(2 * INTERVAL_MS)
+
+    told = [each.message for each in epochs.advance(TIMEOUT_MS) if isinstance(each, Send)]
+    assert told
+    assert not [each for each in told if isinstance(each, CommitEpoch)]

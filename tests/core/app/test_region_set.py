@@ -6,7 +6,7 @@ from gearpy.core.dag.placement import place
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MIN_MS, ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import LaunchTasks, RegisterExecutor, SnapshotFile, TaskOffsets
-from tests.core.world_parts import a_dag, some_limits
+from tests.core.manager_bench import a_dag, some_limits
 
 A, B = ExecutorId(0), ExecutorId(1)
 
