@@ -32,7 +32,7 @@ def fields_of(records: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def reason_of(error: Exception, cells: Any) -> str:
-    """Return what is wrong with the cells of a column, with the value if Arrow does not tell it."""
+    """Return the mistake in the cells of a column, with the value if Arrow does not tell it."""
     huge = _huge(cells) if isinstance(error, OverflowError) else None
     if huge is None:
         return str(error)

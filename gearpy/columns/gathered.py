@@ -71,14 +71,14 @@ class GatheredCells:
         return True
 
     def take(self) -> dict[str, list[Any]]:
-        """Return what was kept since."""
+        """Return the cells that were kept since."""
         taken, self.rows = self._columns, 0
         self._columns = {name: [] for name in taken}
         return taken
 
 
 def _test_of(kind: Any) -> _Test:
-    """Return a test that only cells pass of which Arrow surely makes this type, each alone."""
+    """Return a test that passes only cells from which Arrow surely makes this type, each alone."""
     if kind in _INTEGERS:
         return _integers(_INTEGERS[kind])
     if pa.types.is_timestamp(kind):

@@ -86,7 +86,7 @@ class LogColumns:
         self.identity: tuple[str, ...] = ()
 
     def adopt(self, schema: pa.Schema, identity: Sequence[str] = ()) -> None:
-        """Keep to a schema of all columns, that of what was written before."""
+        """Keep to the schema of all columns that earlier rows were written with."""
         self.schema = schema
         self.identity = tuple(identity)
         self._gathered = GatheredCells(schema)
@@ -369,7 +369,7 @@ class _Added(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """The columns that a log adds around those of the records, and those that tell rows apart."""
+    """The columns that a log adds around fields of records, and the ones that tell rows apart."""
 
     before: Sequence[pa.Field] = ()
     behind: Sequence[pa.Field] = ()
@@ -414,7 +414,7 @@ def _stamped(cells: _Cells, timestamps: Sequence[int]) -> tuple[_Cells, _Around]
 
 
 def _even(cells: Sequence[Any]) -> Any:
-    """Return cells, as an array at once if all are alike, as those about windows often are."""
+    """Return cells; as an array at once if all are alike, as columns about windows often are."""
     if isinstance(cells, Times):
         return cells.array
     listed = cells if isinstance(cells, list) else list(cells)

@@ -1,4 +1,4 @@
-"""What the rows of a stream have in them, and the way from rows to columns and back.
+"""The schema of the rows of a stream, and the way from rows to columns and back.
 
 A row that does not fit is refused, with its column and its value, and never made to fit: Arrow
 itself would cut a fraction off, or take the zone of a time away, without a word.
@@ -214,7 +214,7 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
 
 
 def _row_type(schema: type) -> type | None:
-    """Return what makes rows; a TypedDict makes dicts."""
+    """Return the class that makes rows; None for a TypedDict, which makes dicts."""
     return None if issubclass(schema, dict) else schema
 
 

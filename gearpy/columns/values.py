@@ -199,7 +199,7 @@ def _plain_cell(value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Check:
-    """What values of a column must be.
+    """The rule for values of one kind of column.
 
     Attributes:
         classes: theirs.

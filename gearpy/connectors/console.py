@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TextIO
 
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.writers import json_lines
-from gearpy.connectors.folders.text_columns import Table
+from gearpy.connectors.folders.text_columns import TextTable
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 
@@ -80,7 +80,7 @@ class ConsoleSink(Sink):
         self._name = name
         self._lines_of = lines_of or _plain_lines
         # All tasks share the table, and so its header and its widths.
-        self._table = None if columns is None else Table("console", columns)
+        self._table = None if columns is None else TextTable("console", columns)
         self._file = file
 
     @property

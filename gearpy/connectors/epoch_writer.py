@@ -17,7 +17,7 @@ _SUCCESSOR: Final = 2**62
 
 
 class EpochOwner(NamedTuple):
-    """Who writes: one start of a task of a sink, in a run of an application.
+    """The owner of records: one start of a task of a sink, in a run of an application.
 
     Of one run, sink and task, later starts have greater incarnations. Who goes on from a checkpoint
     of a run, in another run, has the greatest: the records that follow come again from there, so
@@ -31,7 +31,7 @@ class EpochOwner(NamedTuple):
 
 
 class EpochRecords(TypedDict):
-    """What `EpochWriter.prepare` returns: all records of an epoch, and the run they belong to."""
+    """All records of an epoch, and their run, as `EpochWriter.prepare` returns them."""
 
     run: str
     values: list[Any]
@@ -77,7 +77,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
 
     @abstractmethod
     def take_over(self, owner: EpochOwner, epoch: int) -> None:
-        """Let nobody else write for this task of this run, and undo what came after an epoch.
+        """Keep all others from writing for this task of this run, and undo later epochs.
 
         In one transaction: raise `GearpyError` if an owner with a greater incarnation is noted;
         note this one; delete what this task has written in this run for epochs after ``epoch``,
@@ -93,7 +93,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
         """
 
     def row_of(self, record: T_contra) -> Any:
-        """Return what `write_epoch` is given for a record: plain data; raise to refuse it."""
+        """Return the plain data that `write_epoch` gets for a record; raise to refuse it."""
         return record
 
     def recover(
@@ -104,7 +104,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take over, and write what was prepared; also for an earlier run that this one goes on."""
+        """Take over, and write prepared records; also for an earlier run that this one goes on."""
         self._run, self._incarnation = run, incarnation
         earlier = {records["run"] for records in prepared.values() if records} - {run}
         for other in sorted(earlier):

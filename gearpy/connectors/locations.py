@@ -167,7 +167,7 @@ def open_found(operator: str, name: str) -> BinaryIO:
 
 
 def content_version(operator: str, file: FoundFile) -> str:
-    """Return what is another when the content is, on whatever machine it is read.
+    """Return a version that changes whenever the file's content changes, the same on all machines.
 
     That is what the file system says; else a digest of how the file begins and ends, as copies
     may have other times and numbers. So it misses a change in the middle of the same length.

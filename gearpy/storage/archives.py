@@ -87,7 +87,7 @@ class ArtifactLimits:
 
     @classmethod
     def of(cls, config: ArtifactConfig) -> "ArtifactLimits":
-        """Return what a configuration says."""
+        """Return the limits of a configuration."""
         return cls(
             bytes_max=config.max_bytes,
             unpacked_bytes_max=_UNPACKED_TIMES * config.max_bytes,
@@ -96,7 +96,7 @@ class ArtifactLimits:
 
 
 def check_filename(filename: str) -> None:
-    """Refuse what is no plain name of a `.py`, `.zip` or `.whl` file.
+    """Refuse a text that is no plain name of a `.py`, `.zip` or `.whl` file.
 
     Raises:
         ConfigError: it is not.
@@ -195,7 +195,7 @@ class _Meter:
 
 
 def _created(path: Path) -> BinaryIO:
-    """Open a file that nobody else can have put there."""
+    """Open a new file; refuse one that is there already."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
@@ -220,7 +220,7 @@ def _sync_folders(folder: Path) -> None:
 def _checked(
     entries: Sequence[zipfile.ZipInfo], filename: str, limits: ArtifactLimits
 ) -> Sequence[zipfile.ZipInfo]:
-    """Return the entries if all of them may be unpacked; else tell what is wrong."""
+    """Return the entries if all of them may be unpacked; else raise with the reason."""
     if len(entries) > limits.files_max:
         raise _too_many(filename, limits.files_max)
     if sum(entry.file_size for entry in entries) > limits.unpacked_bytes_max:

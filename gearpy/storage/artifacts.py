@@ -47,7 +47,7 @@ def is_sha256(text: str) -> bool:
 
 @dataclass(eq=False, slots=True)
 class _Upload:
-    """What has arrived of one artifact; ``lock`` is held while more is written."""
+    """The part of an artifact that has arrived; ``lock`` is held while more is written."""
 
     path: Path
     received: int = 0
@@ -80,7 +80,7 @@ class ArtifactStore:
             leftover.unlink(missing_ok=True)
 
     def shas(self) -> tuple[str, ...]:
-        """Return what is stored, sorted."""
+        """Return the digests of stored artifacts, sorted."""
         return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
 
     def has(self, sha256: str) -> bool:
@@ -247,7 +247,7 @@ class ArtifactDesk:
     def answer(
         self, message: ArtifactQuestion
     ) -> ArtifactStored | ArtifactMissing | ArtifactPart | Refused:
-        """Do what is asked and return the answer."""
+        """Answer a question."""
         try:
             match message:
                 case HasArtifact(sha256=sha256):

@@ -59,7 +59,7 @@ def changelog_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSegment:
-    """What is to be stored of one task.
+    """The part of a task's state that is to be stored.
 
     Attributes:
         name: what it will be called.
@@ -127,7 +127,7 @@ class Changelog:
         )
 
     def on_stored(self, segments: Mapping[TaskId, tuple[SnapshotFile, ...]]) -> None:
-        """Note which segments tasks have now that those for an epoch are stored."""
+        """Note the segments of tasks after those for an epoch were stored."""
         self._segments |= segments
 
     def _next(self, epoch: int, task: TaskId) -> NextSegment:

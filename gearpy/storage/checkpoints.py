@@ -50,7 +50,7 @@ class Checkpoints(Protocol):
         ...
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """Store; return what is needed to find it, once it is durable. Replaces what was there.
+        """Store a file durably; return how it is found. Replaces the one of this name.
 
         Raises:
             ConfigError: this is no name.
@@ -193,7 +193,7 @@ def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
 
 
 def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> list[str]:
-    """Return the names below a prefix that nobody needs."""
+    """Return the names below a prefix that are not needed."""
     return sorted(set(checkpoints.names(prefix)).difference(needed))
 
 

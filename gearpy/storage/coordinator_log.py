@@ -120,7 +120,7 @@ class CoordinatorLog:
 
     @property
     def state(self) -> CoordinatorState:
-        """What the log says, with all that was appended here."""
+        """The state that the log leads to, with all that was appended here."""
         return self._state if self._writer is None else self._writer.state
 
     def append(self, drafts: Iterable[CoordinatorMessage]) -> None:
@@ -169,7 +169,7 @@ def read_log(checkpoints: Checkpoints, prefix: str) -> LogContents:
 
 
 def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
-    """Return the launch that a tool opens the log with; 0 if nobody ever has.
+    """Return the launch that a tool opens the log with; 0 if it was never opened.
 
     Raises:
         LogBroken: the store cannot be used.
@@ -180,7 +180,7 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
 
 
 class FileReport(NamedTuple):
-    """What can be read of a file of a log, and what is wrong with it.
+    """The readable part of a file of a log, and its mistake.
 
     ``counts`` is None when that cannot be told, as a file is missing.
     """
@@ -224,7 +224,7 @@ def _report(
 
 
 def salvage(checkpoints: Checkpoints, prefix: str) -> SalvagedLog:
-    """Read what is left of the log of an application that does not run.
+    """Read the rest of the log of an application that does not run.
 
     Raises:
         LogDamaged: another version of gearpy has written it.
@@ -243,7 +243,7 @@ def repair_log(
     wall_ms: Callable[[], int],
     segments_max: int = SEGMENTS_MAX,
 ) -> str:
-    """Write the log anew with what was salvaged of it; return where its files are kept as copies.
+    """Write the log anew with its salvaged part; return where copies of its files are kept.
 
     Raises:
         LogSuperseded: the application was launched meanwhile.

@@ -1,4 +1,4 @@
-"""The bytes of a log's files: frames of records, snapshots, and what is wrong with them.
+"""The bytes of a log's files: frames of records, snapshots, and their mistakes.
 
 A segment is a header and then frames; a frame holds what one append was given, so that after a
 crash there is all of it or nothing. The checksum of a frame begins with a number that each
@@ -52,7 +52,7 @@ HEADER_BYTES: Final = _HEADER.size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """What a segment holds. Bytes from ``good_bytes`` on are of an append that a crash cut off."""
+    """The content of a segment. Bytes from ``good_bytes`` on are cut off by a crash."""
 
     salt: int
     records: tuple[bytes, ...]
@@ -74,7 +74,7 @@ def frame_of(records: Sequence[bytes], salt: int) -> bytes:
 
 
 def read_segment(data: bytes, file: str) -> Segment:
-    """Return what a segment holds.
+    """Return the content of a segment.
 
     Raises:
         LogDamaged: something is wrong that a crash during the last append cannot have done.

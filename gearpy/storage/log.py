@@ -1,4 +1,4 @@
-"""An append-only log: what was appended is there after any crash."""
+"""An append-only log: its records are there after any crash."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
 
 
 class Replay(NamedTuple):
-    """What a log holds: the newest snapshot, and what was appended since."""
+    """The content of a log: the newest snapshot, and the records appended since."""
 
     snapshot: bytes | None
     records: Sequence[bytes]
@@ -66,7 +66,7 @@ class Log(Protocol):
         ...
 
     def snapshot(self, state: bytes) -> None:
-        """Replace all records up to here by what they have led to.
+        """Replace all records up to here by the state that they have led to.
 
         Raises:
             LogBroken: the log still holds everything, before or after the snapshot.
@@ -216,7 +216,7 @@ class FileLog:
         self._folder.put(_name("head", start), mark_of(self._bytes, self._salt))
 
     def _check_whole(self, name: str, segment: Segment) -> None:
-        """Tell damage of what was promised from what a crash has cut off."""
+        """Tell damage of promised records from an end that a crash has cut off."""
         head = name.replace("segment", "head")
         marks = self._folder.read(head) or b""
         promised = acknowledged_bytes(marks, segment.salt)

@@ -1,4 +1,4 @@
-"""What tasks of one executor were at the end of an epoch, or what has changed, as files.
+"""The state of tasks of one executor at the end of an epoch, or its changes, as files.
 
 A file holds for each task a head, which is all that is not keyed state, and the cells of keyed
 state that have changed since the file before. Files make a chain, the oldest first: of what two
@@ -64,7 +64,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPart:
-    """What is to be stored of one task; each of the ``deltas``, oldest first, is called once."""
+    """The state of one task to store; each of the ``deltas``, oldest first, is called once."""
 
     task: TaskId
     head: bytes
@@ -72,7 +72,7 @@ class TaskPart:
 
 
 class TaskSize(NamedTuple):
-    """How much a chain holds of a task, with what later files have made void."""
+    """The size of a task's state in a chain, with parts that later files have made void."""
 
     head_bytes: int
     state_bytes: int
@@ -80,7 +80,7 @@ class TaskSize(NamedTuple):
 
 
 def snapshot_chunks(parts: Iterable[TaskPart]) -> Iterator[bytes]:
-    """Yield a file with what is to be stored of tasks, in portions for `Checkpoints.save`.
+    """Yield a file with the state of tasks, in portions for `Checkpoints.save`.
 
     Raises:
         ConfigError: a task holds too much in one piece.
@@ -173,7 +173,7 @@ class SnapshotChain:
 
     @property
     def tasks(self) -> frozenset[TaskId]:
-        """All tasks of which there is something."""
+        """All tasks with stored state."""
         return frozenset(self._heads)
 
     def head(self, task: TaskId) -> bytes:
@@ -193,7 +193,7 @@ class SnapshotChain:
         return ((place.group, self._open.read(place)) for place in self._state.get(task, ()))
 
     def groups(self, task: TaskId) -> list[int]:
-        """Return the key groups of a task of which something is known, in their order."""
+        """Return the key groups of a task that have stored state, in their order."""
         return sorted(self._groups.get(task, ()))
 
     def cells(self, task: TaskId, group: int) -> Cells:
@@ -269,7 +269,7 @@ def rebased_chunks(
     *,
     keeps_deleted: bool = False,
 ) -> Iterator[bytes]:
-    """Yield one file that stands for a chain and for what is to be stored behind it.
+    """Yield one file that stands for a chain and for the state to store behind it.
 
     The cells of one key group at a time are in memory. With ``keeps_deleted`` the chain may be the
     later part of a longer one: what was deleted stays so, as an older file may have it.
@@ -299,7 +299,7 @@ def _rebased(
 
 @contextmanager
 def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], Iterator[_Body]]]]:
-    """Give the key groups in which a task has changed, and what yields the changes of each.
+    """Give the key groups in which a task has changed, and a function that yields their changes.
 
     The changes may be large, come in any order, and can be read only once.
     """

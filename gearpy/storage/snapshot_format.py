@@ -198,11 +198,11 @@ class _Input:
         return start
 
     def has_ended(self) -> bool:
-        """Tell whether there is nothing more, also of what came since it was opened."""
+        """Tell whether the file is at its end, also one that has grown since it was opened."""
         return self.at == self.size and not self._file.read(1)
 
     def sha256(self) -> str:
-        """Return the SHA-256 of what was read so far."""
+        """Return the SHA-256 of the bytes read so far."""
         return self._digest.hexdigest()
 
     def damage(self, reason: str, *, at: int | None = None) -> SnapshotDamaged:

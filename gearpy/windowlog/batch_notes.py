@@ -1,4 +1,4 @@
-"""Gathers what a file notes of a batch while its rows come."""
+"""Gathers the note of a file on a batch while its rows come."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -38,7 +38,7 @@ _ERRORS: Final = (pa.ArrowException, ValueError, KeyError, TypeError, EOFError)
 
 
 class BatchInfo(NamedTuple):
-    """What a file notes of one of its batches.
+    """The note of a file on one of its batches.
 
     Attributes:
         seq: its number in the lane.
@@ -63,7 +63,7 @@ class BatchInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentInfo:
-    """What a file notes of itself; of a compacted one: of the newest that it was made of."""
+    """The note of a file on itself; of a compacted file, that of its newest part."""
 
     app: str = ""
     app_id: str = ""
@@ -82,7 +82,7 @@ class SegmentInfo:
 
     @classmethod
     def from_json(cls, text: bytes) -> "SegmentInfo":
-        """Return what a note says; what is not known stays in ``more``.
+        """Return the content of a note; unknown keys stay in ``more``.
 
         Raises:
             ValueError: it is no note.
@@ -98,7 +98,7 @@ class SegmentInfo:
 
 
 def body_of(name: str) -> Body:
-    """Return what kind of file has a name."""
+    """Return the kind of the file of a name."""
     return ARROW if name.endswith(".arrow") else PARQUET
 
 
@@ -131,7 +131,7 @@ class ParquetBody:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write no more: nobody will read the file."""
+        """Write no more: the file is of no use."""
         with suppress(OSError):
             self._writer.close()
 

@@ -35,7 +35,7 @@ GROUP_ROWS_MAX: Final = 1_000_000
 def compact_all(
     log: WindowLog, *, rows_max: int = GROUP_ROWS_MAX, compression: str = "zstd"
 ) -> list[Segment]:
-    """Make as few files as may be; return those that were made.
+    """Make as few files as may be; return the new ones.
 
     Raises:
         WindowLogDamaged: a file is not what was written; nothing was done to its neighbours.
@@ -65,7 +65,7 @@ def compact_newest(
 
 
 def _compact(log: WindowLog, group: Sequence[Piece], compression: str) -> list[Segment]:
-    """Write and show one file, then remove those it was made of."""
+    """Write and show one file, then remove its sources."""
     parts = [log.read_file(piece.segment) for piece in group]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):  # A reader has purged them meanwhile, or another compacts.

@@ -1,4 +1,4 @@
-"""Who reads a window log, and whether they keep up: for the task that writes it."""
+"""The readers of a window log, and whether they keep up: for the task that writes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -19,7 +19,7 @@ class _Seen(NamedTuple):
 
 
 class LogConsumers:
-    """What readers have said of themselves, as reports of the task that writes.
+    """The reports of readers, as reports of the task that writes.
 
     A reader waits from when it was first seen to lag behind with the same position as before; so
     one that reads on is never called stuck, however far behind it is.
@@ -43,7 +43,7 @@ class LogConsumers:
         self._reports: tuple[ConsumerReport, ...] = ()
 
     def reports(self) -> tuple[ConsumerReport, ...]:
-        """Return one for each reader that has ever reported; those of a moment ago if it is so.
+        """Return a report for each reader that has ever reported; earlier ones if they are fresh.
 
         A store that cannot be read just now says nothing new.
         """

@@ -1,4 +1,4 @@
-"""The writing half of a lane: batches that nobody sees before they are shown, each once.
+"""The writing half of a lane: batches that are not seen before they are shown, each once.
 
 A writer owns its lane: it is the last start of the last run, and it looks whether it still is
 before it shows anything. What others have prepared, and was not to be shown, it removes first; so
@@ -91,7 +91,7 @@ class LaneWriter:
     # -- begin -----------------------------------------------------------------------------
 
     def begin(self, *, run: str, incarnation: int) -> None:
-        """Take the lane from whoever has it.
+        """Take the lane from its owner.
 
         Args:
             run: as in names of files.
@@ -107,7 +107,7 @@ class LaneWriter:
         self._store.put(self._owner_file, self._owner.to_json())
 
     def clean(self) -> None:
-        """Remove what others have prepared; from then on they can show nothing."""
+        """Remove batches that others have prepared; from then on they can show nothing."""
         for name in self._store.names(PENDING):
             if name.startswith((f"{self.lane}-", f"{COMPACTION_PREFIX}{self.lane}-")):
                 self._store.remove(PENDING + name)
@@ -137,7 +137,7 @@ class LaneWriter:
 
     @property
     def lane_id(self) -> str:
-        """What a lane of the same name in another folder has otherwise."""
+        """The id of the lane; a lane of the same name in another folder has another one."""
         return self._owner.id
 
     @property
@@ -239,7 +239,7 @@ class LaneWriter:
         self._store.sync_names()  # Also of a name that another start has given.
 
     def close(self) -> None:
-        """Remove what is not prepared; what is prepared a successor may need."""
+        """Remove unfinished files; a successor may need the prepared ones."""
         self._waiting, self._waiting_rows, self._notes = [], 0, BatchNotes()
         part, self._part = self._part, None
         if part is not None:
@@ -279,7 +279,7 @@ class LaneWriter:
         return name, size
 
     def _waiting_table(self) -> pa.Table:
-        """Return the rows that wait, and note what they are."""
+        """Return the rows that wait, as one table; none wait then."""
         table = pa.Table.from_batches(self._waiting)
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
         if table.column(0).num_chunks > 1:
@@ -317,7 +317,7 @@ class LaneWriter:
             )
 
     def _check_gone(self, prepared: PreparedBatch) -> None:
-        """Refuse to go on without a batch that nobody has seen."""
+        """Refuse to go on without a prepared batch, unless it was shown elsewhere."""
         missing = (
             f"window log {self._log.place}: batch {prepared['seq']} of lane {self.lane}, which was "
             f"written before, is not there as {prepared['name']}"

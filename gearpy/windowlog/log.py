@@ -1,4 +1,4 @@
-"""A window log: what there is to read, and its batches as tables."""
+"""A window log: its readable batches, and their rows as tables."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _READER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderReport:
-    """How far a reader has come; what it says of itself now and then.
+    """How far a reader has come, as it reports now and then.
 
     Attributes:
         name: of the reader: letters, digits and ``_.~-``.
@@ -172,7 +172,7 @@ class WindowLog:
         )
 
     def info(self, segment: Segment) -> SegmentInfo:
-        """Return what a file notes of its batches.
+        """Return the notes of a file on its batches.
 
         Raises:
             WindowLogDamaged: it is not what was written, or is gone.
@@ -184,7 +184,7 @@ class WindowLog:
             raise WindowLogDamaged(file=segment.name, reason="it is not there any more") from None
 
     def read_file(self, segment: Segment) -> tuple[pa.Table, SegmentInfo] | None:
-        """Return all rows of a file, and what it notes; None if it is gone.
+        """Return all rows of a file, and its notes; None if it is gone.
 
         Raises:
             WindowLogDamaged: it is not what was written.
@@ -202,7 +202,7 @@ class WindowLog:
     # -- readers ---------------------------------------------------------------------------
 
     def readers(self) -> list[ReaderReport]:
-        """Return the last report of each reader, by name; what is none is passed over."""
+        """Return the last report of each reader, by name; other files are passed over."""
         names = sorted(name for name in self._store.names(READERS) if name.endswith(".json"))
         reports = (_report_of(self._store.read(READERS + name)) for name in names)
         return [each for each in reports if each is not None]
@@ -223,13 +223,13 @@ class WindowLog:
         self._store.put(f"{READERS}{report.name}.json", text.encode())
 
     def forget_reader(self, name: str) -> None:
-        """Remove what a reader has said."""
+        """Remove the report of a reader."""
         self._store.remove(f"{READERS}{name}.json")
 
     # -- removing --------------------------------------------------------------------------
 
     def purge(self, position: Position) -> list[Segment]:
-        """Remove what a reader at this position needs no more, the oldest first; return it.
+        """Remove files that a reader at this position needs no more, oldest first; return them.
 
         That with the highest number of a lane stays.
         """
@@ -297,7 +297,7 @@ def _report_of(text: bytes | None) -> ReaderReport | None:
 
 
 def _is_sound(report: Any) -> bool:
-    """Tell whether a report has what it is to have: anybody may write into the folder."""
+    """Tell whether a report is complete: anybody may write into the folder."""
     lanes, speed, batch_id = report.lanes, report.rows_per_s, report.batch_id
     return (
         isinstance(report.name, str)

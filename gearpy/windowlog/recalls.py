@@ -1,4 +1,4 @@
-"""What was shown behind a checkpoint that a run has gone back to, also when it is purged since.
+"""Rows shown behind a checkpoint that a run has gone back to, also if they are purged since.
 
 Rows that come again are told by those that were shown. A reader that has done with them may let
 them be removed before they have come again; after another restart from the same checkpoint nobody
@@ -20,7 +20,7 @@ _ENDING: Final = ".again.json"
 
 
 class _Recall(NamedTuple):
-    """What `Replays` keeps of the rows of some batches."""
+    """The memory of `Replays` of the rows of some batches."""
 
     first: int
     last: int
@@ -30,7 +30,7 @@ class _Recall(NamedTuple):
 def recalled(
     log: WindowLog, view: LogView, lane: str, *, since: int, identity: Sequence[str]
 ) -> list[bytes]:
-    """Return what `Replays` is to restore of the batches of a lane, and note it for a later start.
+    """Return the memory of `Replays` for the batches of a lane, and note it for a later start.
 
     Not known is what was removed before anybody went back behind it.
 
@@ -60,7 +60,7 @@ def _text(recalls: Sequence[_Recall]) -> bytes:
 
 
 def _parsed(text: bytes | None) -> list[_Recall]:
-    """Return what stands in a file; nothing if it is none."""
+    """Return the content of a file; empty if it is not there."""
     try:
         listed = json.loads(text or b"")["batches"]
         return [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]

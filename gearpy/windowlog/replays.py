@@ -72,7 +72,7 @@ class Replays:
         return batches[0] if batches and batches[0].num_rows else None
 
     def seen(self, table: pa.Table) -> list[dict[str, Any]]:
-        """Remember rows, and return the identity of those that were there before."""
+        """Remember rows, and return the identity of rows that were there before."""
         known = table.select(self._identity) if self._identity else table
         places = []
         for place, digest in enumerate(self._known(table)):
@@ -87,14 +87,14 @@ class Replays:
         return rows
 
     def snapshot(self) -> bytes:
-        """Return what is still expected."""
+        """Return the rows that are still expected."""
         assert not self._waiting, "settle() comes first"
         return b"".join(
             known + whole for known, wholes in self._expected.items() for whole in wholes
         )
 
     def restore(self, state: bytes) -> None:
-        """Expect what a snapshot has."""
+        """Expect the rows of a snapshot."""
         for place in range(0, len(state), _ENTRY_BYTES):
             whole = place + _DIGEST_BYTES
             self._remember(state[place:whole], state[whole : place + _ENTRY_BYTES])
@@ -115,7 +115,7 @@ class Replays:
         return True
 
     def _known(self, table: pa.Table | pa.RecordBatch) -> list[bytes]:
-        """Return what is of the identity of each row."""
+        """Return the identity of each row."""
         return _digests(table.select(self._identity) if self._identity else table)
 
 

@@ -1,4 +1,4 @@
-"""Removes what is old from a log."""
+"""Removes old files from a log."""
 
 from gearpy.core.handover.window_log import Segment
 from gearpy.windowlog.log import WindowLog

@@ -41,7 +41,7 @@ class LogSchema(NamedTuple):
 
 
 def schema_text(schema: LogSchema) -> bytes:
-    """Return what stands in the file of a schema."""
+    """Return the content of the file of a schema."""
     text = {
         "format": _FORMAT,
         "log": schema.log,

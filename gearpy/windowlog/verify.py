@@ -15,7 +15,7 @@ _SHOWN_MAX: Final = 3
 
 
 class Finding(NamedTuple):
-    """What is wrong, and where."""
+    """A mistake, and its place."""
 
     place: str
     problem: str
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Checked:
-    """What was read, and what is wrong with it."""
+    """The count of rows read, and the mistakes found."""
 
     files: int = 0
     batches: int = 0

@@ -78,7 +78,7 @@ def local_folder(url: str) -> Path | None:
 
 
 def stats_of(metadata: Any) -> str:
-    """Return what the log tells of a Parquet file, so that readers can pass over it.
+    """Return the statistics of a Parquet file for the log, so that readers can pass over it.
 
     The least and greatest values are told of whole numbers, dates and times.
 

@@ -83,7 +83,7 @@ class DeltaLog:
         return self._table is not None
 
     def refresh(self) -> bool:
-        """Read what is new; return whether there is a table."""
+        """Read the new versions; return whether there is a table."""
         with self._blamed("read"):
             if self._table is not None:
                 self._table.update_incremental()
@@ -169,7 +169,7 @@ class DeltaLog:
     # -- lanes -----------------------------------------------------------------------------
 
     def noted(self, lane: Lane) -> Noted:
-        """Return what is noted of a lane."""
+        """Return the note on a lane."""
         table = self._read()
         owner = table.transaction_version(lane.owner_id)
         return Noted(owner, table.transaction_version(lane.epoch_id) or 0)
@@ -244,7 +244,7 @@ class DeltaLog:
     # -- on a disk -------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Make durable what the log has, also what others have written: it is a chain."""
+        """Make the log durable, also the versions that others have written: it is a chain."""
         if self._folder is None:
             return
         log = self._folder / _LOG
@@ -275,7 +275,7 @@ class DeltaLog:
 
 
 def _checkpoint_of(log: Path) -> int:
-    """Return the version that readers begin with; nobody needs those before it."""
+    """Return the version that readers begin with; no reader needs earlier ones."""
     try:
         return int(json.loads((log / _POINTER).read_bytes())["version"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -41,7 +41,7 @@ _ENDING: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaOptions:
-    """What users say of a Delta table, beyond its columns.
+    """The options of a Delta table, beyond its columns.
 
     Attributes:
         url: where it is.
@@ -74,7 +74,7 @@ class PreparedFile(TypedDict):
 
 
 class PreparedRows(TypedDict):
-    """What `DeltaWriter.prepare` returns: the files of an epoch."""
+    """The files of an epoch, as `DeltaWriter.prepare` returns them."""
 
     run: str
     begun: int
@@ -97,7 +97,7 @@ def delta_writer(table: TableOptions, options: DeltaOptions, *, task: int) -> "D
 
 
 class DeltaWriter(TransactionalWriter):
-    """Writes what one task gets.
+    """Writes the rows of one task.
 
     Each of its transactions notes who has written it and for which epoch, so that one that was
     written is not written again, by nobody, and a process that was given up writes none.
@@ -142,7 +142,7 @@ class DeltaWriter(TransactionalWriter):
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the columns of what was written before."""
+        """Keep to the columns that earlier files have."""
         self._rows.restore(state)
 
     def snapshot(self) -> bytes | None:
@@ -157,7 +157,7 @@ class DeltaWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take the lane over, remove what came after the epoch, show what was prepared.
+        """Take the lane over, remove files of later epochs, show prepared ones.
 
         Raises:
             ConfigError: gearpy cannot write to the table.
@@ -210,7 +210,7 @@ class DeltaWriter(TransactionalWriter):
         self._settle(self._lane_of(prepared["run"]), epoch, prepared)
 
     def close(self, *, completed: bool) -> None:
-        """Remove what is not prepared; what is prepared a successor may need."""
+        """Remove unfinished files; a successor may need the prepared ones."""
         for path in self._rows.drop():
             with suppress(OSError):
                 self._files.remove(path)

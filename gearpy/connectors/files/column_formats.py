@@ -16,8 +16,8 @@ from gearpy.columns.values import check_cast
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     BadRows,
+    FilePiece,
     Fit,
-    Piece,
     conformed,
     fitting_parts,
     plain_schema,
@@ -79,7 +79,7 @@ class GroupTables:
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None  # Of a batch, not taken yet.
 
-    def take(self, max_rows: int) -> Piece | None:
+    def take(self, max_rows: int) -> FilePiece | None:
         """See `FileTables`. May be empty, when all rows are bad."""
         batch = self._next()
         if batch is None:
@@ -120,15 +120,15 @@ class GroupTables:
             self._group, self._row, self._batches = self._group + 1, 0, None
         return None
 
-    def _piece(self, batch: pa.RecordBatch) -> Piece:
+    def _piece(self, batch: pa.RecordBatch) -> FilePiece:
         return self._fit.piece(conformed(batch, self._schema))
 
-    def _without_bad(self, batch: pa.RecordBatch, first: int) -> Piece:
+    def _without_bad(self, batch: pa.RecordBatch, first: int) -> FilePiece:
         def on_bad(at: int, error: Exception) -> None:
             where = f"row {first + at} of group {self._group}"
             self._bad.take(where, error, batch.slice(at, 1).to_pylist()[0])
 
-        def make(rows: Sequence[int]) -> Piece:
+        def make(rows: Sequence[int]) -> FilePiece:
             return self._piece(batch.slice(rows[0], len(rows)))
 
         parts = list(fitting_parts(range(batch.num_rows), make, on_bad))
@@ -246,18 +246,18 @@ class _ArrowStreamGroups(_Groups):
 
 
 def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield what follows so many rows."""
+    """Yield the rows that follow so many others."""
     for batch in batches:
         if rows < batch.num_rows:
             yield batch.slice(rows)
         rows = max(0, rows - batch.num_rows)
 
 
-def _joined(parts: Sequence[Piece]) -> Piece:
+def _joined(parts: Sequence[FilePiece]) -> FilePiece:
     table = pa.Table.from_batches([part.values for part in parts]).combine_chunks()
     times = [part.times for part in parts if part.times is not None]
     (batch,) = table.to_batches() or [parts[0].values]
-    return Piece(batch, pa.concat_arrays(times) if times else None)
+    return FilePiece(batch, pa.concat_arrays(times) if times else None)
 
 
 def _check_schema(

@@ -249,7 +249,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns in the schema's order; what the file has not is null."""
+    """Return the columns in the schema's order; columns that the file lacks are null."""
     names = batch.schema.names
     columns = [
         batch.column(field.name) if field.name in names else pa.nulls(batch.num_rows, field.type)

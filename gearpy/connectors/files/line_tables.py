@@ -7,7 +7,7 @@ and its offset, so whoever begins at a place finds the same rows.
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Final, Protocol, TypedDict
 
-from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, Piece, fitting_parts
+from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
 from gearpy.connectors.locations import FoundFile
 
 __all__ = ["BLOCK_BYTES", "LineParser", "LinePlace", "LineTables", "block_at", "cut_at_line"]
@@ -70,14 +70,14 @@ class LineTables:
         self._line = place["line"]
         self._length = 0  # Of the block.
         self._lines = 0
-        self._pieces: list[Piece] = []
+        self._pieces: list[FilePiece] = []
         self._row = 0  # Taken of the block.
         if place["row"]:
             self._fill(0)
             self._skip(place["row"])
             bad.skipped = 0  # Those of this block were counted when it was begun.
 
-    def take(self, max_rows: int) -> Piece | None:
+    def take(self, max_rows: int) -> FilePiece | None:
         """See `FileTables`."""
         while not self._pieces:
             if not self._fill(self._length):
@@ -128,10 +128,10 @@ class LineTables:
         while rows > self._row and self.take(rows - self._row) is not None:
             pass
 
-    def _piece(self, lines: bytes) -> Piece:
+    def _piece(self, lines: bytes) -> FilePiece:
         return self._fit.piece(self._parser.parse(lines))
 
-    def _without_bad(self, block: bytes) -> Iterator[Piece]:
+    def _without_bad(self, block: bytes) -> Iterator[FilePiece]:
         lines = _lines(block, multiline=self._parser.multiline)
         numbers = _numbers(lines, self._line)
 
@@ -139,7 +139,7 @@ class LineTables:
             text = lines[at].rstrip(b"\r\n").decode("utf-8", "backslashreplace")
             self._bad.take(f"line {numbers[at]}", _first_line(error), text)
 
-        def make(some: Sequence[bytes]) -> Piece:
+        def make(some: Sequence[bytes]) -> FilePiece:
             return self._piece(b"".join(some))
 
         yield from fitting_parts(lines, make, on_bad)
@@ -221,7 +221,7 @@ def _numbers(lines: Sequence[bytes], first: int) -> list[int]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return what Arrow says, without what it says of its own row numbers, which are of a block."""
+    """Return Arrow's message without its row numbers, which count within a block."""
     text = str(error).split("\n", 1)[0]
     for begin in ("CSV parse error: ", "JSON parse error: "):
         text = text.removeprefix(begin)

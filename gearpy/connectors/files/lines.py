@@ -97,7 +97,7 @@ class LineBlocks:
         self.restart(offset)
 
     def restart(self, offset: int = 0) -> None:
-        """Forget what was read and go on at the start of another line."""
+        """Forget the bytes that were read and go on at the start of another line."""
         self._sizes: Iterator[int] = chain(self._block_bytes, repeat(self._block_bytes[-1]))
         self._start = offset  # Where the block starts in the file.
         self._block = b""  # Whole lines, some of them taken.
@@ -134,7 +134,7 @@ class LineBlocks:
 
     @property
     def read_to(self) -> int:
-        """Byte offset of the end of what was read, an unfinished line included."""
+        """Byte offset of the end of the bytes that were read, an unfinished line included."""
         return self._read_to
 
     def _fill(self) -> None:

@@ -162,7 +162,7 @@ class FileSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and what it was given."""
+        """The function and its arguments."""
         return f"files({', '.join(self._patterns)})"
 
     def partitions(self) -> Sequence[str]:

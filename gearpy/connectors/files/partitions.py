@@ -1,4 +1,4 @@
-"""Files of rows as a source: the partitions, and what reads one of them."""
+"""Files of rows as a source: the partitions, and the reader of one of them."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,10 +16,10 @@ from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import (
     BadRows,
     FileFormat,
+    FilePiece,
     FileTables,
     Fit,
     OnBad,
-    Piece,
     check_on_bad,
 )
 from gearpy.connectors.locations import FoundFile, Locations, content_version, file_at
@@ -38,7 +38,7 @@ _FOLLOWED_PARTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What is read of files, and how; see `gearpy.connectors.files.datasets`."""
+    """Options of reading files; see `gearpy.connectors.files.datasets`."""
 
     schema: Any = None
     rows: bool = False
@@ -101,7 +101,7 @@ class RowFiles(Source):
 
     @property
     def description(self) -> str:
-        """The function and what it was given."""
+        """The function and its arguments."""
         return f"{self._form.name}({self._locations})"
 
     @property
@@ -357,13 +357,13 @@ class FilesReader(SourceReader):
         if self._bad is not None:
             self.skipped_records = self._skipped_before + self._bad.skipped
 
-    def _batch(self, piece: Piece) -> Batch:
+    def _batch(self, piece: FilePiece) -> Batch:
         times = self._times(piece)
         if isinstance(piece.values, list):
             return Batch(piece.values, list(times))
         return Batch(Table(piece.values), times)
 
-    def _times(self, piece: Piece) -> Times:
+    def _times(self, piece: FilePiece) -> Times:
         if piece.times is None:
             return Times(pa.repeat(pa.scalar(self.watermark_ms, pa.int64()), len(piece)))
         times = Times(piece.times)

@@ -1,4 +1,4 @@
-"""One file as a row of tables: what every format does alike, and what becomes of bad rows."""
+"""One file as a row of tables: the common part of all formats, and the fate of bad rows."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +19,10 @@ __all__ = [
     "ARROW_ERRORS",
     "BadRows",
     "FileFormat",
+    "FilePiece",
     "FileTables",
     "Fit",
     "OnBad",
-    "Piece",
     "check_on_bad",
     "conformed",
     "fitting_parts",
@@ -44,7 +44,7 @@ _repr.maxstring = _repr.maxother = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePiece:
     """Some rows of a file: a record batch or a list, and their event times, if rows tell them."""
 
     values: Any
@@ -53,18 +53,18 @@ class Piece:
     def __len__(self) -> int:
         return len(self.values)
 
-    def part(self, start: int, count: int) -> "Piece":
+    def part(self, start: int, count: int) -> "FilePiece":
         """Return some of them."""
         times = None if self.times is None else self.times.slice(start, count)
         if isinstance(self.values, list):
-            return Piece(self.values[start : start + count], times)
-        return Piece(self.values.slice(start, count), times)
+            return FilePiece(self.values[start : start + count], times)
+        return FilePiece(self.values.slice(start, count), times)
 
 
 class FileTables(Protocol):
     """A file that is being read."""
 
-    def take(self, max_rows: int) -> Piece | None:
+    def take(self, max_rows: int) -> FilePiece | None:
         """Return the next rows; None at the end.
 
         Raises:
@@ -92,7 +92,7 @@ class FileFormat(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called, in errors."""
+        """The name of the format, in errors."""
         ...
 
     def schema(self, file: FoundFile) -> pa.Schema:
@@ -121,7 +121,7 @@ class FileFormat(Protocol):
 
 
 class Fit:
-    """What rows must be: which columns they have, and where their event times are.
+    """The demands on rows: their columns, and the place of their event times.
 
     Args:
         schema: what is read; None for rows of any kind.
@@ -142,7 +142,7 @@ class Fit:
         self._time = time
         self._unit: TimeUnit = unit
 
-    def piece(self, values: Any) -> Piece:
+    def piece(self, values: Any) -> FilePiece:
         """Return the rows with their times.
 
         Raises:
@@ -155,7 +155,7 @@ class Fit:
         times = self._times(values)
         if self._columns is not None:
             values = self._selected(values, self._columns)
-        return Piece(values, times)
+        return FilePiece(values, times)
 
     def _selected(self, values: Any, columns: list[str]) -> Any:
         if self.schema is not None:
@@ -223,11 +223,11 @@ class BadRows:
 
 def fitting_parts(
     items: Sequence[T],
-    make: Callable[[Sequence[T]], Piece],
+    make: Callable[[Sequence[T]], FilePiece],
     on_bad: Callable[[int, Exception], None],
     first: int = 0,
-) -> Iterator[Piece]:
-    """Yield what can be made of all items but bad ones, in their order.
+) -> Iterator[FilePiece]:
+    """Yield the results of all items but bad ones, in their order.
 
     Args:
         items: lines or rows.
@@ -273,7 +273,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without what other programs have noted in it, and without dictionaries."""
+    """Return the schema without notes of other programs, and without dictionaries."""
     return pa.schema([_plain_field(field) for field in schema])
 
 

@@ -216,7 +216,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind
-    """Return what the JSON encoder can take; it would write a NamedTuple as a list."""
+    """Return a value that the JSON encoder can take; it would write a NamedTuple as a list."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 
 
 class ColumnsOf:
-    """Makes columns of what a sink gets, all with one schema.
+    """Makes columns of the records of a sink, all with one schema.
 
     Args:
         name: of the sink, for errors.
@@ -82,7 +82,7 @@ class ColumnsOf:
         return None if self.schema is None else self.schema.serialize().to_pybytes()
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of what was written before, unless one was given."""
+        """Keep to the schema of earlier files, unless one was given."""
         if self.schema is None and state is not None:
             self.schema = pa.ipc.read_schema(pa.py_buffer(state))
 
@@ -123,14 +123,14 @@ def _column(field: pa.Field, cells: list[Any]) -> pa.Array:
 
 
 class ColumnWriter(Protocol):
-    """Writes tables into one file, as those of pyarrow do."""
+    """Writes tables into one file, as the writers of pyarrow do."""
 
     def write_table(self, table: pa.Table, size: int, /) -> None:
         """Write a table, in groups of so many rows."""
         ...
 
     def close(self) -> None:
-        """Write what stands at the end."""
+        """Write the end of the file."""
         ...
 
 
@@ -194,7 +194,7 @@ class WaitingRows:
             self._write_group()
 
     def finish(self) -> None:
-        """Write what waits, and the end of the file."""
+        """Write the waiting rows, and the end of the file."""
         if self._waiting:
             self._write_group()
         if self._writer is not None:

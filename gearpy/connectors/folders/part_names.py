@@ -1,4 +1,4 @@
-"""Names of the files of one sink in a folder: pending ones, and those that readers see."""
+"""Names of the files of one sink in a folder: pending files, and files that readers see."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from gearpy.storage.folder.local import LocalFolder
 
-__all__ = ["Part", "PartNames", "drop_pending_of", "run_in_names"]
+__all__ = ["FilePart", "PartNames", "drop_pending_of", "run_in_names"]
 
 #: So that a pattern such as ``**/*.jsonl`` does not find pending files either.
 _PENDING_ENDING: Final = ".pending"
@@ -18,8 +18,8 @@ _RUN_CHARS_KEPT: Final = 60
 _DIGEST_CHARS: Final = 32
 
 
-class Part(NamedTuple):
-    """What the name of a file tells: who has written it, and for which epoch.
+class FilePart(NamedTuple):
+    """The parts of the name of a file: its writer, and its epoch.
 
     ``name`` is as it was given: a path where files are in folders below. ``run`` is as in names.
     Of one task and run, later starts have greater incarnations.
@@ -64,12 +64,12 @@ class PartNames:
         name = f"{self._prefix}-{task:05d}-{run}-{incarnation:016x}-{number:06d}"
         return f"{name}{self._ending}{_PENDING_ENDING}"
 
-    def shown_parts(self, names: Iterable[str]) -> list[Part]:
-        """Return what names or paths tell, in their order; those of others are passed over."""
+    def shown_parts(self, names: Iterable[str]) -> list[FilePart]:
+        """Return the parts of names or paths, in their order; other names are passed over."""
         return _parts(self._shown, names)
 
-    def pending_parts(self, names: Iterable[str]) -> list[Part]:
-        """Return what the names of pending files tell; those of others are passed over."""
+    def pending_parts(self, names: Iterable[str]) -> list[FilePart]:
+        """Return the parts of names of pending files; other names are passed over."""
         return _parts(self._pending, names)
 
 
@@ -83,7 +83,7 @@ def run_in_names(run: str) -> str:
 
 
 def drop_pending_of(run: str, folder: Path) -> None:
-    """Remove what a run that is over, and cannot be resumed, has left in a folder of pending files.
+    """Remove the pending files of a run that is over, and cannot be resumed.
 
     Raises:
         OSError: it cannot be removed.
@@ -99,9 +99,9 @@ def _escaped(match: re.Match[str]) -> str:
     return "".join(f"~{byte:02x}" for byte in match[0].encode())
 
 
-def _parts(pattern: re.Pattern[str], names: Iterable[str]) -> list[Part]:
+def _parts(pattern: re.Pattern[str], names: Iterable[str]) -> list[FilePart]:
     return [
-        Part(
+        FilePart(
             name=name,
             task=int(match["task"]),
             run=match["run"],

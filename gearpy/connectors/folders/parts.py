@@ -1,4 +1,4 @@
-"""The files of one task in a folder: begun, prepared, shown, and what earlier starts have left."""
+"""The files of one task in a folder: begun, prepared, shown, and left by earlier starts."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
 
-from gearpy.connectors.folders.part_names import Part, PartNames, run_in_names
+from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_names
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
@@ -96,7 +96,7 @@ class PartFolder:
         ending: str,
         share: Share,
         *,
-        listed: Callable[[Sequence[Part]], str],
+        listed: Callable[[Sequence[FilePart]], str],
         depth: int = 0,
     ) -> None:
         self._name = name
@@ -118,7 +118,7 @@ class PartFolder:
         run: str,
         incarnation: int,
     ) -> None:
-        """Show what was prepared, remove what earlier incarnations have left.
+        """Show prepared files, remove files that earlier incarnations have left.
 
         Args:
             prepared: for each epoch, in their order.
@@ -163,7 +163,7 @@ class PartFolder:
     def finish(
         self, pending: str, file: BinaryIO, *, epoch: int, rows: int, below: str = ""
     ) -> PreparedPart:
-        """Wait until what is in a file is on disk, and close it.
+        """Wait until the content of a file is on disk, and close it.
 
         Its name is on disk after `sync_pending`.
 
@@ -276,21 +276,21 @@ class PartFolder:
         # Also of those that an earlier start has removed: a power cut must not bring them back.
         self._folder.sync_tree(_is_partition if self._depth else _no_folder)
 
-    def _is_mine(self, part: Part) -> bool:
+    def _is_mine(self, part: FilePart) -> bool:
         return part.task == self._share.task and part.run == self._run
 
-    def _is_left_by_me(self, part: Part) -> bool:
+    def _is_left_by_me(self, part: FilePart) -> bool:
         """Tell whether an earlier start of this task has made it."""
         return self._is_mine(part) and part.incarnation < self._incarnation
 
-    def _is_over(self, part: Part) -> bool:
+    def _is_over(self, part: FilePart) -> bool:
         """Tell whether it is of an earlier run, and for this task to remove."""
         return part.run in self._over and part.task % self._share.tasks == self._share.task
 
-    def _pending_parts(self) -> list[Part]:
+    def _pending_parts(self) -> list[FilePart]:
         return self._names.pending_parts(self._folder.names(PENDING))
 
-    def _shown_parts(self) -> list[Part]:
+    def _shown_parts(self) -> list[FilePart]:
         if not self._depth:
             return self._names.shown_parts(self._folder.names())
         paths = self._folder.walk(into=_is_partition)

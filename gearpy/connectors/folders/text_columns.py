@@ -10,7 +10,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.aggregates.fold import WindowResult
 
-__all__ = ["Table"]
+__all__ = ["TextTable"]
 
 _GAP: Final = "  "
 _ENDS: Final = {MIN_MS: "-inf", MAX_MS: "inf"}
@@ -20,7 +20,7 @@ _MISSING: Final = object()
 _SCALARS: Final = (str, bytes, int, float, Decimal, datetime, type(None))
 
 
-class Table:
+class TextTable:
     """Lines of text for records, below one header.
 
     A column becomes wider when a longer text comes; numbers stand to the right.

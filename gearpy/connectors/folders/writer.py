@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
-from gearpy.connectors.folders.part_names import Part
+from gearpy.connectors.folders.part_names import FilePart
 from gearpy.connectors.folders.parts import (
     PREFIX,
     PartFolder,
@@ -42,12 +42,12 @@ class RowWriter(Protocol):
         ...
 
     def finish(self) -> None:
-        """Write what stands at the end of a file."""
+        """Write the end of a file."""
         ...
 
 
 class PartFormat(Protocol):
-    """What is in the files of one task."""
+    """The format of the files of one task."""
 
     @property
     def ending(self) -> str:
@@ -59,11 +59,11 @@ class PartFormat(Protocol):
         ...
 
     def snapshot(self) -> bytes | None:
-        """Return what files have to keep to that are written later; None if nothing."""
+        """Return the state that later files have to keep to; None if there is none."""
         ...
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to what files did that were written before."""
+        """Keep to the state of earlier files."""
         ...
 
 
@@ -165,7 +165,7 @@ class FolderSink(PartSink):
 
 
 class PartWriter(TransactionalWriter):
-    """Shows the files of one task, and recovers them; see `PartFolder` for what may go wrong."""
+    """Shows the files of one task, and recovers them; `PartFolder` says what may go wrong."""
 
     atomic = True
 
@@ -180,7 +180,7 @@ class PartWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Show what was prepared, remove what earlier incarnations have left.
+        """Show prepared files, remove files that earlier incarnations have left.
 
         Raises:
             ConfigError: the folder cannot be written.
@@ -214,11 +214,11 @@ class FolderWriter(PartWriter):
         self._part: _OpenPart | None = None
 
     def restore(self, state: bytes | None) -> None:
-        """Write files that are like those before."""
+        """Write files that are like earlier ones."""
         self._format.restore(state)
 
     def snapshot(self) -> bytes | None:
-        """Return what they are like."""
+        """Return the state that later files have to keep to."""
         return self._format.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
@@ -246,7 +246,7 @@ class FolderWriter(PartWriter):
         return prepared
 
     def close(self, *, completed: bool) -> None:
-        """Remove what is not prepared; what is prepared a successor may need."""
+        """Remove unfinished files; a successor may need the prepared ones."""
         part, self._part = self._part, None
         if part is not None:
             self._drop(part)
@@ -273,7 +273,7 @@ def _parts(prepared: PreparedPart | list[PreparedPart] | None) -> list[PreparedP
     return prepared if isinstance(prepared, list) else [prepared]
 
 
-def _listed(parts: Sequence[Part]) -> str:
+def _listed(parts: Sequence[FilePart]) -> str:
     names = [part.name for part in parts]
     more = [] if len(names) <= _NAMES_MAX else [f"and {len(names) - _NAMES_MAX} more"]
     return ": " + ", ".join([*names[:_NAMES_MAX], *more])

@@ -15,8 +15,8 @@ from gearpy.errors import ConfigError
 __all__ = [
     "PartitionBy",
     "PartitionField",
+    "PartitionPiece",
     "Partitioning",
-    "Piece",
     "key_names",
     "partition_fields",
 ]
@@ -53,7 +53,7 @@ class PartitionField:
     unit: str | None = None
 
 
-class Piece(NamedTuple):
+class PartitionPiece(NamedTuple):
     """Rows of one partition, without its columns."""
 
     folder: str  #: "" in a table without partitions.
@@ -62,7 +62,7 @@ class Piece(NamedTuple):
 
 
 def partition_fields(operator: str, by: PartitionBy | None) -> tuple[PartitionField, ...]:
-    """Return what a user has given as ``partition_by``.
+    """Return the columns of an argument ``partition_by``.
 
     Raises:
         ConfigError: it names a column twice, an unknown unit, or a name that readers pass over.
@@ -132,7 +132,7 @@ class Partitioning:
         #: Of the whole table as readers see it.
         self.table_schema = pa.schema([*self.file_schema, *own])
 
-    def cut(self, batch: pa.RecordBatch) -> list[Piece]:
+    def cut(self, batch: pa.RecordBatch) -> list[PartitionPiece]:
         """Return the pieces of a table; the order of rows stays within each.
 
         Raises:
@@ -140,7 +140,7 @@ class Partitioning:
         """
         rows = batch.select(self._kept)
         if not self._fields:
-            return [Piece("", (), rows)]
+            return [PartitionPiece("", (), rows)]
         keys = [_derived(field, batch).dictionary_encode("encode") for field in self._fields]
         texts = [[_text(value) for value in key.dictionary.to_pylist()] for key in keys]
         codes = _combined(keys)
@@ -157,13 +157,15 @@ class Partitioning:
             start += count
         return pieces
 
-    def _piece(self, texts: list[list[str | None]], code: int, rows: pa.RecordBatch) -> Piece:
+    def _piece(
+        self, texts: list[list[str | None]], code: int, rows: pa.RecordBatch
+    ) -> PartitionPiece:
         values: list[str | None] = []
         for column in reversed(texts):
             code, place = divmod(code, len(column))
             values.append(column[place])
         found = tuple(reversed(values))
-        return Piece(partition_folder(zip(self.names, found, strict=True)), found, rows)
+        return PartitionPiece(partition_folder(zip(self.names, found, strict=True)), found, rows)
 
 
 def _check(operator: str, fields: Sequence[PartitionField], schema: pa.Schema) -> None:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.connectors.partitioned.columns import Partitioning, Piece
+from gearpy.connectors.partitioned.columns import Partitioning, PartitionPiece
 from gearpy.errors import GearpyError
 
 __all__ = ["PARTITIONS_MAX", "BegunFile", "PartitionFiles", "WrittenFile"]
@@ -32,7 +32,7 @@ class BegunFile(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """A complete file, open still: to be made durable and closed by whoever has made it."""
+    """A complete file that is still open: its maker makes it durable and closes it."""
 
     name: str
     file: BinaryIO
@@ -70,7 +70,7 @@ class PartitionFiles:
         self._open: dict[str, _OpenFile] = {}
         self._bytes = 0  # That wait.
 
-    def write(self, pieces: list[Piece]) -> None:
+    def write(self, pieces: list[PartitionPiece]) -> None:
         """Take the pieces of a table.
 
         Raises:
@@ -89,7 +89,7 @@ class PartitionFiles:
             for each in self._open.values():
                 self._write_group(each)
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, piece: PartitionPiece) -> None:
         if not piece.rows.num_rows:
             return
         each = self._open.setdefault(piece.folder, _OpenFile(piece.folder, piece.values))

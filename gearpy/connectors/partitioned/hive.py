@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.connectors.folders.part_names import Part
+from gearpy.connectors.folders.part_names import FilePart
 from gearpy.connectors.folders.parts import PREFIX, PartFolder, PreparedPart, Share
 from gearpy.connectors.folders.writer import PartSink, PartWriter
 from gearpy.connectors.partitioned.columns import PartitionBy, key_names, partition_fields
@@ -127,7 +127,7 @@ class HiveWriter(PartWriter):
         self._rows = PartitionRows(options, self._begin)
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of what was written before."""
+        """Keep to the schema of earlier files."""
         self._rows.restore(state)
 
     def snapshot(self) -> bytes | None:
@@ -150,7 +150,7 @@ class HiveWriter(PartWriter):
         return files
 
     def close(self, *, completed: bool) -> None:
-        """Remove what is not prepared; what is prepared a successor may need."""
+        """Remove unfinished files; a successor may need the prepared ones."""
         for name in self._rows.drop():
             self._files.drop(name)
 
@@ -158,5 +158,5 @@ class HiveWriter(PartWriter):
         return BegunFile(*self._files.begin())
 
 
-def _some(parts: Sequence[Part]) -> str:
+def _some(parts: Sequence[FilePart]) -> str:
     return ", such as " + ", ".join(part.name for part in parts[:_NAMES_MAX])

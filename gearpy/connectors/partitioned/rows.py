@@ -12,7 +12,7 @@ from gearpy.columns.spark_types import exact_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.parts import prefix_mistakes
-from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, Piece
+from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, PartitionPiece
 from gearpy.connectors.partitioned.files import BegunFile, PartitionFiles, WrittenFile
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Batch
@@ -24,7 +24,7 @@ _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """What users say of a table.
+    """The options of a table.
 
     Attributes:
         operator: name to blame.
@@ -96,7 +96,7 @@ class PartitionRows:
         self.partitioning: Partitioning | None = None
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of what was written before, unless one was given."""
+        """Keep to the schema of earlier files, unless one was given."""
         if state is not None and self._options.schema is None:
             self._columns.adopt(pa.ipc.read_schema(pa.py_buffer(state)))
             self._start()
@@ -129,7 +129,7 @@ class PartitionRows:
         return [] if self._files is None else self._files.finish()
 
     def drop(self) -> list[str]:
-        """Close what was begun; return the names of those files."""
+        """Close the files that were begun; return their names."""
         return [] if self._files is None else self._files.drop()
 
     def _start(self) -> None:
@@ -144,7 +144,7 @@ class PartitionRows:
             partitions_max=options.partitions_max,
         )
 
-    def _cut(self, rows: pa.RecordBatch, records: Sequence[Any]) -> list[Piece]:
+    def _cut(self, rows: pa.RecordBatch, records: Sequence[Any]) -> list[PartitionPiece]:
         assert self.partitioning is not None
         cut = self.partitioning.cut
         try:

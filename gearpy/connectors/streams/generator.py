@@ -68,7 +68,7 @@ def generate(
     out_of_order: Duration = "0s",
     schema: object = None,
 ) -> Source[Any]:
-    """Read what a function's iterator gives; ends when it ends, or at the limit.
+    """Read the records of a function's iterator; ends when it ends, or at the limit.
 
     To resume after a failure the function is called again and what was read is skipped: it has
     to give the same records every time.
@@ -182,7 +182,7 @@ class GeneratorSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and what it calls."""
+        """The function and the user's function that it calls."""
         return f"generate({getattr(self._make, '__name__', type(self._make).__name__)})"
 
     def partitions(self) -> Sequence[str]:
@@ -255,7 +255,7 @@ class GeneratorReader(SourceReader):
         self._now_ms = now_ms
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return what the pace allows."""
+        """Return as many records as the pace allows."""
         wanted = self._allowed(max_records)
         try:
             values = list(islice(self._iterator, wanted))
@@ -315,7 +315,7 @@ def takes_part(make: Callable[..., Any]) -> bool:
 def check_generator(
     name: str, make: Any, *, rate: float | None, limit: int | None, parts: int
 ) -> None:
-    """Refuse what nothing can be made by.
+    """Refuse an object that can make no records.
 
     Raises:
         ConfigError: all mistakes at once.

@@ -1,4 +1,4 @@
-"""Lines that come once, in pieces: nobody can go back to them.
+"""Lines that come once, in pieces: a reader cannot go back to them.
 
 What a connection or a pipe gives ends anywhere, also in the middle of a character.
 """
@@ -60,7 +60,7 @@ class LineBuffer:
         return [line.removesuffix("\r")] if line else []
 
     def clear(self) -> None:
-        """Forget what has no end."""
+        """Forget a line without an end."""
         self._tail, self._tail_chars = [], 0
         self._decoder.reset()
 
@@ -100,7 +100,7 @@ class LiveLineReader(SourceReader):
         return Batch(lines, self._stamps.of(lines)) if lines else None
 
     def snapshot(self) -> None:
-        """Nobody can go back."""
+        """Return no place: a reader cannot go back."""
 
     @property
     def watermark_ms(self) -> int:
@@ -113,7 +113,7 @@ class LiveLineReader(SourceReader):
         return self._count, 0
 
     def _feed(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take the bytes that have come."""
         self._lines = self._buffer.feed(data)
 
     def _end(self) -> None:

@@ -83,7 +83,7 @@ class StdinSource(Source):
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":
-        """Return a reader of what has not been read."""
+        """Return a reader of the bytes that were not read yet."""
         stamps: Stamps = FromClock(self._now_ms)
         if self._timestamp is not None:
             stamps = FromRecords("stdin(timestamp)", self._timestamp, bound_ms=self._bound_ms)

@@ -131,7 +131,7 @@ class TcpConnection(Protocol):
         ...
 
     def read(self) -> bytes | None:
-        """Return what has come; None if nothing has; nothing at the end.
+        """Return the bytes that have come; None if there are none yet; empty at the end.
 
         Raises:
             OSError: it is lost.

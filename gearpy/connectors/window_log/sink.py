@@ -131,7 +131,7 @@ def window_log_folder(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What `window_log_folder` was given."""
+    """The arguments of `window_log_folder`."""
 
     place: str
     schema: pa.Schema | None = None
@@ -144,7 +144,7 @@ class LogOptions:
     storage_options: Mapping[str, Any] = field(default_factory=dict)
 
     def mistakes(self) -> Sequence[str]:
-        """Return what cannot be meant so."""
+        """Return the mistakes in the options."""
         found = []
         if self.body not in get_args(BodyChoice):
             found.append(f"body is {self.body!r}, must be one of {_listed(get_args(BodyChoice))}")
@@ -233,7 +233,7 @@ class WindowLogWriter(TransactionalWriter):
         self._readers = LogConsumers(log, lambda: time.time_ns() // _NS_PER_MS)
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who reads the log, and how far they are."""
+        """Return the readers of the log, and how far they are."""
         return self._readers.reports() if self._tells else ()
 
     # -- begin -----------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class WindowLogWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take the lane, show what was prepared, and find what was shown since.
+        """Take the lane, show prepared batches, and find batches that were shown since.
 
         Raises:
             ConfigError: the folder cannot be written, or has a log with other columns.
@@ -364,7 +364,7 @@ class WindowLogWriter(TransactionalWriter):
         return rows
 
     def _check_columns(self, batch: Batch, error: OperatorError) -> None:
-        """Refuse to write what is nothing like what is in the log; a bad record may be among them.
+        """Refuse records whose columns are unlike those of the log; one of them may be bad.
 
         Raises:
             ConfigError: no record fits; says what differs.
@@ -412,7 +412,7 @@ class WindowLogWriter(TransactionalWriter):
         return self._lane.prepare(epoch, body=self._body(), about=self._about, watermark=watermark)
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return where the lane is, and what is still to come again."""
+        """Return the place of the lane, and the rows that are still to come again."""
         again = self._replays.snapshot() if len(self._replays) else None
         return {
             "lane": self._lane.lane_id,
@@ -421,7 +421,7 @@ class WindowLogWriter(TransactionalWriter):
         }
 
     def commit(self, epoch: int, prepared: PreparedBatch | None) -> None:
-        """Show the batch; now and then, remove and compact what is old.
+        """Show the batch; now and then, remove and compact old ones.
 
         Raises:
             GearpyError: it is gone or damaged, or this task was given up.
@@ -443,7 +443,7 @@ class WindowLogWriter(TransactionalWriter):
         self._expire()
 
     def close(self, *, completed: bool) -> None:
-        """Remove what is not prepared; what is prepared a successor may need."""
+        """Remove unfinished files; a successor may need the prepared ones."""
         self._lane.close()
 
     def _expire(self) -> None:

@@ -1,4 +1,4 @@
-"""A window log as a source: what Spark, or another application, has handed over in batches."""
+"""A window log as a source: batches that Spark, or another application, has handed over."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -50,7 +50,7 @@ def window_log(
     idle: Duration = "10s",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Source[Row]:
-    """Read a window log: what Spark has written by `format("gearpy")`, or another application.
+    """Read a window log that Spark has written by `format("gearpy")`, or another application.
 
     Each row is read once, whatever fails; a compaction in between does not matter. Rows are
     tables, or dicts with ``rows``. What an application has written by `window_log_folder` comes as
@@ -201,7 +201,7 @@ class WindowLogSource(Source):
 
 
 class LogTimes:
-    """Event times of rows, and what a batch promises.
+    """Event times of rows, and the promise of a batch.
 
     Args:
         schema: of the rows.
@@ -230,7 +230,7 @@ class LogTimes:
         return times.fill_null(0 if floor_ms == MIN_MS else floor_ms)
 
     def promised_ms(self, table: pa.Table, times: pa.Array, info: BatchInfo) -> int:
-        """Return what no later row of the lane is older than, once these were read."""
+        """Return a time that no later row of the lane is older than, once these were read."""
         if info.watermark is not None:
             return info.watermark
         if self._has_early:
@@ -334,7 +334,7 @@ class LogReader(SourceReader):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Batches read of those that are known."""
+        """The number of batches read, of all known ones."""
         known = self._until or (self._mine(self._view.ends()) if self._view is not None else {})
         return sum(self._lanes.of(lane).seq for lane in known), sum(known.values())
 
@@ -347,7 +347,7 @@ class LogReader(SourceReader):
         return self._lanes.next() if lane is None and self._looks() else lane
 
     def _looks(self) -> bool:
-        """Look what there is, if it is time to."""
+        """List the batches, if it is time to."""
         now_ms = self._now_ms()
         if self._looked_ms is not None and now_ms - self._looked_ms < self._poll_ms:
             return False
@@ -362,7 +362,7 @@ class LogReader(SourceReader):
         return {lane: seq for lane, seq in position.items() if self._is_mine(lane)}
 
     def _check_kept(self, starts: Position, ends: Position) -> None:
-        """Refuse to pass over what was not read, and to go on in another log."""
+        """Refuse to pass over unread batches, and to go on in another log."""
         for lane, place in self._lanes.places.items():
             if lane not in ends or place.seq > ends[lane]:
                 raise GearpyError(
@@ -434,6 +434,6 @@ class _OpenFile:
         return self._lane == lane and seq in self._batches
 
     def batch(self, seq: int) -> tuple[BatchInfo, pa.Table]:
-        """Return what is noted of a batch, and its rows."""
+        """Return the note on a batch, and its rows."""
         batch = self._batches[seq]
         return batch, self._table.slice(self._begins[seq], batch.rows)

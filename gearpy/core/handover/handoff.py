@@ -1,4 +1,4 @@
-"""Which batch of finished windows is handed over next, and what is written down around that."""
+"""The next batch of finished windows to hand over, and the notes that are written around that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _Phase: TypeAlias = Literal["idle", "chosen", "intended", "delivered"]
 
 
 class Admission(Protocol):
-    """What can be read: a `gearpy.core.handover.window_log.LogView`."""
+    """A readable log: a `gearpy.core.handover.window_log.LogView`."""
 
     def advance(self, start: Mapping[str, int], *, max_rows: int | None = None) -> dict[str, int]:
         """Return how far a batch reaches that begins behind ``start``."""
@@ -39,7 +39,7 @@ class Admission(Protocol):
         ...
 
     def start(self) -> dict[str, int]:
-        """Return what lies before everything that is kept."""
+        """Return the position before all batches that are kept."""
         ...
 
 
@@ -203,7 +203,7 @@ class Handoff:
         return self._failures > 0 or self._trouble_ms is not None
 
     def next(self, log: Admission, now_ms: int) -> Step:
-        """Return what to do now; nothing changes if it is asked again."""
+        """Return the next step; nothing changes if it is asked again."""
         if self._gave_up is not None:
             return self._gave_up
         if self._phase == "delivered":  # First of all, and without Spark.
@@ -302,7 +302,7 @@ class Handoff:
 
 
 def _known(position: Mapping[str, int]) -> dict[str, int]:
-    """Return a position without the lanes of which nothing was read."""
+    """Return a position without the lanes that were not read."""
     return {lane: last for lane, last in position.items() if last > 0}
 
 

@@ -1,4 +1,4 @@
-"""Who may write a lane of a window log: one start of one task of one run at a time.
+"""The owner of a lane of a window log: one start of one task of one run at a time.
 
 In a run the later start counts. Between runs the one that came last counts, and one that had to
 give the lane away never gets it back: its windows may be in the log, written by its successor.
@@ -20,7 +20,7 @@ _FORMER_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneOwner:
-    """What stands in the file of a lane.
+    """The content of the file of a lane.
 
     Attributes:
         run: as in names of files.
@@ -38,7 +38,7 @@ class LaneOwner:
 
     @classmethod
     def parse(cls, text: bytes | None, *, file: str) -> Self | None:
-        """Return what stands in a file; None if there is none.
+        """Return the owner that a file names; None if there is none.
 
         Raises:
             WindowLogDamaged: it is nothing of that kind.
@@ -60,7 +60,7 @@ class LaneOwner:
             ) from error
 
     def to_json(self) -> bytes:
-        """Return what `parse` reads."""
+        """Return the text that `parse` reads."""
         return json.dumps(asdict(self)).encode()
 
     def succeeds(self, before: "LaneOwner | None", *, lane: str) -> "LaneOwner":
@@ -86,7 +86,7 @@ class LaneOwner:
         return replace(self, id=before.id, former=(*before.former, before.run)[-_FORMER_MAX:])
 
     def standing(self, found: "LaneOwner | None") -> Standing:
-        """Return whether this one may go on, by what is found in the file."""
+        """Return whether this owner may go on, given the owner in the file."""
         if found == self:
             return "owner"
         is_earlier = (

@@ -1,4 +1,4 @@
-"""Several lanes of a window log read as one stream: whose turn it is, and what can be promised.
+"""Several lanes of a window log read as one stream: the next lane, and the common promise.
 
 Within a lane the times of batches only grow, but lanes are written by different tasks, and what
 one has shown another may be about to show. So a lane that has nothing more holds the others back
@@ -32,7 +32,7 @@ _BEGIN: Final = LanePlace()
 
 
 class Lanes:
-    """What was read of some lanes, and which is read next: the one that is furthest behind.
+    """The progress of reading some lanes; the one that is furthest behind is read next.
 
     Invariant: `watermark_ms` never falls, and is above that of no lane that has something to give,
     but for one that was silent before.
@@ -105,7 +105,7 @@ class Lanes:
         self.places[lane] = place._replace(row=place.row + count)
 
     def on_batch(self, lane: str, watermark_ms: int, *, now_ms: int) -> None:
-        """Learn that a batch was read to its end, and what the lane promises then."""
+        """Learn that a batch was read to its end, and the promise of the lane then."""
         place = self.of(lane)
         self.places[lane] = LanePlace(place.seq + 1, 0, max(place.watermark_ms, watermark_ms))
         self._note_silence(lane, now_ms)
@@ -132,7 +132,7 @@ class Lanes:
         return now_ms - self._silent_since_ms.get(lane, now_ms) < self._idle_ms
 
     def _promise(self, now_ms: int) -> None:
-        """Promise what all lanes do that count; if none does, as if the furthest were the last."""
+        """Promise the least that counting lanes promise; if none counts, the most of all lanes."""
         holding = [self.of(lane).watermark_ms for lane in self._ends if self._holds(lane, now_ms)]
         everything = [place.watermark_ms for place in self.places.values()]
         promised_ms = min(holding) if holding else max(everything, default=MIN_MS)

@@ -27,7 +27,7 @@ SUCCESSOR: Final = 2**62
 
 
 class Lane(NamedTuple):
-    """What one task of a sink writes in one run."""
+    """The rows of one task of a sink in one run."""
 
     run: str
     sink: str
@@ -45,7 +45,7 @@ class Lane(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What a table has noted of a lane."""
+    """The note of a table on a lane."""
 
     owner: int | None = None  #: None: nobody has written yet.
     epoch: int = 0
@@ -69,7 +69,7 @@ class Shown(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One transaction of a lane: what becomes of its files, and what is noted."""
+    """One transaction of a lane: the change of its files, and the note."""
 
     add: bool  #: The files of the epoch that was to be shown.
     remove: tuple[str, ...]

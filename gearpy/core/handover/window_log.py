@@ -1,4 +1,4 @@
-"""What the names of the files of a window log tell: which batches there are, and which to read.
+"""The batches of a window log by the names of its files, and the files to read.
 
 A lane is what one task writes. Its batches are numbered from 1 without a gap. A file has one
 batch, or after compaction a range of them, and its name says so; so a list of names is all that
@@ -120,7 +120,7 @@ def is_writer_name(text: str) -> bool:
 
 
 def lane_name(writer: str, task: int) -> str:
-    """Return the name of what a task of a writer writes."""
+    """Return the name of the lane of a task of a writer."""
     assert is_writer_name(writer), writer
     return f"{writer}-{task:05d}"
 
@@ -152,7 +152,7 @@ def segment_name(
 
 
 def segments_of(names: Iterable[str]) -> list[Segment]:
-    """Return what the names tell; those of other files are passed over."""
+    """Return the segments of some names; names of other files are passed over."""
     found = [
         Segment(
             name=match[0],
@@ -171,7 +171,7 @@ def segments_of(names: Iterable[str]) -> list[Segment]:
 
 
 class LogView:
-    """What a log has to read, as far as the names of its files tell.
+    """The files of a log that are to be read, as far as their names tell.
 
     Of each lane the fewest files are taken that have all its batches, so that a compacted file
     hides those that it was made of.
@@ -193,7 +193,7 @@ class LogView:
         return tuple(self._pieces)
 
     def pieces(self, lane: str) -> Sequence[Piece]:
-        """Return the files of a lane that are read, in order, and what of them."""
+        """Return the files of a lane to read, oldest first, with the batches to take of each."""
         return self._pieces.get(lane, ())
 
     @property
@@ -212,7 +212,7 @@ class LogView:
         ]
 
     def ends(self) -> dict[str, int]:
-        """Return the last batch of each lane: the position of who has read everything."""
+        """Return the last batch of each lane: the position of a reader that has read everything."""
         return {lane: pieces[-1].last for lane, pieces in self._pieces.items()}
 
     def begins(self) -> dict[str, int]:
@@ -220,7 +220,7 @@ class LogView:
         return {lane: pieces[0].first for lane, pieces in self._pieces.items()}
 
     def start(self) -> dict[str, int]:
-        """Return the position of who has read nothing yet: before the first batches kept."""
+        """Return the position of a new reader: before the first batches kept."""
         return {lane: first - 1 for lane, first in self.begins().items()}
 
     def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[Piece]:
@@ -292,7 +292,7 @@ class LogView:
         )
 
     def _from(self, lane: str, begin: int, *, until: int) -> Iterator[Piece]:
-        """Yield what is behind a batch of a lane, up to another."""
+        """Yield the pieces behind a batch of a lane, up to another."""
         for segment, first, last in self._pieces.get(lane, ()):
             if last > begin and first <= until:
                 yield Piece(segment, max(first, begin + 1), min(last, until))
@@ -346,7 +346,7 @@ def _cut(piece: Piece, batches: int) -> Piece:
 
 
 def is_tiny(rows: int, *, since_ms: float) -> bool:
-    """Tell whether files are so small, and come so fast, that opening them is what costs.
+    """Tell whether files are so small, and come so fast, that opening them costs the most.
 
     Args:
         rows: of the file.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.folders.part_names import Part, PartNames, run_in_names
+from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_names
 
 RUNS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=150)
 NAMES = PartNames("part", ".jsonl")
@@ -27,8 +27,8 @@ def test_a_name_tells_whose_a_file_is(
     shown = NAMES.shown(task=task, epoch=epoch, run=run, incarnation=incarnation)
     pending = NAMES.pending(task=task, run=run, incarnation=incarnation, number=number)
 
-    assert NAMES.shown_parts([shown, pending]) == [Part(shown, task, run, incarnation, epoch)]
-    assert NAMES.pending_parts([shown, pending]) == [Part(pending, task, run, incarnation)]
+    assert NAMES.shown_parts([shown, pending]) == [FilePart(shown, task, run, incarnation, epoch)]
+    assert NAMES.pending_parts([shown, pending]) == [FilePart(pending, task, run, incarnation)]
     assert max(map(len, (shown, pending))) < 255
 
 
@@ -66,7 +66,7 @@ def test_a_file_in_a_folder_below_keeps_its_path() -> None:
 
     found = NAMES.shown_parts([f"p=2/{name}", f"{name}/notes.txt", f"p=1/q=5/{name}"])
 
-    assert found == [Part(f"p={path}/{name}", 3, "r", 9, 7) for path in ("1/q=5", "2")]
+    assert found == [FilePart(f"p={path}/{name}", 3, "r", 9, 7) for path in ("1/q=5", "2")]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_a_file_in_a_folder_below_keeps_its_path() -> None:
 )
 def test_files_of_others_are_passed_over(name: str) -> None:
     """Whatever else people keep there is not for a sink to remove."""
-    read: list[Callable[[list[str]], list[Part]]] = [NAMES.shown_parts, NAMES.pending_parts]
+    read: list[Callable[[list[str]], list[FilePart]]] = [NAMES.shown_parts, NAMES.pending_parts]
 
     assert [each([name, f"{name}.pending"]) for each in read] == [[], []]

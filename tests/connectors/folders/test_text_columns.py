@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.folders.text_columns import Table
+from gearpy.connectors.folders.text_columns import TextTable
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.aggregates.fold import WindowResult
@@ -31,9 +31,9 @@ class Slotted:
     size: int
 
 
-def a_table(columns: Sequence[str] | Mapping[str, str]) -> Table:
+def a_table(columns: Sequence[str] | Mapping[str, str]) -> TextTable:
     """Return a table with nothing in it."""
-    return Table("console", columns)
+    return TextTable("console", columns)
 
 
 @pytest.mark.parametrize(
