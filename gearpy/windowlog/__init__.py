@@ -5,7 +5,7 @@
 - `schema`: the schema of a log, as it stands in its file.
 - `lane`: writes what one task writes, in two steps; `batch_notes` is what files note of it,
   `replays` are the rows that were shown before and come again, `recalls` keeps what they were.
-- `compaction`, `retention`: make few files of many, and none of old ones. `verify` reads all.
+- `compaction`: makes few files of many. `verify` reads all.
 - `bodies`: files of a log: Parquet or Arrow, and what they tell of their batches.
 
 Which files to read is decided by `core.handover.window_log`. May be imported by task and above, and

@@ -233,12 +233,34 @@ class WindowLog:
 
         That with the highest number of a lane stays.
         """
-        removed = self.view().removable(position)
-        for segment in removed:
-            self._store.remove(segment.name)
-        return removed
+        return self._removed(self.view().removable(position))
+
+    def expire(self, taken: Position, *, before_ms: int) -> list[Segment]:
+        """Remove files that were shown before a time, oldest first; return them.
+
+        The last file of a lane stays, and so does one whose age is unknown.
+
+        Args:
+            taken: the last batch of each lane that may go.
+            before_ms: ms since 1970.
+        """
+        view = self.view()
+        expired: dict[str, int] = {}
+        for lane in view.lanes:
+            for piece in view.pieces(lane)[:-1]:
+                found = self._store.look(piece.segment.name)
+                is_taken = piece.last <= taken.get(lane, 0)
+                if not is_taken or found is None or not 0 < found.changed_ms < before_ms:
+                    break
+                expired[lane] = piece.last
+        return self._removed(view.removable(expired))
 
     # -- one file --------------------------------------------------------------------------
+
+    def _removed(self, segments: list[Segment]) -> list[Segment]:
+        for segment in segments:
+            self._store.remove(segment.name)
+        return segments
 
     def _read_schema(self) -> LogSchema | None:
         if self._schema is None:

@@ -6,7 +6,6 @@ from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog import log as log_module
 from gearpy.windowlog.compaction import compact_all, compact_newest
 from gearpy.windowlog.replays import Replays
-from gearpy.windowlog.retention import expire
 from gearpy.windowlog.verify import verify
 from tests.windowlog.log_build import a_lane, a_log, a_log_of, keys_in, rows_of, shown
 
@@ -111,11 +110,19 @@ def test_old_files_expire() -> None:
         store.now_ms = number * 100
         shown(lane, number, number)
 
-    assert [each.first for each in expire(log, LANE, before_ms=250)] == [1, 2]
-    assert [each.first for each in expire(log, LANE, before_ms=9999)] == [3]
-    assert expire(log, LANE, before_ms=9999) == []
-    assert expire(log, "other-00000", before_ms=9999) == []
+    assert [each.first for each in log.expire({LANE: 99}, before_ms=250)] == [1, 2]
+    assert [each.first for each in log.expire({LANE: 99}, before_ms=9999)] == [3]
+    assert log.expire({LANE: 99}, before_ms=9999) == []
+    assert log.expire({"other-00000": 99}, before_ms=9999) == []
     assert keys_in(log) == [4]
+
+
+def test_a_batch_that_was_not_taken_stays_however_old_it_is() -> None:
+    """A Spark that was away for longer than files are kept finds them all."""
+    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
+
+    assert log.expire({}, before_ms=9999) == []
+    assert [each.first for each in log.expire({LANE: 1}, before_ms=9999)] == [1]
 
 
 def test_a_file_whose_age_nobody_knows_stays() -> None:
@@ -123,7 +130,7 @@ def test_a_file_whose_age_nobody_knows_stays() -> None:
     store = MemoryFolder(now_ms=0)
     log = a_log_of(store, [[1], [2]])
 
-    assert expire(log, LANE, before_ms=9999) == []
+    assert log.expire({LANE: 99}, before_ms=9999) == []
 
 
 # -- verify ----------------------------------------------------------------------------------

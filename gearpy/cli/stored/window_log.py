@@ -17,7 +17,6 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.bodies import SegmentInfo
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
-from gearpy.windowlog.retention import expire
 from gearpy.windowlog.verify import Finding
 from gearpy.windowlog.verify import verify as verify_log
 
@@ -176,8 +175,7 @@ def purge(
         raise ConfigError("give --reader or --older-than, not both")
     else:
         before_ms = time.time_ns() // _NS_PER_MS - duration_ms(older_than)
-        lanes = log.view().lanes
-        removed = [each for lane in lanes for each in expire(log, lane, before_ms=before_ms)]
+        removed = log.expire(log.view().ends(), before_ms=before_ms)
     if given.as_json:
         print_json({"path": log.place, "removed": _names(removed)})
         return

@@ -1,7 +1,7 @@
 """Columns that a table is partitioned by: taken out of its files, or derived from other columns."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -9,16 +9,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.core.handover.partition_paths import partition_folder
 from gearpy.errors import ConfigError
 
 __all__ = [
+    "NULL_PARTITION",
     "PartitionBy",
     "PartitionField",
     "PartitionPiece",
     "Partitioning",
     "key_names",
     "partition_fields",
+    "partition_folder",
 ]
 
 #: What `hive_folder` and `delta_table` take.
@@ -34,6 +35,13 @@ _UNITS: Final = {
     "hour": (lambda times: pc.hour(times).cast(pa.int32()), pa.int32()),
 }
 _UTC: Final = pa.timestamp("us", "UTC")
+#: Stands for a missing value, and for an empty text, which no folder can tell apart.
+NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
+#: What Spark and Hive escape; also NUL, which no file system takes.
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
+_ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
+_SEGMENT_BYTES_MAX: Final = 255  # Of a name, in most file systems.
 #: Readers pass over folders whose names begin so.
 _HIDDEN: Final = ("_", ".")
 
@@ -241,3 +249,22 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None or value == "" else str(value)
+
+
+def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
+    """Return the path of the folder for some values, by column, the outermost first.
+
+    Raises:
+        ValueError: a value is too long for the name of a folder.
+    """
+    return "/".join(_segment(name, value) for name, value in values)
+
+
+def _segment(name: str, value: str | None) -> str:
+    segment = f"{name.translate(_ESCAPES)}={(value or '').translate(_ESCAPES) or NULL_PARTITION}"
+    if len(segment.encode(errors="surrogatepass")) > _SEGMENT_BYTES_MAX:
+        raise ValueError(
+            f"value {value!r:.60} of partition column {name!r} makes a folder's name of more than "
+            f"{_SEGMENT_BYTES_MAX} bytes: partition by something shorter"
+        )
+    return segment

@@ -35,7 +35,6 @@ from gearpy.windowlog.lane import LaneWriter, PreparedBatch
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.recalls import recalled
 from gearpy.windowlog.replays import Replays
-from gearpy.windowlog.retention import expire
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
 __all__ = ["WindowLogSink", "WindowLogWriter", "window_log_folder"]
@@ -452,7 +451,7 @@ class WindowLogWriter(TransactionalWriter):
             return
         self._expired_s = now_s
         before_ms = time.time_ns() // _NS_PER_MS - retain_ms
-        expire(self._log, self._lane.lane, before_ms=before_ms)
+        self._log.expire({self._lane.lane: self._lane.next_seq}, before_ms=before_ms)
 
     def _body(self) -> Body:
         if self._options.body != "auto":

@@ -9,6 +9,4 @@
   that.
 - `table_commits`: exactly once into a table that changes by transactions, such as one of Delta
   Lake.
-- `partition_paths`: folders of a partitioned table, such as ``country=de/date=2026-11-21``, named
-  as Hive does.
 """

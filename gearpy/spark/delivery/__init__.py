@@ -7,6 +7,5 @@
 - `log`: what is written down of batches that are handed over: which were begun, and which were
   taken.
 - `frames`: a batch of a window log as a frame of Spark, and what is known of its windows.
-- `expiry`: removes from a window log what is old, if it was handed over.
 - `listener`: what Spark tells of its queries, noted beside the log that they read.
 """

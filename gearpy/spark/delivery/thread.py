@@ -29,7 +29,6 @@ from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.backlog import Backlog
 from gearpy.spark.delivery.batch import SparkBatch
-from gearpy.spark.delivery.expiry import expire
 from gearpy.spark.delivery.frames import BatchFrames
 from gearpy.spark.delivery.log import BatchLog
 from gearpy.spark.sessions.target import Target
@@ -374,7 +373,7 @@ class Delivery:
         self._expired_ms = now_ms
         taken = {self._spec.lane: (self._handoff.position or {}).get(self._spec.lane, 0)}
         try:
-            expire(self._log, taken, before_ms=_wall_ms() - retain_ms)
+            self._log.expire(taken, before_ms=_wall_ms() - retain_ms)
         except OSError as error:
             _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
 

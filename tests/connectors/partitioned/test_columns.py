@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.partitioned.columns import Partitioning, key_names, partition_fields
-from gearpy.core.handover.partition_paths import NULL_PARTITION
+from gearpy.connectors.partitioned.columns import (
+    NULL_PARTITION,
+    Partitioning,
+    key_names,
+    partition_fields,
+)
 from gearpy.errors import ConfigError
 
 AT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.handover.partition_paths import NULL_PARTITION, partition_folder, partition_values
+from gearpy.connectors.partitioned.columns import NULL_PARTITION, partition_folder
 
 #: Without surrogates, which no file system takes; short enough for a name.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=15)
@@ -17,11 +17,11 @@ def test_values_come_back(values: dict[str, str | None]) -> None:
     """An empty text comes back as none; nothing leaves its folder, whatever is in a value."""
     folder = partition_folder(values.items())
 
-    assert partition_values(folder) == {
-        name: None if value == NULL_PARTITION else value or None for name, value in values.items()
-    }
     segments = folder.split("/")
-    assert len(segments) == len(values)
+    pairs = [each.split("=", 1) for each in segments]
+    assert {unquote(name): unquote(value) for name, value in pairs} == {
+        name: value or NULL_PARTITION for name, value in values.items()
+    }
     assert not {".", "..", ""} & set(segments)
     assert "\0" not in folder
 
@@ -56,8 +56,3 @@ def test_a_value_that_is_too_long_is_refused() -> None:
     assert partition_folder([("k", "ä" * 126)])
     with pytest.raises(ValueError, match="partition column 'k' makes a folder's name of more than"):
         partition_folder([("k", "ä" * 127)])
-
-
-def test_other_parts_of_a_path_are_passed_over() -> None:
-    """Such as the file."""
-    assert partition_values("table/k=a%2Fb/part-0.parquet") == {"k": "a/b"}
