@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -274,3 +275,19 @@ def _diagram(table: Mapping[tuple[str, str], str]) -> str:
 def _mermaid_names(arrow: str) -> str:
     states, colon, event = arrow.partition(": ")
     return re.sub(r"(?<=\w)-(?=\w)", "_", states) + colon + event
+
+
+def test_the_table_of_layers_is_the_contract() -> None:
+    """`pyproject.toml` is what the check verifies; the page shows the same."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = (each["layers"] for each in contracts if each["name"] == "imports point down")
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| \S", page, re.MULTILINE)
+
+    assert [(int(layer), package) for layer, package in rows] == [
+        (len(layers) - place, package)
+        for place, row in enumerate(layers, 1)
+        for package in row.split(" | ")
+    ]
