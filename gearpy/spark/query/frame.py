@@ -16,13 +16,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
-from gearpy.spark.query.plan import BatchStep, GroupStep, LinearPlan, RowsStep
+from gearpy.spark.query.plan import TIME, BatchStep, GroupStep, LinearPlan, RowsStep
 from gearpy.spark.query.shipping import send_by_value
 from gearpy.spark.query.sql import SqlGroup, grouped, sql_group, tells_apart
 from gearpy.spark.query.worker import (
     PIECES,
     RECORDS,
-    TIME,
     ColumnsIn,
     ColumnsOut,
     PartitionsIn,

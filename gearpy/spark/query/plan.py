@@ -17,7 +17,10 @@ from gearpy.task.api.interfaces import Source
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.stages.tables import Form
 
-__all__ = ["BatchStep", "GroupStep", "LinearPlan", "RowsStep", "Step"]
+__all__ = ["TIME", "BatchStep", "GroupStep", "LinearPlan", "RowsStep", "Step"]
+
+#: Column of event times, ms.
+TIME: Final = "__time"
 
 #: Aggregates by which it matters in which order records came, if only where their times are equal.
 _ORDERED: Final = frozenset({"first", "last", "collect", "top", "custom"})

@@ -21,8 +21,7 @@ from gearpy.core.window.windows import (
     TumblingWindows,
 )
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.spark.query.plan import GroupStep
-from gearpy.spark.query.worker import TIME
+from gearpy.spark.query.plan import TIME, GroupStep
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

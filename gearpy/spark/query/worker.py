@@ -17,7 +17,7 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.spark.query.groups import Combiner, Merger
-from gearpy.spark.query.plan import BatchStep, GroupStep, RowsStep
+from gearpy.spark.query.plan import TIME, BatchStep, GroupStep, RowsStep
 from gearpy.task.api.interfaces import Source, TaskContext, TaskLimits
 from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Rejects
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from gearpy.spark.query.sql import SqlGroup
 
 __all__ = [
-    "TIME",
     "ColumnsIn",
     "ColumnsOut",
     "PartitionsIn",
@@ -45,8 +44,6 @@ __all__ = [
     "decoded",
 ]
 
-#: Column of event times, ms.
-TIME: Final = "__time"
 PIECES: Final = pa.schema(
     [("bucket", pa.int32()), ("at", pa.int64()), ("entries", pa.int32()), ("body", pa.binary())]
 )
