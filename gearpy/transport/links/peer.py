@@ -107,7 +107,8 @@ class LinkPeer(Redial):
             self._awake = bool(frames)
         if frames:
             self._unreceived.on_written(size, monotonic_ms())
-            self.start_ticking()
+            if self._ticker is None:
+                self.start_ticking()
             self._counters.add(frames_out=frames, bytes_out=size)
         return buffers
 
