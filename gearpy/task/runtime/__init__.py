@@ -12,5 +12,4 @@
   to begin.
 - `wiring`: from an application and a task id to the runner of that task.
 - `turns`: the turns of an executor's tasks at this moment, for turns that do not end.
-- `info`: name, links and application of a task; its report and its context.
 """

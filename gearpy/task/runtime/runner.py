@@ -5,13 +5,14 @@ something to do, and sends what has gathered in `outbox`, stores what is in `sna
 what is in `rejected`. The task actor does so on a thread, the simulator in virtual time.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.ids import MAX_MS, MIN_MS, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
     NOWHERE,
@@ -39,9 +40,8 @@ from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encod
 from gearpy.task.chain.event_gate import EventGate, OrderedOutput, marked_late
 from gearpy.task.runtime.driving import Job, blame, driver_of, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
-from gearpy.task.runtime.info import TaskInfo, clock_of, context_of
 from gearpy.task.runtime.inlet import Injected, Inlet
-from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
+from gearpy.task.runtime.outlet import Outlet, OutputEdge, OutputLimits, Promises
 from gearpy.task.time.timers import Timers
 from gearpy.task.time.wakes import Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
@@ -58,6 +58,27 @@ OUTBOX_FULL: Final = 4
 _FULL_SOON: Final = 0.2
 _FULL: Final = 0.7
 _FULL_MS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """Names a task, its operator, its links and its application."""
+
+    task_id: TaskId
+    session: SessionId
+    parallelism: int
+    operator: str
+    upstream: Sequence[TaskId]
+    edges: Sequence[OutputEdge]
+    app_id: AppId = AppId(0)
+    app_name: str = ""
+    executor_id: ExecutorId = ExecutorId(0)
+    run: str = ""
+    program: str = ""  #: Package of the program's modules, where a process has several programs.
+    config: Mapping[str, Any] | None = None
+    key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
+    ordered: bool = False  #: Records come in the order of event time, key timers between them.
+    sources: int = 0  #: Where records may come from; 0 if nobody knows.
 
 
 class TaskRunner:
@@ -248,16 +269,26 @@ class TaskRunner:
         """Report how far the task is. The clock never moves backwards."""
         hold_ms = self._hold_ms()
         self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms(hold_ms))
-        return clock_of(
-            self.info,
-            self.context.counters,
+        counters, task = self.context.counters, self.task
+        return TaskClock(
+            task_id=self.info.task_id,
+            session=self.info.session,
             clock_ms=self._claimed_clock_ms,
             watermark_ms=self._outlet.watermark_ms,
             hold_ms=hold_ms,
             idle=self._outlet.idle,
-            consumers=() if self.task is None else tuple(self.task.consumers()),
-            waits_for="" if self.task is None else self.task.waits_for,
-            wants_epoch=self.task is not None and self.task.epoch_fill > _FULL_SOON,
+            records_in=counters.records_in,
+            records_out=counters.records_out,
+            late_records=counters.late_records,
+            skipped_records=counters.skipped_records,
+            quarantined_records=counters.quarantined_records,
+            done=counters.done,
+            total=counters.total,
+            newest_ms=counters.newest_ms,
+            span_ms=counters.span_ms,
+            consumers=() if task is None else tuple(task.consumers()),
+            waits_for="" if task is None else task.waits_for,
+            wants_epoch=task is not None and task.epoch_fill > _FULL_SOON,
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -629,8 +660,19 @@ class TaskRunner:
                 reject(self._rejects, self.info.operator, error, message, place=OUTPUT)
 
     def _make_context(self, wall_ms: Callable[[], int], counters: TaskCounters) -> TaskContext:
-        return context_of(
-            self.info,
+        info = self.info
+        return TaskContext(
+            task_id=info.task_id,
+            parallelism=info.parallelism,
+            operator=info.operator,
+            app_id=info.app_id,
+            app_name=info.app_name,
+            executor_id=info.executor_id,
+            config=info.config or {},
+            run=info.run,
+            incarnation=info.session,
+            sources=info.sources,
+            log=logging.getLogger(f"gearpy.app.{info.app_name}.{info.operator}"),
             output=self._buffer.append,  # The list stays the same one for the task's life.
             schedule=self._schedule,
             update_watermark=self._update_watermark,
