@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
+from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.quarantine import AppQuarantine
@@ -37,7 +38,7 @@ from gearpy.core.dag.progress import progress_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
-from gearpy.ids import ActorPath, ExecutorId, TaskId
+from gearpy.ids import ActorPath, TaskId
 from gearpy.messages.app import (
     InjectRecord,
     LaunchTasks,
@@ -58,13 +59,10 @@ from gearpy.messages.cluster import (
     ApplicationStatusChanged,
     AppMasterRegistered,
     LaunchExecutor,
-    PutValue,
     QuarantineStored,
-    RegisterAppMaster,
     RequestResource,
     ResourceAllocated,
     ReturnResource,
-    ShutdownExecutor,
     ValueStored,
 )
 from gearpy.messages.summaries import (
@@ -81,7 +79,7 @@ from gearpy.task.api.failure import card_of
 __all__ = ["AppMasterActor", "AppMasterSettings"]
 
 _log = logging.getLogger(__name__)
-_REGISTER_AGAIN_MS: Final = 1000
+_OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
 _FAILURES_KEPT: Final = 20
@@ -138,7 +136,8 @@ class AppMasterActor(Actor[_Message]):
         self._settings_of = settings_of
         self._settings = settings = settings_of(launch.config)
         self._load = load
-        self._post = post
+        self._master = MasterLink(post, launch, lambda: self.context)
+        self._executors = AppExecutors(post, launch, lambda: self.context)
         self._checkpoints = AppCheckpoints(
             checkpoints,
             prefix=launch.store_prefix,
@@ -149,10 +148,7 @@ class AppMasterActor(Actor[_Message]):
         self._rng = rng
         self._release = release
         self._app_id = launch.app_id
-        self._master = launch.reply_to
         self._core: ApplicationCore | None = None
-        self._executors: dict[ExecutorId, ActorPath] = {}
-        self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
         self._failures: list[Failure] = []
         self._guarantees: tuple[str, ...] = ()
         self._fallbacks = Counter[int]()  # By region.
@@ -160,9 +156,6 @@ class AppMasterActor(Actor[_Message]):
         self._cause: ErrorCard | None = None
         self._has_succeeded = False
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
-        self._is_registered = False
-        self._asked_master_ms = 0
-        self._lost_master_ms = 0
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
         self._unopened: AppMasterRegistered | None = None  # The log could not be opened.
@@ -175,30 +168,13 @@ class AppMasterActor(Actor[_Message]):
 
     def on_start(self) -> None:
         """Register with the master; the rest follows its answer."""
-        self._lost_master_ms = self.context.now_ms()
-        self._register()
+        self._master.register(self._status)
         self.context.schedule(self._settings.tick_ms, _Tick())
-
-    def _register(self) -> None:
-        self._asked_master_ms = self.context.now_ms()
-        self._post.tell(
-            self._master,
-            RegisterAppMaster(
-                cluster_id=self._launch.cluster_id,
-                app_id=self._app_id,
-                app_master=self.context.self_ref.path,
-                launch=self._launch.launch,
-                status=self._status,
-            ),
-        )
 
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        if not self._is_registered:
-            self._is_registered = True
-            if (ref := self._post.find(self._master)) is not None:
-                self.context.watch(ref)
+        self._master.on_registered()
         if self._core is None and self._status == "pending":
             self._begin(message)
         elif self._core is not None:
@@ -211,7 +187,7 @@ class AppMasterActor(Actor[_Message]):
         if self._has_succeeded and self._status != "succeeded":
             self._store_outcome()
         for quarantined in self._quarantine.unstored:
-            self._tell_master(quarantined)
+            self._master.tell(quarantined)
 
     def _begin(self, message: AppMasterRegistered) -> None:
         if _OUTCOME_KEY in message.values:
@@ -236,7 +212,7 @@ class AppMasterActor(Actor[_Message]):
         if message.values.get(OPENED_KEY) == launch:
             self._start()
         else:
-            self._put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
+            self._master.put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
 
     def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
         """Open the log; what it says of the configuration counts from here on.
@@ -290,7 +266,7 @@ class AppMasterActor(Actor[_Message]):
         now_ms = self.context.now_ms()
         if self._unopened is None:
             self._unopened_since_ms = now_ms
-        self._unopened, self._open_again_ms = message, now_ms + _REGISTER_AGAIN_MS
+        self._unopened, self._open_again_ms = message, now_ms + _OPEN_AGAIN_MS
         waited_ms = now_ms - self._unopened_since_ms
         if self._launch.launch == 1 or waited_ms >= self._settings.reconnect_timeout_ms:
             self._end("failed", card_of(error))
@@ -303,19 +279,17 @@ class AppMasterActor(Actor[_Message]):
 
     def _on_master_lost(self) -> None:
         _log.warning("application %s: the master is away", self._app_id)
-        self._is_registered = False
-        self._lost_master_ms = self.context.now_ms()
+        self._master.on_lost()
         if self._core is not None:
-            self._core.on_master(is_there=False, now_ms=self._lost_master_ms)
+            self._core.on_master(is_there=False, now_ms=self.context.now_ms())
 
-    def _look_for_master(self, now_ms: int) -> None:
-        if self._is_registered:
-            return
-        if now_ms - self._lost_master_ms >= self._settings.reconnect_timeout_ms:
+    def _look_for_master(self) -> None:
+        away_ms = self._master.away_ms()
+        if away_ms is not None and away_ms >= self._settings.reconnect_timeout_ms:
             _log.error("application %s: no master for too long, stopping", self._app_id)
             self.context.stop_self()
-        elif now_ms - self._asked_master_ms >= _REGISTER_AGAIN_MS:
-            self._register()
+        else:
+            self._master.register_again(self._status)
 
     # -- messages --------------------------------------------------------------------------
 
@@ -366,23 +340,18 @@ class AppMasterActor(Actor[_Message]):
     def _on_executor_registered(
         self, core: ApplicationCore, message: RegisterExecutor, now_ms: int
     ) -> Iterable[Command]:
-        if core.executors.is_current(message.executor_id, message.launch):
-            self._executors[message.executor_id] = message.executor
-            self._launched[message.executor] = (message.executor_id, message.launch)
-            if (ref := self._post.find(message.executor)) is not None:
-                self.context.watch(ref)
-        else:  # A launch that was given up; it would wait for tasks, and keep its slots, for ever.
-            self._post.give_up(message.executor)
+        is_current = core.executors.is_current(message.executor_id, message.launch)
+        self._executors.on_registered(message, is_current=is_current)
         return core.on_executor_registered(message, now_ms)
 
     def on_exited(self, exited: Exited) -> None:
         """Hear that the master, a worker or an executor is gone."""
         path, core = exited.ref.path, self._core
-        if path == self._master:
+        if path == self._master.path:
             self._on_master_lost()
         elif core is None:
             return
-        elif (found := self._launched.pop(path, None)) is None:
+        elif (found := self._executors.take(path)) is None:
             self._do(self._lost_worker(path))
         elif isinstance(exited.reason, Failed):
             now_ms = self.context.now_ms()
@@ -398,7 +367,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
-        self._look_for_master(now_ms)
+        self._look_for_master()
         if self._core is None and self._status == "pending":
             self._begin_again(now_ms)
         if self._core is not None:
@@ -419,7 +388,7 @@ class AppMasterActor(Actor[_Message]):
             case Send():
                 self._send(command)
             case RequestSlots():
-                self._tell_master(
+                self._master.tell(
                     RequestResource(
                         app_id=self._app_id,
                         launch=self._launch.launch,
@@ -429,7 +398,7 @@ class AppMasterActor(Actor[_Message]):
                     )
                 )
             case Release():
-                self._tell_master(
+                self._master.tell(
                     ReturnResource(
                         app_id=self._app_id,
                         launch=self._launch.launch,
@@ -440,7 +409,7 @@ class AppMasterActor(Actor[_Message]):
             case Launch():
                 self._launch_executor(command)
             case Stop():
-                self._stop_executor(command)
+                self._executors.stop(command)
             case Activated() | HeldUp():
                 self._status = "active" if isinstance(command, Activated) else "pending"
                 self._tell_status()
@@ -459,7 +428,7 @@ class AppMasterActor(Actor[_Message]):
         message = command.message
         if isinstance(message, LaunchTasks):
             message = self._checkpoints.with_partitions(message)
-        self._post.tell(self._executors[command.executor_id], message)
+        self._executors.tell(command.executor_id, message)
 
     def _on_superseded(self, error: LogSuperseded) -> None:
         """End: another launch of this app master has taken over."""
@@ -467,47 +436,15 @@ class AppMasterActor(Actor[_Message]):
         self.context.stop_self()
 
     def _launch_executor(self, command: Launch) -> None:
-        worker = self._post.find(command.allocation.worker)
-        if worker is None:
+        if not self._executors.launch(command, self._launch):
             self._do(self._lost_worker(command.allocation.worker))
-            return
-        self.context.watch(worker)
-        self._post.tell(
-            command.allocation.worker,
-            replace(
-                self._launch,
-                executor_id=command.executor_id,
-                launch=command.launch,
-                slots=command.allocation.slots,
-                reply_to=self.context.self_ref.path,
-            ),
-        )
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
         """Count what it has started as gone. If only the worker is frozen, that still runs."""
         assert self._core is not None
         for executor_id, _ in self._core.executors.on_worker(worker):
-            self._give_up(executor_id)
+            self._executors.give_up(executor_id)
         return self._core.on_worker_lost(worker, self.context.now_ms())
-
-    def _give_up(self, executor_id: ExecutorId) -> None:
-        """Make sure that nothing of an executor that does not count is heard any more."""
-        if executor_id in self._executors:
-            self._post.give_up(self._executors[executor_id])
-
-    def _stop_executor(self, command: Stop) -> None:
-        if command.kill:
-            self._give_up(command.executor_id)
-        self._post.tell(
-            command.worker,
-            ShutdownExecutor(
-                app_id=self._app_id,
-                executor_id=command.executor_id,
-                launch=command.launch,
-                reason=command.reason,
-                kill=command.kill,
-            ),
-        )
 
     def _store(self, manifest: Manifest) -> None:
         """Add an epoch to the coordinator log; if that fails, it is decided again."""
@@ -562,7 +499,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _store_outcome(self) -> None:
         self._has_succeeded = True
-        self._put(_OUTCOME_KEY, b"succeeded")
+        self._master.put(_OUTCOME_KEY, b"succeeded")
 
     def _on_outcome_stored(self) -> None:
         if keep_ms := self._settings.keep_succeeded_ms:
@@ -584,7 +521,7 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(taken, ErrorCard):
             self._do(core.fail(taken, self.context.now_ms()))
         else:
-            self._tell_master(taken)
+            self._master.tell(taken)
 
     def _replay(self, core: ApplicationCore, message: ReplayNow | ReplayQuarantined) -> object:
         if isinstance(message, ReplayNow):
@@ -600,7 +537,7 @@ class AppMasterActor(Actor[_Message]):
             inject = InjectRecord(
                 task_id=task, value=record.value, event_time_ms=record.event_time_ms
             )
-            self._post.tell(self._executors[executor_id], inject)
+            self._executors.tell(executor_id, inject)
             given.append(record)
         return QuarantinedList(app_id=self._app_id, records=tuple(given))
 
@@ -633,7 +570,7 @@ class AppMasterActor(Actor[_Message]):
         return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"
 
     def _tell_status(self) -> None:
-        if not self._is_registered:
+        if not self._master.is_there:
             return  # It is told when the master is back.
         core, progress = self._core, ApplicationProgress()
         if core is not None:  # Also without reports: a stall is told then, too.
@@ -643,7 +580,7 @@ class AppMasterActor(Actor[_Message]):
                 epoch=core.epoch,
                 drained=core.is_drained,
             )
-        self._tell_master(
+        self._master.tell(
             ApplicationStatusChanged(
                 app_id=self._app_id,
                 launch=self._launch.launch,
@@ -652,17 +589,6 @@ class AppMasterActor(Actor[_Message]):
                 cause=self._cause,
             )
         )
-
-    def _put(self, key: str, value: bytes) -> None:
-        """Have the master store a value; answered by `ValueStored`."""
-        self._tell_master(
-            PutValue(app_id=self._app_id, launch=self._launch.launch, key=key, value=value)
-        )
-
-    def _tell_master(self, message: Any) -> None:
-        """Tell the master, if it is there; what it needs to know it is told when it is back."""
-        if self._is_registered:
-            self._post.tell(self._master, message)
 
 
 def _task_of(text: str) -> TaskId:

@@ -1,0 +1,158 @@
+"""The way of an app master to its master, and to the executors of its application."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from gearpy.actor.api import ActorContext
+from gearpy.cluster.net.post import Post
+from gearpy.core.app.application import Launch, Stop
+from gearpy.ids import ActorPath, ExecutorId
+from gearpy.messages.app import RegisterExecutor
+from gearpy.messages.cluster import (
+    LaunchExecutor,
+    PutValue,
+    RegisterAppMaster,
+    ShutdownExecutor,
+)
+from gearpy.messages.summaries import ApplicationStatus
+
+__all__ = ["AppExecutors", "MasterLink"]
+
+_REGISTER_AGAIN_MS: Final = 1000
+
+
+class MasterLink:
+    """Registers an app master with its master, and tells the master things while it is there.
+
+    Runs on: the app master's turns.
+
+    Args:
+        context: of the app master; it has one at its turns only.
+    """
+
+    def __init__(
+        self, post: Post, launch: LaunchExecutor, context: Callable[[], ActorContext[Any]]
+    ) -> None:
+        self.path = launch.reply_to
+        self.is_there = False
+        self._post = post
+        self._launch = launch
+        self._context = context
+        self._asked_ms = 0
+        self._lost_ms: int | None = None
+
+    def register(self, status: ApplicationStatus) -> None:
+        """Ask to be registered; answered by `AppMasterRegistered`."""
+        self._asked_ms = self._context().now_ms()
+        if self._lost_ms is None:
+            self._lost_ms = self._asked_ms
+        message = RegisterAppMaster(
+            cluster_id=self._launch.cluster_id,
+            app_id=self._launch.app_id,
+            app_master=self._context().self_ref.path,
+            launch=self._launch.launch,
+            status=status,
+        )
+        self._post.tell(self.path, message)
+
+    def register_again(self, status: ApplicationStatus) -> None:
+        """Ask once more after a while, unless the master is there."""
+        is_due = self._context().now_ms() - self._asked_ms >= _REGISTER_AGAIN_MS
+        if is_due and not self.is_there:
+            self.register(status)
+
+    def on_registered(self) -> None:
+        """Note that the master is there; its end is told to the app master."""
+        if not self.is_there:
+            self.is_there = True
+            if (ref := self._post.find(self.path)) is not None:
+                self._context().watch(ref)
+
+    def on_lost(self) -> None:
+        """Note that the master is away."""
+        self.is_there, self._lost_ms = False, self._context().now_ms()
+
+    def away_ms(self) -> int | None:
+        """Return for how long the master has been away; None while it is there."""
+        if self.is_there or self._lost_ms is None:
+            return None
+        return self._context().now_ms() - self._lost_ms
+
+    def tell(self, message: Any) -> None:
+        """Tell the master, if it is there; it is told again what it needs when it is back."""
+        if self.is_there:
+            self._post.tell(self.path, message)
+
+    def put(self, key: str, value: bytes) -> None:
+        """Have the master store a value; answered by `ValueStored`."""
+        app_id, launch = self._launch.app_id, self._launch.launch
+        self.tell(PutValue(app_id=app_id, launch=launch, key=key, value=value))
+
+
+class AppExecutors:
+    """Launches, tells and stops the executors of one application, by their numbers.
+
+    Runs on: the app master's turns.
+    """
+
+    def __init__(
+        self, post: Post, launch: LaunchExecutor, context: Callable[[], ActorContext[Any]]
+    ) -> None:
+        self._post = post
+        self._app_id = launch.app_id
+        self._context = context
+        self._paths: dict[ExecutorId, ActorPath] = {}
+        self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
+
+    def launch(self, command: Launch, like: LaunchExecutor) -> bool:
+        """Have a worker launch an executor like the app master; False when it is not found."""
+        worker = self._post.find(command.allocation.worker)
+        if worker is None:
+            return False
+        self._context().watch(worker)
+        message = replace(
+            like,
+            executor_id=command.executor_id,
+            launch=command.launch,
+            slots=command.allocation.slots,
+            reply_to=self._context().self_ref.path,
+        )
+        self._post.tell(command.allocation.worker, message)
+        return True
+
+    def on_registered(self, message: RegisterExecutor, *, is_current: bool) -> None:
+        """Take an executor in and watch it, or send it away if it was given up meanwhile."""
+        if not is_current:  # It would wait for tasks, and keep its slots, for ever.
+            self._post.give_up(message.executor)
+            return
+        self._paths[message.executor_id] = message.executor
+        self._launched[message.executor] = (message.executor_id, message.launch)
+        if (ref := self._post.find(message.executor)) is not None:
+            self._context().watch(ref)
+
+    def take(self, path: ActorPath) -> tuple[ExecutorId, int] | None:
+        """Forget the process at a path; return its number and launch if an executor was there."""
+        return self._launched.pop(path, None)
+
+    def tell(self, executor_id: ExecutorId, message: Any) -> None:
+        """Tell an executor that has registered."""
+        self._post.tell(self._paths[executor_id], message)
+
+    def give_up(self, executor_id: ExecutorId) -> None:
+        """Make sure that nothing of an executor that does not count is heard any more."""
+        if executor_id in self._paths:
+            self._post.give_up(self._paths[executor_id])
+
+    def stop(self, command: Stop) -> None:
+        """Have its worker stop an executor."""
+        if command.kill:
+            self.give_up(command.executor_id)
+        message = ShutdownExecutor(
+            app_id=self._app_id,
+            executor_id=command.executor_id,
+            launch=command.launch,
+            reason=command.reason,
+            kill=command.kill,
+        )
+        self._post.tell(command.worker, message)
