@@ -1,4 +1,4 @@
-"""What an actor is to those who write one, and the system it lives in.
+"""The base classes of actors, and the system they live in.
 
 The mailbox type ``M`` of an actor is the union of the messages it understands; `Ref`, `Actor`
 and `ActorContext` carry it, so that mypy checks every `tell`.
@@ -241,7 +241,7 @@ class _Watch:
 
 
 class ActorContext(Generic[M]):
-    """What an actor can do; belongs to one incarnation and to the actor's own turns.
+    """The abilities of an actor; belongs to one incarnation and to the actor's own turns.
 
     Spawning, watching and scheduling raise `ActorStopped` once the incarnation has ended.
 

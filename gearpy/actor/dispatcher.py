@@ -1,4 +1,4 @@
-"""What gives actors their turns: a pool of threads for many, or a thread for one."""
+"""Dispatchers give actors their turns: a pool of threads for many, or a thread for one."""
 
 import logging
 import sys
@@ -60,7 +60,7 @@ DispatcherChoice: TypeAlias = Literal["pinned", "shared"] | Dispatcher
 
 
 def default_threads() -> int:
-    """Return how many threads can run Python code at the same time: 1 where there is a GIL."""
+    """Return the number of threads that can run Python code at once: 1 where there is a GIL."""
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return 1 if has_gil else cpu_count() or 1
 

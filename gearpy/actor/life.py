@@ -34,7 +34,7 @@ _log = logging.getLogger("gearpy.actor")
 
 
 class _Phase(Enum):
-    """Where an actor is in its life."""
+    """The phase of an actor's life."""
 
     RUNNING = "running"  # User messages are handled.
     FAILING = "failing"  # Children stop, then a pause or the end follows.

@@ -1,4 +1,4 @@
-"""What every actor system in one process has: names, counters, spawning and stopping."""
+"""The common half of actor systems in one process: names, spawning and stopping."""
 
 import threading
 from abc import abstractmethod

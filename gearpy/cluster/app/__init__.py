@@ -5,8 +5,7 @@
 - `events`: from the messages that an app master gets to the events of its core.
 - `quarantine`: the records of one application that went into quarantine, until the master has
   stored them.
-- `config`: what an application sets of the configuration, and who decides about which key.
-- `checkpoints`: what an app master keeps of its application's epochs: the coordinator log, and the
-  files.
-- `describe`: what an app master tells about its application to whoever asks.
+- `config`: the settings of an application, and the keys that it may set.
+- `checkpoints`: the stored epochs of an application: its coordinator log, and its files.
+- `describe`: the description of an application for people.
 """

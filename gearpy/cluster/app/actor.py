@@ -87,7 +87,7 @@ _FAILURES_KEPT: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppMasterSettings:
-    """What an app master works with; all of it is in the configuration."""
+    """The settings of an app master, from the configuration."""
 
     limits: RecoveryLimits
     tick_ms: int
@@ -555,7 +555,7 @@ class AppMasterActor(Actor[_Message]):
         )
 
     def _stall(self, core: ApplicationCore) -> str:
-        """Return what has held the application clock for too long, as a chain; usually nothing."""
+        """Return the chain of holders of a clock that rests for too long, or an empty text."""
         stall = core.clock.check_stall(self.context.now_ms())
         if stall is None:
             return ""

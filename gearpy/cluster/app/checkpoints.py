@@ -1,4 +1,4 @@
-"""What an app master keeps of its application's epochs: the coordinator log, and the files."""
+"""The stored epochs of an application: its coordinator log, and its files."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _SOURCE: Final = "app master"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEpochs:
-    """What a launch of an app master goes on from; no epochs at the very first.
+    """The epochs that a launch of an app master goes on from; none at the very first.
 
     ``config`` is what the application sets of the configuration, for this launch.
     """
@@ -163,7 +163,7 @@ class AppCheckpoints:
             raise LogBroken(f"{error}: another one goes on from it at the same time") from error
 
     def with_partitions(self, launch: LaunchTasks) -> LaunchTasks:
-        """Return what executors are told, with the partition of each task in the changelog."""
+        """Return a launch of tasks with the partition of each task in the changelog."""
         tasks = tuple(
             replace(each, partition=self._partitions.get(each.task_id)) for each in launch.tasks
         )

@@ -1,4 +1,4 @@
-"""What an application sets of the configuration, and who decides about which key.
+"""The settings of an application, and the keys that it may set.
 
 An application's keys are in its coordinator log: written when it is launched for the first time,
 read at each launch. A key that is not there is as the configuration of the worker has it. Samza:

@@ -1,4 +1,4 @@
-"""What an app master tells about its application to whoever asks."""
+"""The description of an application for people."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -25,7 +25,7 @@ _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
 
 def path_lines(application: StreamApplication) -> tuple[str, ...]:
-    """Return what is promised from each source to each sink, and what keeps it from more."""
+    """Return the guarantee from each source to each sink, and the step that weakens it."""
     paths = guarantees_of(application)
     lines = [
         f"{path.source} -> {path.sink}: {path.guarantee.value}"

@@ -30,11 +30,11 @@ class AppQuarantine:
 
     @property
     def unstored(self) -> list[Quarantine]:
-        """What the master has not said to be stored."""
+        """The records that the master has not stored yet."""
         return list(self._unstored.values())
 
     def add(self, message: RecordQuarantined) -> Quarantine | ErrorCard:
-        """Return what the master is to store, or why the application fails."""
+        """Return the record for the master to store, or the cause of the application's failure."""
         self._count += 1
         if self._count > self._records_max:
             cause = (

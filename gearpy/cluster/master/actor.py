@@ -319,7 +319,7 @@ class MasterActor(Actor[MasterMailbox]):
         return self._contacts.tell(path, ResourceAllocated(app_id=app_id, allocations=allocations))
 
     def _own_path(self) -> ActorPath:
-        """Return what others know this master by."""
+        """Return the path by which others know this master."""
         return _at_address(self.context.self_ref.path)
 
     def _launch_app_master(self, grant: Grant) -> None:
@@ -453,7 +453,7 @@ class MasterActor(Actor[MasterMailbox]):
             _log.warning("application %s stores too many values", message.app_id)
 
     def _writer(self, message: PutValue | Quarantine) -> ActorPath | None:
-        """Return who is told that it was stored; nobody, if the sender counts no more."""
+        """Return the app master that is told of the storing; None if the sender was replaced."""
         if self._app_masters.is_current(message.app_id, message.launch):
             return self._app_masters.path(message.app_id)
         self._send_away(message.app_id, message.launch)

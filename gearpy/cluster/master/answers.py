@@ -1,4 +1,4 @@
-"""What a master answers when it is asked and nothing changes."""
+"""The answers of a master to questions that change nothing."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whom a master talks to, and whose end it hears of."""
+"""The workers and app masters that a master tells and watches."""
 
 import logging
 from collections.abc import Callable

@@ -11,7 +11,7 @@ __all__ = ["app_master_times", "config_of", "mistakes_in"]
 
 
 def app_master_times(config: Config) -> AppMasterTimes:
-    """Return how long app masters are waited for."""
+    """Return the times that the master waits for app masters."""
     cluster = config.cluster
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
@@ -31,7 +31,7 @@ def config_of(config: Config, request: SubmitApplication) -> Config:
 
 
 def mistakes_in(config: Config, request: SubmitApplication) -> str:
-    """Return what is wrong with what an application sets, or nothing."""
+    """Return the mistakes in an application's settings, or an empty text."""
     try:
         config_of(config, request)
     except ConfigError as error:

@@ -47,11 +47,11 @@ class MasterWorkers:
 
     @property
     def paths(self) -> Mapping[WorkerId, ActorPath]:
-        """Where each of them is; changes with them."""
+        """The path of each worker; a live view."""
         return self._paths
 
     def at(self, path: ActorPath) -> list[WorkerId]:
-        """Return which of them are there."""
+        """Return the workers at a path."""
         return [worker_id for worker_id, where in self._paths.items() if where == path]
 
     def register(

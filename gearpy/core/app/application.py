@@ -1,4 +1,4 @@
-"""What an app master decides: when tasks start, what restarts after a failure, when it ends.
+"""The decisions of an app master: when tasks start, what restarts after a failure, when it ends.
 
 Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the whole
 application, and the restarts of its whole life are counted.
@@ -191,7 +191,7 @@ class ApplicationCore:
         return self.regions.newest_manifests
 
     def executor_of(self, task: TaskId) -> ExecutorId | None:
-        """Return where a task takes records at present; None if it does not."""
+        """Return the executor in which a task takes records at present; None if it takes none."""
         region = self.regions.of_task(task)
         if region is None or not region.is_running or region.epochs.is_finished:
             return None  # At the end its last epoch may have ended: what came now would be lost.

@@ -48,7 +48,7 @@ class Stall:
 
 @dataclass(slots=True)
 class _Task:
-    """What is known of one task."""
+    """The latest report of one task."""
 
     session: SessionId
     clock_ms: int
@@ -84,7 +84,7 @@ class _ReadTimes:
             del self._points[1::2]
 
     def lag_ms(self, now_ms: int, clock_ms: int) -> int:
-        """Return how long ago the sources went beyond the clock; 0 if they are not."""
+        """Return the time in ms since the sources passed the clock; 0 if they did not."""
         while self._points and self._points[0][1] <= clock_ms:
             self._points.pop(0)
         return now_ms - self._points[0][0] if self._points else 0
@@ -202,7 +202,7 @@ class ClockService:
     # -- stalls ----------------------------------------------------------------------------
 
     def check_stall(self, now_ms: int) -> Stall | None:
-        """Return what holds the clock, if it has not moved for too long though work is left.
+        """Return the holder of the clock if the clock rests for too long while work is left.
 
         Gearpump: `ClockService.selfCheck`, "stalling tasks".
         """
@@ -216,7 +216,7 @@ class ClockService:
         )
 
     def lag_ms(self, now_ms: int) -> int:
-        """Return how long ago the sources had read what the clock shows, in ms of ``now_ms``."""
+        """Return the lag of the clock behind the sources, in ms of ``now_ms``."""
         return self._read.lag_ms(now_ms, self._global_ms)
 
     def why(self) -> tuple[ClockHolder, ...]:

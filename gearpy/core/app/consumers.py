@@ -1,4 +1,4 @@
-"""Who takes what sinks have shown, outside of the application, and whether they are stuck."""
+"""Consumers of sinks outside of the application, and whether they are stuck."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -29,7 +29,7 @@ def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[Consumer
 def stalled(
     consumers: Iterable[ConsumerSummary], now_ms: int, *, after_ms: int = STALLED_MS
 ) -> list[ConsumerSummary]:
-    """Return those that are stuck, the longest first.
+    """Return the stuck consumers, the longest stuck first.
 
     Args:
         consumers: of an application.

@@ -1,4 +1,4 @@
-"""What an `ApplicationCore` decides, for an app master to do; and within which limits."""
+"""The commands of an `ApplicationCore` to its app master, and their limits."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -100,7 +100,7 @@ class FellBack:
 
     @property
     def text(self) -> str:
-        """What has happened, for people."""
+        """A text for people about the event."""
         names = ", ".join(map(str, self.epochs))
         return (
             f"region {self.region} falls back to epoch {self.to}, as epoch {names} cannot be "

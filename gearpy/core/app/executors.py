@@ -124,7 +124,7 @@ class ExecutorManager:
         return seat is not None and seat.status != "waiting" and seat.launch == launch
 
     def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
-        """Return which executors that are up are at the ends of a link, with their launches."""
+        """Return the running executors at the ends of a link, with their launches."""
         return tuple(
             (executor_id, each.launch)
             for executor_id, each in self.running.items()
@@ -293,7 +293,7 @@ class ExecutorManager:
         return [RequestSlots(slots=slots, executors=executors, sizes=named)]
 
     def _waiting_for(self, slots: int) -> ExecutorId | None:
-        """Return who takes an allocation: one of exactly that size if there is one."""
+        """Return the executor for an allocation: one of exactly that size if there is one."""
         asked = [executor_id for executor_id, seat in self._seats.items() if seat.is_asked]
         exact = (each for each in asked if self._seats[each].slots == slots)
         return next(exact, next(iter(asked), None))

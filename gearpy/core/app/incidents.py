@@ -1,4 +1,4 @@
-"""What goes wrong in an application: every failure is counted once, however it shows.
+"""Failures of an application: each is counted once, however it shows.
 
 One lost executor is told by its worker, breaks the links of others, and makes their tasks miss
 messages. Gearpump counts each of these.

@@ -221,6 +221,6 @@ class Region:
         return self._deployment.on_tick(now_ms) if self._deployment else []
 
     def _overrides_of(self, base: Manifest | None) -> tuple[TaskOffsets, ...]:
-        """Return what counts more than an epoch: nothing, if it is newer than the overrides."""
+        """Return the overrides that count more than an epoch; none if the epoch is newer."""
         overridden = self._overridden.epoch if self._overridden else 0
         return self._overrides if base is None or base.epoch <= overridden else ()

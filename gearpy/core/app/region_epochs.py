@@ -111,7 +111,7 @@ class RegionEpochs:
 
     @property
     def next_epoch(self) -> int:
-        """What the first records of an attempt belong to that begins now."""
+        """The epoch of the first records of an attempt that begins now."""
         return self._next_epoch
 
     @property
@@ -363,7 +363,7 @@ class RegionEpochs:
                 self._garbage[file.location] = file
 
     def _clock_ms(self) -> int:
-        """Return how far the tasks are that are neither idle nor finished, by their last reports.
+        """Return the lowest reported clock of tasks that are neither idle nor finished.
 
         Not the application clock: that one does not go back when tasks do.
         """

@@ -105,7 +105,7 @@ class RegionSet:
 
     @property
     def needed_executors(self) -> set[ExecutorId]:
-        """Those without which some region cannot come to its end."""
+        """The executors that some region needs to come to its end."""
         return {
             executor_id
             for each in self._regions

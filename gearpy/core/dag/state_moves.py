@@ -1,4 +1,4 @@
-"""What becomes of the state of each step when a graph takes the place of another one.
+"""The moves of the state of each step when one graph replaces another.
 
 State is found by the id of its step, wherever in the new graph that is. What was kept in another
 form, or by a step that is no more, has no place there.
@@ -17,7 +17,7 @@ Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
 
 
 class StepPlace(NamedTuple):
-    """Where a step is: a processor, how many tasks that has, and at which place in its chain."""
+    """The place of a step: its processor, the tasks of that, and its number in the chain."""
 
     processor: ProcessorId
     parallelism: int
@@ -31,7 +31,7 @@ Layout: TypeAlias = Mapping[str, StepPlace]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMove:
-    """What becomes of a step.
+    """The move of a step.
 
     ``fate``: "kept" where it was; "moved" to another processor, with all that it keeps; "changed",
     so that what was kept is of no use; "dropped"; or "new", which begins empty.
@@ -61,7 +61,7 @@ class StateMove:
 
     @property
     def is_spread_anew(self) -> bool:
-        """Whether what is kept goes to another number of tasks."""
+        """Whether kept state goes to another number of tasks."""
         return (
             self.fate in {"kept", "moved"}
             and self.old is not None
@@ -96,7 +96,7 @@ class StateMove:
 
 
 def layout_of(dag: Dag) -> Layout:
-    """Return where each step of a graph is."""
+    """Return the place of each step of a graph."""
     return {
         step.id: StepPlace(pid, dag.processors[pid].parallelism, at, step)
         for pid in dag.order
@@ -105,7 +105,7 @@ def layout_of(dag: Dag) -> Layout:
 
 
 def state_moves(old: Layout, new: Layout) -> list[StateMove]:
-    """Return what becomes of each step, in the order of the new graph; what is dropped is last."""
+    """Return the move of each step, in the order of the new graph; dropped steps are last."""
     same = _same_processors(old, new)
     found = [
         StateMove(id=name, fate=_fate(old.get(name), place, same), old=old.get(name), new=place)
@@ -133,7 +133,7 @@ def _fate(old: StepPlace | None, new: StepPlace, same: Mapping[ProcessorId, Proc
 
 
 def _same_processors(old: Layout, new: Layout) -> dict[ProcessorId, ProcessorId]:
-    """Return which processor is which: numbers change when others come and go.
+    """Return the new number of each old processor: numbers change as others come and go.
 
     Those are the same whose first step that both have is in both.
     """

@@ -1,4 +1,4 @@
-"""What a master decides: applications, slots, and what must not be forgotten.
+"""The decisions of a master: applications, slots, and the state that its log keeps.
 
 - `app_masters`: which app masters run, which have to be launched again, and when one is given up.
 - `commands`: what changes a `MasterState`: the records of the master's log, as objects and as

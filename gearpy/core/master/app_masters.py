@@ -133,7 +133,7 @@ class AppMasters:
     # -- questions -------------------------------------------------------------------------
 
     def phase(self, app_id: AppId) -> Phase | None:
-        """Return where an application is; None when it is over."""
+        """Return the phase of an application; None when it is over."""
         kept = self._kept.get(app_id)
         return None if kept is None else kept.phase
 

@@ -54,7 +54,7 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
-    """What an application begins with: an epoch of another one; without a number, the newest.
+    """The epoch of another application to begin with; without a number, the newest.
 
     With ``drops_state`` it may leave behind what its program has no place for. With ``is_restart``
     it is the same application again: what its coordinator log says of its configuration counts, and
@@ -73,7 +73,7 @@ class ResumePoint:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what ``cluster/appN@EPOCH`` means; the epoch may be left out behind the ``@``.
+        """Parse ``cluster/appN@EPOCH``; the epoch may be left out behind the ``@``.
 
         ``+drop-state`` or ``+restart`` may stand at the end.
 

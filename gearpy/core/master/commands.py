@@ -1,4 +1,4 @@
-"""What changes a `MasterState`: the records of the master's log, as objects and as bytes."""
+"""The changes of a `MasterState`: records of the master's log, as objects and as bytes."""
 
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias

@@ -149,7 +149,7 @@ class Registry:
         return tuple(self._applications.values())
 
     def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
-        """Return why an application may not be submitted, or nothing.
+        """Return the reason to refuse an application, or an empty text.
 
         The name of ``instead_of`` counts as free.
         """

@@ -20,7 +20,7 @@ __all__ = ["Priority", "Relaxation", "ResourceRequest", "SlotScheduler"]
 
 
 class Priority(IntEnum):
-    """Who is served first. Gearpump: `Priority`."""
+    """The order in which requests are served. Gearpump: `Priority`."""
 
     LOW = 0
     NORMAL = 1
@@ -28,7 +28,7 @@ class Priority(IntEnum):
 
 
 class Relaxation(Enum):
-    """Where the slots may be. Gearpump: `Relaxation`."""
+    """The places that slots may be at. Gearpump: `Relaxation`."""
 
     ANY = "any"  #: On any workers, spread fairly.
     ONE_WORKER = "one-worker"  #: All on one worker, whichever.
@@ -124,7 +124,7 @@ class SlotScheduler:
         self._queue: list[_Waiting] = []
 
     def workers(self) -> dict[WorkerId, WorkerSlots]:
-        """Return what is known of the workers, by id."""
+        """Return the slots of the workers, by id."""
         return dict(sorted(self._ledger.workers.items()))
 
     # -- requests --------------------------------------------------------------------------
@@ -140,11 +140,11 @@ class SlotScheduler:
         self._queue = [each for each in self._queue if each.request.app_id != app_id]
 
     def waiting_slots(self, app_id: AppId) -> int:
-        """Return how many slots an application still waits for."""
+        """Return the number of slots that an application still waits for."""
         return sum(sum(each.parts) for each in self._queue if each.request.app_id == app_id)
 
     def why_waiting(self, app_id: AppId) -> str | None:
-        """Return what an application's oldest request waits for, or None if it has all."""
+        """Return the reason why an application's oldest request waits; None if it has all."""
         mine = (each for each in self._queue if each.request.app_id == app_id)
         if (waiting := next(mine, None)) is None:
             return None
@@ -175,7 +175,7 @@ class SlotScheduler:
         self._reservations.on_lost(had, now_ms)
 
     def kept_slots(self, app_id: AppId) -> int:
-        """Return how many slots are kept for an application that has lost them."""
+        """Return the number of slots kept for an application that has lost them."""
         return self._reservations.slots_of(app_id)
 
     def on_regained(self, grant: Grant) -> None:
@@ -255,7 +255,7 @@ class SlotScheduler:
     def _room(
         self, request: ResourceRequest, held: HeldSlots, *, at_least: int
     ) -> dict[WorkerId, int]:
-        """Return how many slots there are for a request on the workers that have so many."""
+        """Return the free slots for a request on each worker that has enough."""
         room = {
             worker_id: held.room(worker_id, request.app_id)
             for worker_id, each in self._candidates(request).items()

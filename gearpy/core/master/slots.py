@@ -1,4 +1,4 @@
-"""Who has the slots of each worker, and for whom they are kept.
+"""The slots of each worker: their users, and the applications that they are kept for.
 
 Executors that run there have them, and grants that none has used yet; they are kept for
 applications that have lost an executor and will ask for its slots in a moment.
@@ -43,7 +43,7 @@ class Grant(NamedTuple):
 
 
 class RunningChange(NamedTuple):
-    """What a worker's word on all that runs there has changed.
+    """The changes that a worker's report of its executors has led to.
 
     Args:
         begun: what is new.
@@ -120,12 +120,12 @@ class SlotLedger:
 
     @property
     def workers(self) -> Mapping[WorkerId, WorkerSlots]:
-        """What is free and used on each worker; changes with them."""
+        """The free and used slots of each worker; a live view."""
         return MappingProxyType(self._summaries)
 
     @property
     def grants(self) -> list[Grant]:
-        """What was granted, and neither used nor given back."""
+        """The grants that are neither used nor given back."""
         return [each.grant for account in self._accounts.values() for each in account.grants]
 
     @property
@@ -258,7 +258,7 @@ class Reservations:
         return min((each.until_ms for each in self._reservations), default=None)
 
     def slots_of(self, app_id: AppId) -> int:
-        """Return how many slots are kept for an application."""
+        """Return the number of slots kept for an application."""
         return sum(each.slots for each in self._reservations if each.app_id == app_id)
 
     def held(self, workers: Mapping[WorkerId, WorkerSlots]) -> "HeldSlots":
@@ -326,14 +326,14 @@ class HeldSlots:
                 slots -= part
 
     def room(self, worker_id: WorkerId, app_id: AppId) -> int:
-        """Return how many slots of a worker an application may be granted now."""
+        """Return the number of slots of a worker that an application may get now."""
         if worker_id not in self._held:
             return self._workers[worker_id].free
         by_others = (slots for holder, slots in self._on(worker_id) if holder != app_id)
         return max(0, self._workers[worker_id].free - sum(by_others))
 
     def spare(self, worker_id: WorkerId, app_id: AppId, slots: int) -> int:
-        """Return how many slots an executor of this size can take of no other one.
+        """Return the number of slots for an executor of this size that no other one waits for.
 
         What is held for another executor, also of its own application, would be missing there.
         """
@@ -354,6 +354,6 @@ def _key(executor: RunningExecutor) -> _Key:
 
 
 def _grant_of(worker_id: WorkerId, executor: RunningExecutor) -> Grant:
-    """Return what an executor was granted, if it was launched with what its app master got."""
+    """Return the grant of an executor, if its app master used it as it was given."""
     is_app_master = executor.executor_id == MASTER_EXECUTOR
     return Grant(executor.app_id, executor.app_master, worker_id, executor.slots, is_app_master)

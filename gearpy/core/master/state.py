@@ -1,4 +1,4 @@
-"""What a master must not forget, as a state machine that a log can be replayed into."""
+"""The durable state of a master: a state machine that replays a log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ class AppMasterLaunch:
 
 @dataclass(slots=True, kw_only=True)
 class _Application:
-    """What is stored of an application, beside its summary."""
+    """The stored part of an application, beside its summary."""
 
     request: SubmitApplication
     launches: list[AppMasterLaunch] = field(default_factory=list)
@@ -206,7 +206,7 @@ class MasterState:
     # -- questions -------------------------------------------------------------------------
 
     def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
-        """Return why an application may not be submitted, or nothing.
+        """Return the reason to refuse an application, or an empty text.
 
         The name of ``instead_of`` counts as free: it will have ended by then.
         """
@@ -235,7 +235,7 @@ class MasterState:
         return self._cluster_id
 
     def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
-        """Return what an app master reports, with the restarts under those before it."""
+        """Return the progress of an application, with the restarts under earlier app masters."""
         known = self._applications.get(app_id)
         if known is None or not known.restarts:
             return reported
@@ -260,7 +260,7 @@ class MasterState:
         return sum(each.status in TERMINAL for each in self._registry.summaries())
 
     def request_of(self, app_id: AppId) -> SubmitApplication | None:
-        """Return what was submitted."""
+        """Return the request of an application."""
         known = self._applications.get(app_id)
         return None if known is None else known.request
 
@@ -300,7 +300,7 @@ class MasterState:
         return known.launches[-1] if known is not None and known.launches else None
 
     def values(self, app_id: AppId) -> dict[str, bytes]:
-        """Return what the app masters of an application have stored."""
+        """Return the values that the app masters of an application have stored."""
         known = self._applications.get(app_id)
         return {} if known is None else dict(known.values)
 
