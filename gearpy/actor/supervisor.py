@@ -48,22 +48,17 @@ class Supervisor:
     def on_failure(self, failed: Failed, now_ms: int) -> RestartDecision:
         """Count a failure and return what to do."""
         decision = self._budget.on_failure(now_ms, self._rng)
+        story = f"{failed}\n{failed.traceback}"
         if isinstance(decision, RestartAfter):
-            _log.warning(
-                "actor %s failed, restarts in %d ms: %s\n%s",
-                self._path,
-                decision.delay_ms,
-                failed,
-                failed.traceback,
-            )
+            delay_ms = decision.delay_ms
+            _log.warning("actor %s failed, restarts in %d ms: %s", self._path, delay_ms, story)
         else:
             _log.error(
-                "actor %s failed after %d restarts in %d ms, stops: %s\n%s",
+                "actor %s failed after %d restarts in %d ms, stops: %s",
                 self._path,
                 max(self._policy.max_restarts, 0),
                 self._policy.window_ms,
-                failed,
-                failed.traceback,
+                story,
             )
         return decision
 

@@ -100,15 +100,14 @@ class ActorTimer:
 class _Timer:
     """One call to make; ``interval_s`` is 0 when it is made once."""
 
-    __slots__ = ("_timers", "call", "interval_s", "is_cancelled")
+    __slots__ = ("_timers", "call", "interval_s")
 
     def __init__(
         self, timers: "TimerThread", call: Callable[[], object], interval_s: float
     ) -> None:
         self._timers = timers
-        self.call: Callable[[], object] | None = call
+        self.call: Callable[[], object] | None = call  # None when cancelled, or made.
         self.interval_s = interval_s
-        self.is_cancelled = False
 
     def cancel(self) -> None:
         """See `Cancellable.cancel`."""
@@ -144,10 +143,9 @@ class TimerThread:
     def cancel(self, timer: _Timer) -> None:
         """Drop a timer, now or when its time comes."""
         with self._changed:
-            if timer.is_cancelled or timer.call is None:
+            if timer.call is None:
                 return
-            timer.is_cancelled = True
-            timer.call = None  # What it would have called may be large.
+            timer.call = None
             self._cancelled += 1
             if self._cancelled > max(_CANCELLED_MAX, len(self._heap) // 2):
                 self._clear_cancelled()
@@ -178,7 +176,7 @@ class TimerThread:
             heappush(self._heap, (due_s, next(self._numbers), timer))
 
     def _clear_cancelled(self) -> None:
-        self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
+        self._heap = [entry for entry in self._heap if entry[2].call is not None]
         heapify(self._heap)
         self._cancelled = 0
 
@@ -204,10 +202,10 @@ class TimerThread:
 
     def _pop(self) -> Callable[[], object] | None:
         due_s, _, timer = heappop(self._heap)
-        if timer.is_cancelled:
+        call = timer.call
+        if call is None:
             self._cancelled -= 1
             return None
-        call = timer.call
         if timer.interval_s:
             missed = (monotonic() - due_s) // timer.interval_s
             self._push(due_s + (missed + 1) * timer.interval_s, timer)
