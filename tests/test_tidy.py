@@ -24,6 +24,8 @@ ROOM_MODULES_MAX: Final = 15
 
 #: Packages without input and output: each of their rooms has tests of its own.
 PURE: Final = ("core", "wire")
+#: Steps of a stream give streams of other kinds, which have steps that give streams again.
+CIRCLES_OF_TYPES: Final = "gearpy.dsl.streams"
 #: Folders of tests that are not about one package.
 UNMIRRORED: Final = ("bench", "docs", "examples", "parity", "sim", "system", "transcripts")
 
@@ -107,6 +109,20 @@ def test_functions_are_short() -> None:
     ]
 
     assert not too_long, "\n".join(too_long)
+
+
+def test_no_circle_of_imports_is_hidden_behind_types() -> None:
+    """Import contracts leave out imports for type checkers; a reader meets those circles, too."""
+    imports = {_dotted_name(path): _imports_of(path) for path in _modules(LIBRARY)}
+    waiting = {
+        module: {other for other in others if other in imports and other != module}
+        for module, others in imports.items()
+        if not module.startswith(CIRCLES_OF_TYPES)
+    }
+    while done := {module for module, others in waiting.items() if not others & waiting.keys()}:
+        waiting = {module: others for module, others in waiting.items() if module not in done}
+
+    assert not waiting, "in a circle, or above one:\n" + "\n".join(sorted(waiting))
 
 
 def test_every_package_has_a_map() -> None:
@@ -204,6 +220,27 @@ def test_tests_do_not_sleep() -> None:
 
 def _modules(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
+
+
+def _dotted_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports_of(path: Path) -> set[str]:
+    """Return all modules in the imports of a module, also of those inside functions."""
+    found = set[str]()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner | ({node.module} if _is_module(node.module) else set())
+    return found
+
+
+def _is_module(dotted: str) -> bool:
+    return (ROOT / Path(*dotted.split("."))).with_suffix(".py").exists()
 
 
 def _everything() -> list[Path]:
