@@ -3,13 +3,13 @@
 - `boot`: whole clusters: daemons, or everything in one process.
 - `embedded`: one application in the process that started it, until its input ends or someone stops
   it.
-- `client`: how a program reaches a cluster, and who answers it there.
+- `client`: clients of a cluster, and the desk that answers them.
 - `master`: the master: applications, workers, slots, and the log that makes them durable.
 - `worker`: the worker: slots, and the processes or threads that it starts in them.
 - `app`: the app master: one application from its slots to its end.
 - `executor`: the executor: tasks of one application, their transport, their epochs.
 - `programs`: programs on their way to where they run: packed, uploaded, fetched, imported.
-- `checkpoints`: what is stored of applications, looked at and changed without a cluster.
+- `checkpoints`: checkpoints of applications, inspected and changed without a cluster.
 - `net`: how roles reach each other: endpoints, letters between processes, masters, permissions.
 - `host`: the machine of a process: its folders, log files, interpreter, and leftovers of user code.
 

@@ -113,7 +113,7 @@ _Message: TypeAlias = (
 
 
 class AppMasterActor(Actor[_Message]):
-    """Does what its `ApplicationCore` decides, and tells it what happens.
+    """Carries out the decisions of its `ApplicationCore`, and reports events to it.
 
     Runs on: its own thread, in the application's executor -1. Restart: the master has another
     one launched, which goes on from the epochs that are stored; executors end with the old one.
@@ -182,7 +182,7 @@ class AppMasterActor(Actor[_Message]):
         self._tell_status()
 
     def _repeat(self, core: ApplicationCore) -> None:
-        """Tell a master that is back what it may not have heard, or not stored."""
+        """Tell a master that is back the messages that it may have missed or not stored."""
         self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
         if self._has_succeeded and self._status != "succeeded":
             self._store_outcome()
@@ -215,7 +215,7 @@ class AppMasterActor(Actor[_Message]):
             self._master.put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
 
     def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
-        """Open the log; what it says of the configuration counts from here on.
+        """Open the log; from here on the configuration in the log counts.
 
         Raises:
             GearpyError: the log cannot be opened, or its configuration is wrong.
@@ -294,7 +294,7 @@ class AppMasterActor(Actor[_Message]):
     # -- messages --------------------------------------------------------------------------
 
     def receive(self, message: _Message) -> object:
-        """Feed one message to the core, and do what it says; or answer a question."""
+        """Feed one message to the core and carry out its commands, or answer a question."""
         if isinstance(message, AppMasterRegistered):
             self._on_registered(message)
         elif isinstance(message, _Tick):
@@ -440,7 +440,7 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._lost_worker(command.allocation.worker))
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
-        """Count what it has started as gone. If only the worker is frozen, that still runs."""
+        """Count the executors of this worker as gone. A frozen worker may still run them."""
         assert self._core is not None
         for executor_id, _ in self._core.executors.on_worker(worker):
             self._executors.give_up(executor_id)

@@ -88,7 +88,7 @@ class AppCheckpoints:
         resume_from: str = "",
         known_launch: int = 0,
     ) -> FoundEpochs:
-        """Open the log, note what runs, return the epochs and the configuration that are there.
+        """Open the log, note the DAG, return the epochs and the configuration found in the log.
 
         Args:
             dag: what will run.
@@ -210,7 +210,7 @@ class AppCheckpoints:
         self.drop(files)
 
     def drop(self, files: Iterable[SnapshotFile]) -> None:
-        """Delete files that nobody needs; what cannot be deleted stays, and is logged."""
+        """Delete files that nobody needs; a failure to delete is logged, and the file stays."""
         if self._retired:
             self._surplus += files
             return
@@ -228,7 +228,7 @@ class AppCheckpoints:
             _log.warning("checkpoints of %s stay: %s", self.prefix, error)
 
     def end(self) -> None:
-        """Note that the application has succeeded: what it has stored is removed some time.
+        """Note that the application has succeeded, so that its stored files are removed some time.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
@@ -239,7 +239,7 @@ class AppCheckpoints:
             _log.warning("checkpoints of %s stay until they are dropped: %s", self.prefix, error)
 
     def drop_expired(self, keep_ms: int) -> None:
-        """Remove what applications of this cluster have left that succeeded so long ago."""
+        """Remove the files of this cluster's applications that succeeded so long ago."""
         try:
             for prefix in drop_expired(self._checkpoints, self.prefix, keep_ms, self._wall_ms()):
                 _log.info("checkpoints of %s are removed: it succeeded long ago", prefix)
@@ -362,7 +362,7 @@ def dag_version(dag: Dag) -> DagVersion:
 
 
 def is_same_program(old: DagVersion, new: DagVersion) -> bool:
-    """Tell whether tasks find what they kept where it is."""
+    """Tell whether tasks find their old state in the same place."""
     if old.structural_hash != new.structural_hash:
         return False
     return old.layout is None or _kept(old) == _kept(new)

@@ -85,6 +85,6 @@ def of_submission(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def inherited(asked: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Merge what an application sets into the settings that it goes on from; its own win."""
+    """Merge an application's own settings into those that it goes on from; its own settings win."""
     kept = {key: text for key, text in before.items() if not key.startswith(_OF_SUBMISSION)}
     return {**kept, **asked}

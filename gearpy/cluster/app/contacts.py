@@ -80,7 +80,7 @@ class MasterLink:
         return self._context().now_ms() - self._lost_ms
 
     def tell(self, message: Any) -> None:
-        """Tell the master, if it is there; it is told again what it needs when it is back."""
+        """Send a message to the master if it is there; a master that is back is told again."""
         if self.is_there:
             self._post.tell(self.path, message)
 

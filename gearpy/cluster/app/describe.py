@@ -46,7 +46,7 @@ def detail_of(
     fallbacks: Mapping[int, int],
     stored_ms: Callable[[int, int], int],
 ) -> ApplicationDetail:
-    """Describe an application; with what is known already while it begins.
+    """Describe an application; while it begins, with the facts that are known already.
 
     Args:
         app_id: of the application.

@@ -34,7 +34,7 @@ CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
 def decide(  # noqa: C901, PLR0911 - an arm for each message
     core: ApplicationCore, message: CoreEvent, now_ms: int
 ) -> Iterable[Command]:
-    """Feed a message to the core; return what it says to do."""
+    """Feed a message to the core; return the commands that follow."""
     if isinstance(message, _StepAnswer):
         return core.on_answer(message, now_ms)
     if isinstance(message, _OfSlots):

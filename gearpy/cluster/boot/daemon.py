@@ -169,7 +169,7 @@ class WorkerDaemon:
         self._exit.wait()
 
     def close(self) -> None:
-        """Take no more launches, stop what runs, give it time to stop well, and end."""
+        """Take no more launches, ask all that runs to stop, wait for a while, and end."""
         if self._exit.given_up:
             self._opened.close()
             return
@@ -261,7 +261,7 @@ class _Exit:
 
 @contextmanager
 def _usable(key: str) -> Iterator[None]:
-    """Turn what the system refuses into a mistake of the configuration."""
+    """Turn an error of the operating system into a mistake of the configuration."""
     try:
         yield
     except OSError as error:

@@ -49,7 +49,7 @@ _Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
 
 
 def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
-    """Leave our own frames out of the traceback of what is not our bug.
+    """Leave gearpy's own frames out of the traceback of an error that is not gearpy's bug.
 
     A notebook shows each frame with its source, which hides the few lines that tell something.
     """
@@ -183,7 +183,7 @@ class LocalCluster:
             forget(artifact)
 
     def note_pending(self, run: str, application: StreamApplication) -> None:
-        """Note what nobody needs of a run if this process is killed: `Sink.pending_folders`."""
+        """Note the folders that are useless if this process is killed: `Sink.pending_folders`."""
         sinks = [each.sink for each in application.processors.values() if each.sink is not None]
         if folders := [folder for sink in sinks for folder in sink.pending_folders]:
             self._temporary.note_pending(run, folders)

@@ -1,4 +1,4 @@
-"""Changes what is stored of an application that has stopped: places of sources, files, all of it.
+"""Changes the stored epochs of a stopped application: places of sources, files, or everything.
 
 Without a cluster: the caller makes sure that the application does not run.
 """

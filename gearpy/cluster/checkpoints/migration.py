@@ -112,7 +112,7 @@ def migrate(
 
 
 class _Before:
-    """What was stored of the tasks of the old graph."""
+    """The stored state of the tasks of the old graph."""
 
     def __init__(
         self, found: Mapping[TaskId, tuple[Manifest, SnapshotChain]], layout: Layout
@@ -153,7 +153,7 @@ class _Before:
 
 
 class _Moving:
-    """What the tasks of the new graph go on from."""
+    """The state from which the tasks of the new graph go on."""
 
     def __init__(self, before: _Before, old: Layout, dag: Dag) -> None:
         self.before = before
@@ -363,7 +363,7 @@ def _of_steps(cells: dict[bytes, bytes], wanted: set[str] | None) -> dict[bytes,
 
 
 def _step_of(tag: bytes) -> str:
-    """Return the id of the step whose state has a tag; what begins with ``#`` is gearpy's own."""
+    """Return the id of the step whose state has a tag; names with ``#`` are gearpy's own."""
     names = (name for name in Tag.decode(tag).path if not name.startswith("#"))
     return next(names, "")
 

@@ -1,4 +1,4 @@
-"""Reads what is stored of applications, without a cluster, and changes nothing.
+"""Reads the stored epochs of applications, without a cluster, and changes nothing.
 
 Which applications a store has, their epochs, what is in them, and whether that is whole. Samza:
 `CheckpointTool`.
@@ -73,7 +73,7 @@ class EpochSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskContents:
-    """What an epoch holds of a task; with what later files of a chain have made void."""
+    """The part of an epoch that belongs to one task, without cells that later files replace."""
 
     task: TaskId
     operator: str
@@ -90,7 +90,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochContents:
-    """What is in an epoch. ``offsets`` has the places of sources, by task; None: finished.
+    """The contents of an epoch. ``offsets``: places of sources by task; None: finished.
 
     ``overrides`` are the places that were set by hand, and count more. ``damage`` says why the
     sizes of tasks are not known.
@@ -144,7 +144,7 @@ class StoredEpochs:
         return (each for manifests in self.manifests.values() for each in manifests)
 
     def operator(self, task: TaskId) -> str:
-        """Return the name of what a task runs; empty if that is not known."""
+        """Return the name of a task's operator; empty if it is not known."""
         return self._operators.get(task.processor, "")
 
     def summary(self, manifest: Manifest) -> EpochSummary:
@@ -172,7 +172,7 @@ class StoredEpochs:
         return {each.task_id: dict(each.offsets) for each in found}
 
     def contents(self, manifest: Manifest) -> EpochContents:
-        """Read what is in an epoch."""
+        """Read the contents of an epoch."""
         tasks, damage = list[TaskContents](), ""
         try:
             with SnapshotChain(self.checkpoints, manifest.chain) as chain:
@@ -291,7 +291,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochVerdict:
-    """Whether an epoch can be gone back to; ``damage`` says for each bad file what is wrong.
+    """Verdict: can an application go back to this epoch? ``damage`` has the error of each bad file.
 
     ``segments`` are those of the changelog, and ``changelog_damage`` says what is wrong with them.
     They matter only if a file is bad: with ``is_rebuildable`` they stand for it.
@@ -423,7 +423,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochDifference:
-    """What has changed in a region from one epoch to another: of places only what differs."""
+    """The changes in a region between two epochs; only places of sources that differ."""
 
     region: int
     old: int
@@ -433,7 +433,7 @@ class EpochDifference:
 
 
 def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
-    """Tell in what two epochs differ, for each region that has both.
+    """Compare two epochs: return the differences of each region that has both.
 
     Raises:
         ConfigError: there are no such epochs.

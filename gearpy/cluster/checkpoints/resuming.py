@@ -1,4 +1,4 @@
-"""From what a user calls a checkpoint to the one that an application begins with."""
+"""Finds the checkpoint an application begins with, from the name that a user gives."""
 
 import re
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""How a program reaches a cluster, and who answers it there.
+"""Clients of a cluster, and the desk that answers them.
 
-- `client`: what a program uses to reach a cluster: submit, list, describe, wait, replay, stop.
-- `desk`: desk: answers clients for the whole cluster, where the master's listener is.
+- `client`: a program's way to a cluster: submit, list, describe, wait, replay, stop.
+- `desk`: answers clients for the whole cluster, beside the master's listener.
 """

@@ -100,7 +100,7 @@ class Desk:
 
     @staticmethod
     def allows(principal: Principal, message: object) -> bool:
-        """Tell whether one may ask this; who speaks for an application, about itself only."""
+        """Tell whether a principal may ask this; an application may ask about itself only."""
         if principal == CLUSTER:
             return True
         if isinstance(message, _OF_APPLICATIONS):
@@ -289,7 +289,7 @@ def _with_given(answer: object, given: Sequence[QuarantinedRecord]) -> object:
 
 
 def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
-    """Leave of a record what fits a line."""
+    """Shorten a record so that it fits on a line."""
     error = record.error
     short = replace(
         error,
@@ -302,7 +302,7 @@ def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
 
 
 def _without_traceback(record: QuarantinedRecord) -> QuarantinedRecord:
-    """Leave out what only people read."""
+    """Leave out the traceback, which only people read."""
     return replace(record, error=replace(record.error, traceback=""))
 
 

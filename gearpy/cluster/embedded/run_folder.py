@@ -33,7 +33,7 @@ _APP: Final = AppId(1)
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run before its checkpoints are looked at.
+    """The facts of a run that are known before its checkpoints are read.
 
     ``has_stored``: an epoch of it was complete, so there must be checkpoints.
     """
@@ -123,7 +123,7 @@ class RunFolder:
 
     @property
     def finished(self) -> ApplicationSummary | None:
-        """What there is to tell of a run whose input has come to its end; else None."""
+        """The summary of a run whose input has come to its end; else None."""
         if not self._note.finished_ms:
             return None
         return ApplicationSummary(

@@ -16,7 +16,7 @@ _DEFAULTS: Final = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class StopSignals:
-    """Notes the first signal, for whoever looks; the second one does not wait for that.
+    """Notes the first stop signal for its readers; a second signal acts at once.
 
     A context manager: signals are taken between its beginning and end, in the main thread. Python
     runs a handler there, so nothing here needs a lock.
@@ -44,7 +44,7 @@ class StopSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def ask(self, number: int) -> None:
-        """Take a signal; called by the handler, or by whoever has heard of it in another way."""
+        """Take a signal; called by the handler, or by code that got it in another way."""
         if self.number is None:
             self.number, self._came_s = number, self._clock_s()
         elif self._clock_s() - self._came_s >= _SAME_S:

@@ -71,7 +71,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorSettings:
-    """Who the executor is and what it works with."""
+    """Settings of an executor: its identity, its app master, and its limits."""
 
     app_id: AppId
     executor_id: ExecutorId
@@ -223,7 +223,7 @@ class ExecutorActor(Actor[_Message]):
         self.context.schedule(settings.report_interval_ms, _ReportTick())
 
     def receive(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
-        """Do one step of a start or an end, or pass on what a task says."""
+        """Do one step of a start or an end, or pass on a task's report."""
         match message:
             case LaunchTasks():
                 self._launch(message)
@@ -292,7 +292,7 @@ class ExecutorActor(Actor[_Message]):
             self._tell(self._step(TasksLaunched, group))
 
     def _load(self, message: LaunchTasks) -> None:
-        """Make the tasks, after what they go on from was read; asked again, wait for that."""
+        """Load the state and make the tasks; a repeated request waits for the first one."""
         if self._loading.get(message.region, -1) < message.attempt:
             self._loading[message.region] = message.attempt
             self._writer.tell(message)
@@ -578,7 +578,7 @@ class ExecutorActor(Actor[_Message]):
 
 
 class _News:
-    """Takes what the tasks of one attempt say, on their threads, into the executor's mailbox."""
+    """Passes the reports of one attempt's tasks from their threads to the executor's mailbox."""
 
     def __init__(self, executor: Ref[_Message], attempt: int) -> None:
         self._executor = executor

@@ -1,4 +1,4 @@
-"""The epochs of a group of tasks in an executor: what is stored of each, and what is told of it."""
+"""The epochs of a group of tasks in an executor: stores each one and reports it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ __all__ = ["EpochFiles", "GroupEpochs", "epoch_stored", "new_group_epochs"]
 
 
 class EpochFiles:
-    """Gathers the snapshots of one attempt's tasks, and says what to store.
+    """Gathers the snapshots of one attempt's tasks, and decides which files to store.
 
     A file holds the heads of all tasks and what has changed of keyed state since the file before.
     Where nothing of keyed state is in the files before, they are not needed any more.
@@ -73,7 +73,7 @@ class EpochFiles:
         self._job: StoreEpoch | None = None
 
     def on_snapshot(self, task: TaskId, snapshot: TaskSnapshot) -> None:
-        """Take what a task was at the end of an epoch."""
+        """Take the snapshot of a task at the end of an epoch."""
         self._waiting[task].append(snapshot)
 
     def next_job(self) -> StoreEpoch | None:
@@ -154,7 +154,7 @@ class EpochFiles:
 
 
 class GroupEpochs:
-    """Tells tasks about epochs, has stored what they hand over, tells the app master.
+    """Runs the epochs of a group: tells its tasks, stores their snapshots, tells the app master.
 
     Part of an `ExecutorActor`; runs on its thread.
 
@@ -185,14 +185,14 @@ class GroupEpochs:
         self._is_failing = False  # Storing has failed; it is tried again when somebody asks.
 
     def begin(self, message: BeginEpoch) -> None:
-        """Let sources end an epoch; asked again, store what could not be stored before."""
+        """Let sources end an epoch; on a repeated request, store again after a failure."""
         for ref in self._group.source_refs():
             ref.tell(CutEpoch(message.epoch, message.cut_time_ms, message.is_last))
         self._is_failing = False
         self._store()
 
     def commit(self, message: CommitEpoch) -> None:
-        """Let all tasks show what belongs to an epoch."""
+        """Let all tasks commit an epoch."""
         if message.epoch > self._committing:
             self._committing = message.epoch
             self._uncommitted = set(self._group.tasks)
@@ -203,13 +203,13 @@ class GroupEpochs:
         self._tell_if_committed()
 
     def on_committed(self, task: TaskId, epoch: int) -> None:
-        """Note that a task has shown what belongs to an epoch."""
+        """Note that a task has committed an epoch."""
         if epoch >= self._committing and task in self._uncommitted:
             self._uncommitted.discard(task)
             self._tell_if_committed()
 
     def on_snapshot(self, task: TaskId, snapshot: TaskSnapshot) -> None:
-        """Take what a task was at the end of an epoch."""
+        """Take the snapshot of a task at the end of an epoch."""
         self._files.on_snapshot(task, snapshot)
         self._store()
 
@@ -251,7 +251,7 @@ def new_group_epochs(
     tell: Callable[[Any], None],
     writer: Ref[WriterMessage],
 ) -> GroupEpochs:
-    """Return the epochs of a group that goes on from what was loaded; see `GroupEpochs`."""
+    """Return the epochs of a group that goes on from loaded snapshots; see `GroupEpochs`."""
     suffix = f"attempt{group.attempt}-executor{executor_id}"
     files = EpochFiles(
         attempt=group.attempt,

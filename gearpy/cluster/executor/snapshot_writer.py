@@ -74,7 +74,7 @@ class StoreEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksLoaded:
-    """What the tasks of a launch go on from. ``chain`` are the files that hold keyed state.
+    """The snapshots that the tasks of a launch go on from. ``chain``: files with keyed state.
 
     With ``is_rebuilt`` a file was damaged, and they are the changelog.
     """
@@ -110,7 +110,7 @@ class EpochSaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFailed:
-    """The epoch could not be stored; ``operator_error`` if what a task keeps is the cause."""
+    """The epoch could not be stored; ``operator_error`` if the state of a task is the cause."""
 
     job: StoreEpoch
     reason: str
@@ -123,7 +123,7 @@ WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFail
 
 
 class SnapshotWriter(Actor[WriterMessage]):
-    """Encodes and stores what tasks have handed over; verifies and reads what they go on from.
+    """Encodes and stores snapshots of tasks; verifies and reads the snapshots of a restart.
 
     Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
     Restart: none; its executor ends with it.

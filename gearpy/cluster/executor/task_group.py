@@ -10,7 +10,7 @@ __all__ = ["TaskGroup"]
 
 
 class TaskGroup:
-    """Who has started, who has stopped, whose snapshot of which epoch is there.
+    """Tracks the tasks of a group: which have started, and which have stopped.
 
     Attributes:
         tasks: the actor of each task.
@@ -52,7 +52,7 @@ class TaskGroup:
         return self._waiting_stop is not None and not self._waiting_stop
 
     def begin_stop(self) -> list[Ref[TaskMessage]]:
-        """Return the tasks to ask to stop; asked again: those that have not answered."""
+        """Return the tasks to ask to stop; on a repeated call, the tasks that have not answered."""
         if self._waiting_stop is None:
             self._waiting_stop = {task for task, ref in self.tasks.items() if ref.is_alive}
         return [self.tasks[task] for task in sorted(self._waiting_stop)]

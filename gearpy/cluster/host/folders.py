@@ -78,7 +78,7 @@ class WorkFolders:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Begin with what an earlier worker has left, as if all of that had failed.
+        """Take over the folders of an earlier worker as if all its processes had failed.
 
         Raises:
             OSError: the folder cannot be made.
@@ -90,7 +90,7 @@ class WorkFolders:
         self._sweep()
 
     def make(self, name: str) -> Path:
-        """Return a new folder; the name is for people who look for it.
+        """Return a new folder; the name helps people to find it.
 
         Raises:
             OSError: it cannot be made.
@@ -123,7 +123,7 @@ class WorkFolders:
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the names of what is in a folder, sorted; none if it cannot be read."""
+    """Return the names of the entries of a folder, sorted; none if it cannot be read."""
     try:
         return sorted(each.name for each in folder.iterdir())
     except OSError:

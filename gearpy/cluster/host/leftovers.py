@@ -1,4 +1,4 @@
-"""What code of users has started and what would outlive its process: found, and ended.
+"""Finds and ends processes started by user code that would outlive their own process.
 
 A child of a worker leads a process group, with which most of what it starts is killed. What has
 left the group, in a session of its own, is found in ``/proc``: by a mark in its environment, which
@@ -67,15 +67,15 @@ class Mark:
 
 
 def end_marked(mark: Mark, outputs: Collection[IO[bytes]] = ()) -> int:
-    """Kill what carries a mark or writes to one of these pipes; return how many that were."""
+    """Kill processes that carry a mark or write to one of these pipes; return how many."""
     pipes = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in outputs}
     return _end(lambda pid: Mark.of(pid) == mark or not pipes.isdisjoint(_outputs_of(pid)))
 
 
 def end_of_dead_workers() -> int:
-    """Kill what was started for workers of this machine that are gone; return how many.
+    """Kill processes left by workers of this machine that are gone; return how many.
 
-    Who was killed itself has left behind what had left the groups of its children.
+    A worker that was killed has left behind processes outside the groups of its children.
     """
     own = _namespace(os.getpid())
 

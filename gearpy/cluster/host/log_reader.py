@@ -50,7 +50,7 @@ class LogReader:
         self._bytes_max = bytes_max
 
     def answer(self, question: ReadLog) -> LogText | Refused:
-        """Return the last lines, or what was written after a position; or why not."""
+        """Return the last lines, or the text after a position; or the reason why not."""
         folder = log_folder_of(self._folder, question.app_id)
         launches = _launches_in(folder)
         launch = question.launch or max(launches.get(question.executor_id, ()), default=0)
@@ -137,7 +137,7 @@ class _Log:
 
 
 def _opened_parts(path: Path) -> list[_Part]:
-    """Open a file and what was set aside of it, as far as they exist; the oldest first.
+    """Open a log file and its rotated parts, as far as they exist; the oldest first.
 
     The newest is opened first: a file that is set aside meanwhile is then found twice.
     """

@@ -48,7 +48,7 @@ class LogSettings:
 
     @classmethod
     def of(cls, config: Config) -> "LogSettings":
-        """Return what a configuration says; makes the folder.
+        """Return the log settings of a configuration; makes the folder.
 
         Raises:
             ConfigError: the folder cannot be made.
@@ -174,7 +174,7 @@ class StreamLog:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Take what the process has written."""
+        """Take output of the process."""
         data = self._rest + data
         end = data.rfind(b"\n") + 1
         if not end and len(data) >= _LINE_BYTES_MAX:
@@ -183,7 +183,7 @@ class StreamLog:
         self._write(data[:end])
 
     def end(self) -> None:
-        """Take what came last as a line; the process has ended."""
+        """Write the unfinished last line; the process has ended."""
         if self._rest:
             self.feed(b"\n")
 
@@ -243,7 +243,7 @@ class _TextFormatter(logging.Formatter):
         return _time_of(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Return the line; what users' data puts into it must not look like another line."""
+        """Return the line; user data in it must not look like another line."""
         record.message = record.message.translate(_LINE_ENDS)
         return super().formatMessage(record)
 
@@ -266,7 +266,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def formatter(log_format: LogFormat) -> logging.Formatter:
-    """Return what makes lines of log records."""
+    """Return a formatter for log records."""
     return _JsonFormatter() if log_format == "json" else _TextFormatter()
 
 
@@ -279,7 +279,7 @@ def _utc(time: datetime) -> str:
 
 
 def log_to(handler: logging.Handler, config: LogConfig) -> None:
-    """Send what this process logs to a handler, that of users' code included."""
+    """Send all log records of this process to a handler, also those of user code."""
     handler.setFormatter(formatter(config.format))
     handler.setLevel(config.level.upper())
     root = logging.getLogger()

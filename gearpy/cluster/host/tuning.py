@@ -1,4 +1,4 @@
-"""What a process that runs tasks changes about the interpreter, and changes back.
+"""Tunes the interpreter for a process that runs tasks, and undoes it.
 
 Measured: with Python's defaults a full garbage collection stops the tasks for some 10 ms
 several times a second, because the records of a few batches are enough to start one; and
@@ -50,7 +50,7 @@ class ProcessTuning:
         gc.freeze()
 
     def restore(self) -> None:
-        """Go back to what was found; does nothing when called again."""
+        """Restore the settings found at the start; does nothing when called again."""
         with self._lock:
             if self not in self._tuned:
                 return

@@ -1,6 +1,6 @@
 """The master: applications, workers, slots, and the log that makes them durable.
 
-- `actor`: MasterActor: applications, workers and the slots of all; what must last is in its log.
+- `actor`: MasterActor: applications, workers and the slots of all; durable facts are in its log.
 - `answers`: the answers of a master to questions that change nothing.
 - `contacts`: the workers and app masters that a master tells and watches.
 - `limits`: the limits of a master, from the configuration.

@@ -1,4 +1,4 @@
-"""MasterActor: applications, workers and the slots of all; what must last is in its log."""
+"""MasterActor: applications, workers and the slots of all; durable facts are in its log."""
 
 import logging
 from collections.abc import Iterable
@@ -565,7 +565,7 @@ class MasterActor(Actor[MasterMailbox]):
         cause: ErrorCard | None = None,
         and_then: Submit | None = None,
     ) -> Any:
-        """Make an end durable, then take back what the application has and waits for."""
+        """Make an end durable, then take back the slots and the requests of the application."""
         app_id, path = known.app_id, self._app_masters.path(known.app_id)
         commands: list[MasterCommand] = [self._ending(known, status, cause)]
         keep = self._ended_max
@@ -627,9 +627,9 @@ class MasterActor(Actor[MasterMailbox]):
 
 
 def _at_address(path: ActorPath) -> ActorPath:
-    """Return a path without incarnation: who cannot reach it for a while may do so again.
+    """Return a path without incarnation: a worker that was out of reach can come back.
 
-    With one, it would be given up for ever, and end when it hears of that. A worker serves many:
-    only its master may do that to it.
+    With an incarnation, the worker would be given up for ever and end when it hears of it.
+    A worker serves many applications: only its master may do that to it.
     """
     return ActorPath(address_of(path.node), path.name)

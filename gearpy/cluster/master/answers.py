@@ -38,7 +38,7 @@ MasterLookup: TypeAlias = (
 
 
 class MasterAnswers:
-    """Looks things up in what a `MasterActor` knows. Runs on: the master's turns."""
+    """Answers questions from the state of a `MasterActor`. Runs on: the master's turns."""
 
     def __init__(
         self,

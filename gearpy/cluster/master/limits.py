@@ -22,10 +22,10 @@ def app_master_times(config: Config) -> AppMasterTimes:
 
 
 def config_of(config: Config, request: SubmitApplication) -> Config:
-    """Return the cluster's configuration with what an application sets itself.
+    """Return the cluster's configuration, changed by the application's own settings.
 
     Raises:
-        ConfigError: what it sets is wrong.
+        ConfigError: a setting of the application is wrong.
     """
     return from_overrides({**as_overrides(config), **request.config})
 

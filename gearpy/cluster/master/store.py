@@ -50,7 +50,7 @@ class MasterStore:
             self.commit(NameCluster(cluster_id=new_cluster_id(rng)))
 
     def commit(self, *commands: MasterCommand) -> list[Any]:
-        """Make changes durable, all or none; return what each has led to.
+        """Make changes durable, all or none; return the result of each.
 
         Raises:
             LogBroken: nobody knows whether they are; the master must not go on.

@@ -1,4 +1,4 @@
-"""The workers of a master: where they are, what runs there, and what they are told to end."""
+"""The workers of a master: where they are, what runs there, and which executors must end."""
 
 from collections.abc import Iterable, Mapping
 
@@ -84,7 +84,7 @@ class MasterWorkers:
         return self._app_masters.on_worker_lost(worker_id, now)
 
     def on_update(self, message: ResourceUpdate, now: Times) -> None:
-        """Take what has changed on a worker; end what begins too late."""
+        """Note the changes on a worker; end executors that begin too late."""
         for each in message.refused:
             self.reserve(self._slots.on_refused(message.worker_id, each), now)
         change = self._slots.on_running(message.worker_id, message.running)
@@ -93,7 +93,7 @@ class MasterWorkers:
             self._end_unwanted(message.worker_id, begun)
 
     def _account(self, change: RunningChange, now: Times) -> None:
-        """Keep what was lost for who had it, and no longer what is there again."""
+        """Keep lost slots for their application; release the slots of launches that are back."""
         for each in change.unasked:
             self._scheduler.on_regained(each)
         self.reserve(change.ended, now)
@@ -132,7 +132,7 @@ class MasterWorkers:
     def _compare(
         self, message: RegisterWorker, worker_id: WorkerId, now: Times
     ) -> list[KeeperAction]:
-        """Compare what a worker runs with what it should run."""
+        """Compare the running executors of a worker with the expected ones."""
         is_stranger = message.worker_id != worker_id
         for each in message.running:
             self._end_unwanted(worker_id, each, is_stranger=is_stranger)

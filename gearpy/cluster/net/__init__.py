@@ -5,5 +5,5 @@
 - `permissions`: messages that the cluster takes from processes that run code of users.
 - `limits`: from the configuration to the limits of tasks and transports, and the clocks they run
   on.
-- `endpoint`: endpoint: what a process needs to take part in a cluster: a listener, a node, actors.
+- `endpoint`: Endpoint: everything for a process in a cluster: a listener, a node, actors.
 """

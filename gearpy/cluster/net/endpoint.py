@@ -1,4 +1,4 @@
-"""Endpoint: what a process needs to take part in a cluster: a listener, a node, actors."""
+"""Endpoint: everything for a process in a cluster: a listener, a node, actors."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - no name that others c
 
 
 class Endpoint:
-    """The listener of one process, its node, and its actors with what carries their messages.
+    """The listener of one process, its node, its actors, and the carrier of their messages.
 
     Use as a context manager, or call `close`.
 

@@ -211,7 +211,7 @@ class RemoteRef(Ref[M_contra]):
         self._is_alive = True
 
     def tell(self, message: M_contra) -> None:
-        """See `Ref.tell`; what cannot be sent as the node is lost is counted by the post."""
+        """See `Ref.tell`; the post counts messages that cannot be sent as the node is lost."""
         if not self._post.tell(self.path, message):
             self._note_loss()
 

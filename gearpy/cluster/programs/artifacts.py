@@ -1,4 +1,4 @@
-"""From what was submitted to the application it describes."""
+"""Loads the application that an artifact describes."""
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
@@ -84,7 +84,7 @@ def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
 def application_of(
     found: Any, args: Sequence[str], *, where: str = "application"
 ) -> StreamApplication:
-    """Build what was given: an application, or a function that makes one of arguments.
+    """Build an application: take the given one, or call the given function with arguments.
 
     Raises:
         ConfigError: it is neither, takes no arguments, or the application cannot run.
@@ -110,7 +110,7 @@ def application_of(
 
 @dataclass(slots=True)
 class _Loaded:
-    """One application and who uses it; ``lock`` is held while it is loaded."""
+    """One application and its users; ``lock`` is held while it is loaded."""
 
     lock: Lock = field(default_factory=Lock)
     users: set[Hashable] = field(default_factory=set)
@@ -139,7 +139,7 @@ class ApplicationLoader:
     def load(
         self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
     ) -> StreamApplication:
-        """Return the application until ``user`` releases it; see `load` for what is raised."""
+        """Return the application until ``user`` releases it; see `load` for the errors raised."""
         with self._lock:
             loaded = self._loaded.setdefault(app_id, _Loaded())
             loaded.users.add(user)
@@ -263,7 +263,7 @@ def _candidates(module: ModuleType) -> list[str]:
 
 
 def _functions(module: ModuleType) -> list[str]:
-    """Return the functions that a module has itself, any of which may make an application."""
+    """Return the names of a module's own functions; each may make an application."""
     return [
         name
         for name, value in vars(module).items()

@@ -42,7 +42,7 @@ class Modules(Protocol):
     package: str
 
     def run_file(self, path: Path) -> ModuleType:
-        """Import the file that was submitted; what is beside it can be imported by it."""
+        """Import the submitted file; it can import the modules beside it."""
         ...
 
     def run_module(self, name: str) -> ModuleType:
@@ -229,7 +229,7 @@ class _Loader(SourceFileLoader):
 
 
 def _import_module(name: str) -> ModuleType:
-    """Do what `importlib.import_module` does, without a line of it in the user's traceback."""
+    """Import a module like `importlib.import_module`, but add no line to the user's traceback."""
     module = builtins.__import__(name, fromlist=("__name__",))
     assert isinstance(module, ModuleType)
     return module

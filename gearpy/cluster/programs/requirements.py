@@ -1,4 +1,4 @@
-"""Checks that what a program needs is installed where it shall run.
+"""Checks that the packages that a program needs are installed.
 
 A program says so in a ``requirements.txt`` at its top (beside the file, or in the package that
 was submitted), a wheel in its ``Requires-Dist``. Only the names and versions of packages are
@@ -28,7 +28,7 @@ class _Need(NamedTuple):
 
 
 def check_requirements(folder: Path, module: str) -> None:
-    """Refuse a program that needs what is not installed here.
+    """Refuse a program that needs packages not installed here.
 
     Args:
         folder: the program, unpacked.
@@ -74,7 +74,7 @@ def missing(requirement: str) -> str:
 
 
 def _missing_name(requirement: str) -> str:
-    """Check the name alone; what depends on the environment is not understood."""
+    """Check the name alone; conditions on the environment are not understood."""
     match = _NAME.match(requirement)
     if match is None or ";" in requirement or "/" in requirement:
         return ""

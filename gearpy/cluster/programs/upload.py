@@ -1,4 +1,4 @@
-"""Packs a program and uploads it to the master; `targets` tells what may be given.
+"""Packs a program and uploads it to the master; `targets` lists the allowed targets.
 
 What goes with a ``.py`` file are the modules beside it that it imports (and those that they
 import), found by reading the code; data files do not. If none are, the file goes as it is.
@@ -65,7 +65,7 @@ def upload(
     check_requirements: bool = True,
     on_progress: Progress | None = None,
 ) -> Artifact:
-    """Upload a program, unless the master has it; return what to submit.
+    """Upload a program, unless the master has it; return the artifact to submit.
 
     Raises:
         ConfigError: there is no program, or it is too large.

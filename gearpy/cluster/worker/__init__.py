@@ -10,6 +10,5 @@
   ends.
 - `app_master_role`, `executor_role`: from a launch message and the configuration to the actor of
   an application's process.
-- `launch_spec`: LaunchSpec: what a worker tells a process that it starts, on the process's standard
-  input.
+- `launch_spec`: LaunchSpec: a worker's instructions to a process it starts, on its standard input.
 """

@@ -205,7 +205,7 @@ class WorkerActor(Actor[_Message]):
         return None
 
     def on_exited(self, exited: Exited) -> None:
-        """Look for the master that is lost; take care of what a lost app master leaves."""
+        """Look for the lost master; care for the executors that a lost app master leaves."""
         if exited.ref is self._watched:
             _log.warning("master %s is lost; what runs goes on", self._master)
             until_ms = self.context.now_ms() + self._settings.reconnect_timeout_ms
@@ -216,7 +216,7 @@ class WorkerActor(Actor[_Message]):
                 self._expect_orphans(app_id)
 
     def on_stop(self) -> None:
-        """Kill what still runs."""
+        """Kill all launches that still run."""
         for running in self._running.values():
             running.launched.stop(kill=True)
 
@@ -260,7 +260,7 @@ class WorkerActor(Actor[_Message]):
         return tuple(_brief(each.message) for each in self._running.values())
 
     def _tell_change(self) -> None:
-        """Tell the master what runs now; one that is being looked for hears it later."""
+        """Tell the master which launches run now; a lost master hears it when it is found."""
         if self._search is not None:
             self._search.has_changed = True
             return
@@ -289,7 +289,7 @@ class WorkerActor(Actor[_Message]):
         self._tell_that_it_is_ready(is_first=is_first)
 
     def _on_other_cluster(self, message: OtherCluster) -> None:
-        """Keep what runs, and look on: the master may have been started over another folder."""
+        """Keep all launches, and search on: the master may have started over another folder."""
         if self._search is not None and message.cluster_id != self._other_cluster:
             self._other_cluster = message.cluster_id
             _log.error("%s; what runs goes on", self._text_of_other())

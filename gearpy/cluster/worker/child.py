@@ -51,7 +51,7 @@ _STDIN: Final = 0
 
 
 def main() -> NoReturn:
-    """Be what standard input says, then end."""
+    """Run the role given on standard input, then end."""
     try:
         spec = read_spec(partial(os.read, _STDIN))
     except EOFError:
@@ -131,7 +131,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
 
 
 def _masters(config: Config, spec: LaunchSpec) -> Masters:
-    """Return who has the program; one that is away is waited for."""
+    """Return the masters that have the program; a master that is away is waited for."""
     return Masters(
         config.cluster.masters,
         _credentials(config, spec),

@@ -92,10 +92,10 @@ class ChildProcess:
             raise
 
     def stop(self, *, kill: bool) -> None:
-        """Ask the process and what it has started to end, or end them at once; returns at once.
+        """Ask the process and its children to end, or kill them; returns at once.
 
-        Who does not end in time is killed. May be called again; it is asked once, since a second
-        SIGTERM would end it at once, and its worker and its app master may both want it to stop.
+        A process that does not end in time is killed. May be called again; it is asked once, as a
+        second SIGTERM would end it at once, and its worker and its app master may both stop it.
         """
         with self._lock:
             if self._buried:
@@ -144,7 +144,7 @@ class ChildProcess:
                 rest = rest[self._popen.stdin.write(rest) :]
 
     def _pump(self) -> None:
-        """Take what it writes until it is dead."""
+        """Read the output of the process until it is dead."""
         end = _end_of(self.pid)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():
@@ -177,7 +177,7 @@ class ChildProcess:
         self._err.feed(data)
 
     def _bury(self) -> int:
-        """Kill what is left of the group, read what is left of the outputs, free the number."""
+        """Kill the rest of the group, read the rest of the outputs, free the process id."""
         self._kill()
         if number := end_marked(self._mark, [stream for stream, _ in self._streams()]):
             _log.warning(
@@ -210,7 +210,7 @@ def _end_of(pid: int) -> int | None:
 
 
 def _read(stream: IO[bytes], take: Callable[[bytes], None]) -> bool | None:
-    """Take what can be read now; return whether there was something, None at the end."""
+    """Pass on the bytes that are there; return whether there were any, None at the end."""
     try:
         data = os.read(stream.fileno(), _READ_BYTES)
     except BlockingIOError:

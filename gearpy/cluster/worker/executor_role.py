@@ -91,7 +91,7 @@ def executor_settings(
     clock_ms: Callable[[], int] = monotonic_ms,
     is_process: bool = True,
 ) -> ExecutorSettings:
-    """Return who an executor is, and what it works with."""
+    """Return the settings of an executor."""
     return ExecutorSettings(
         app_id=launch.app_id,
         executor_id=launch.executor_id,
@@ -120,7 +120,7 @@ def runner_factory(
     now_ms: Callable[[], int] = wall_ms,
     coroutines: Coroutines | None = None,
 ) -> RunnerFactory:
-    """Return what makes an executor's tasks; ``now_ms`` is wall time.
+    """Return the factory of an executor's tasks; ``now_ms`` is wall time.
 
     ``coroutines`` runs those of user code; None: on a thread of the executor.
     """

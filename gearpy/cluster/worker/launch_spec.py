@@ -1,4 +1,4 @@
-"""LaunchSpec: what a worker tells a process that it starts, on the process's standard input."""
+"""LaunchSpec: a worker's instructions to a process it starts, on its standard input."""
 
 import struct
 from collections.abc import Callable

@@ -37,7 +37,7 @@ _NAMES_SHOWN_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """What all children of one worker have in common.
+    """The settings that all children of one worker share.
 
     ``folder`` is this worker's own; below it each child gets a working folder. Fetched
     ``artifacts`` are shared by all. ``command`` is what is run; tests run something smaller.
@@ -122,7 +122,7 @@ class ProcessLauncher:
         return child
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Kill what still runs, and wait until it is gone."""
+        """Kill all children that still run, and wait until they are gone."""
         with self._lock:
             children = list(self._children)
         for child in children:
@@ -153,7 +153,7 @@ class ProcessLauncher:
 
 
 def _left_behind(folder: Path) -> bytes:
-    """Return what to tell of files that a process leaves in its working folder."""
+    """Return a log line about the files that a process leaves in its working folder."""
     names = files_in(folder)
     if not names:
         return b""

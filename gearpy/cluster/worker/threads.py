@@ -37,7 +37,7 @@ class _LaunchedActor:
     is_app_master: bool
 
     def stop(self, *, kill: bool) -> None:
-        """Stop it; an app master first handles what waits, such as slots on their way to it."""
+        """Stop it; an app master first handles waiting messages, such as slots on their way."""
         if self.is_app_master and not kill:
             self.system.stop_gracefully(self.ref)
         else:
@@ -95,7 +95,7 @@ class ThreadLauncher:
         return _LaunchedActor(self._system, ref, is_app_master)
 
     def close(self) -> None:
-        """Release what executors that were killed have left."""
+        """Release the resources of killed executors."""
         for transport in self._transports:
             transport.stop()
         for dispatcher in self._dispatchers:
