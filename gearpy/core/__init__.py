@@ -4,15 +4,14 @@ Each is given events, ``now_ms`` and an ``rng``, and returns what should happen;
 transports are thin shells around them. Any layer above may import this.
 
 - `base`: plain building blocks that every other core uses.
-- `window`: windows: which records belong together, what they come to, and when that is put out.
+- `window`: windows: records that belong together, their aggregates, and when those are put out.
 - `join`: joins of two streams by key, one module for each kind.
-- `flow`: one link, and one task between its links: credit, loss, epochs, and who gets which record.
-- `dag`: the graph of an application, and what follows from it.
+- `flow`: links and the tasks between them: credit, loss, alignment of epochs, and partitioning.
+- `dag`: the graph of an application, and all that is derived from it.
 - `epoch`: epochs of one attempt: where they end, when they are complete, which are kept.
-- `app`: what an app master decides: start, restart, epochs, clock, end.
-- `coordinator`: the coordinator log of an application: what its app masters must know of each
-  other.
-- `master`: what a master decides: applications, slots, and what must not be forgotten.
+- `app`: the decisions of an app master: start, restart, epochs, clock, end.
+- `coordinator`: the coordinator log of an application: the memory that its app masters share.
+- `master`: the decisions of a master: applications, slots, and the state that its log keeps.
 - `handover`: finished results on their way out: window logs, batches, commits of tables.
 - `gearpump`: state of one task after Gearpump: values that add up, apart by epoch.
 

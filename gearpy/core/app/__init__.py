@@ -1,7 +1,7 @@
 """The decisions of an app master: start, restart, epochs, clock, end.
 
-- `application`: the decisions of an app master: when tasks start, what restarts after a failure,
-  when it ends.
+- `application`: ApplicationCore: starts tasks, restarts regions after a failure, ends the
+  application.
 - `decisions`: the commands of an `ApplicationCore` to its app master, and their limits.
 - `deployment`: how the tasks of an application are started and stopped, step by step.
 - `region`: one region at work: its attempts, one after the other, and the epochs they store.
@@ -9,12 +9,11 @@
   together.
 - `region_epochs`: the epochs of one region, attempt after attempt: begun, stored, committed, gone
   back to.
-- `executors`: the executors of one application: those it wants, those it has, those it waits for.
-- `incidents`: what goes wrong in an application: every failure is counted once, however it shows.
-- `clock`: the application clock: how far all tasks are, what stalls it and what holds it.
+- `executors`: the executors of one application: wanted, running, and waited for.
+- `incidents`: failures of an application: each is counted once, however it shows.
+- `clock`: the application clock: the progress of all tasks, and the tasks that stall or hold it.
 - `consumers`: programs outside of the application that read its sinks, and whether they are stuck.
-- `drain`: how long a good end may take that somebody has asked for.
+- `drain`: the time limits of a drain.
 - `turn_limit`: turns of tasks that last: which to tell of, and which one has lasted too long.
-- `causes`: why an application ends, where its program is not the reason: for people, with what to
-  do.
+- `causes`: texts for people: why an application ends when its program is not to blame.
 """

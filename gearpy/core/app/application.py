@@ -1,4 +1,4 @@
-"""The decisions of an app master: when tasks start, what restarts after a failure, when it ends.
+"""ApplicationCore: starts tasks, restarts regions after a failure, and ends the application.
 
 Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the whole
 application, and the restarts of its whole life are counted.
@@ -84,11 +84,11 @@ _HELD_UP_AFTER_MS: Final = 5_000
 
 
 class ApplicationCore:
-    """Starts the tasks of an application, and starts again what a failure stops.
+    """Starts the tasks of an application, and restarts a region after a failure.
 
-    Every event returns what to do. Of a failure only the region it is in is stopped, in place;
+    Every event returns commands to carry out. A failure stops only its own region, in place;
     it starts again from its newest complete epoch when its executors are there and the pause
-    that the budget asks for is over. When all tasks of a region have come to their end, or
+    of the restart budget is over. When all tasks of a region have come to their end, or
     it is drained, it is stopped as soon as one last epoch is stored and all sinks know.
 
     Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
@@ -204,7 +204,7 @@ class ApplicationCore:
         return self._settled([], now_ms)
 
     def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
-        """Note that the master is away or back; ask it again for what it has not granted."""
+        """Note that the master is away or back; ask it again for the slots it has not granted."""
         self._is_master_away = not is_there
         if not is_there or self._ending is not None:
             return []
@@ -246,7 +246,7 @@ class ApplicationCore:
     def on_executor_gone(
         self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
     ) -> list[Command]:
-        """Restart what ran there; ask for another one if it is still needed."""
+        """Restart the regions that ran there; ask for another executor if it is still needed."""
         return self._settled(self._lose(executor_id, launch, cause, now_ms), now_ms)
 
     def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
@@ -288,7 +288,7 @@ class ApplicationCore:
         return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
 
     def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
-        """Take what tasks report; begin to close a region whose tasks have come to their end."""
+        """Take reports of tasks; begin to close a region whose tasks have come to their end."""
         for clock in clocks:
             region = self.regions.of_task(clock.task_id)
             if region is None or region.sessions.get(clock.task_id) != clock.session:
@@ -325,7 +325,7 @@ class ApplicationCore:
         return self._settled(commands, now_ms)
 
     def on_executor_failed(self, message: ExecutorFailed, now_ms: int) -> list[Command]:
-        """Replace a process that lives but cannot go on, and restart what ran there."""
+        """Replace a process that lives but cannot go on, and restart the regions that ran there."""
         executor_id = message.executor_id
         if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
             return []
@@ -334,7 +334,7 @@ class ApplicationCore:
         return self._settled(commands, now_ms)
 
     def on_long_turns(self, executor_id: ExecutorId, turns: tuple[LongTurn, ...]) -> None:
-        """Take what tasks of an executor are busy with for long; what it told before is over."""
+        """Note the long turns of an executor's tasks, in place of those it reported before."""
         self.long_turns[executor_id] = turns
 
     def _replace_if_stuck(
@@ -374,7 +374,7 @@ class ApplicationCore:
         return self._settled(commands, now_ms)
 
     def drain(self, now_ms: int, *, timeout_ms: int) -> list[Command]:
-        """Stop the sources, show what they have read, then end; fail if that takes too long.
+        """Stop the sources, show their records, then end; fail if that takes too long.
 
         Asked again, nothing changes.
         """
@@ -387,7 +387,7 @@ class ApplicationCore:
     # -- epochs ----------------------------------------------------------------------------
 
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
-        """Note what an executor has stored; what came too late is deleted."""
+        """Note the files that an executor has stored; files that came too late are deleted."""
         region = self.regions.that_knew(message.attempt)
         if region is None:
             return []
@@ -395,12 +395,12 @@ class ApplicationCore:
         return commands + self._drops()
 
     def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
-        """Tell the sinks; delete what a restart will not go back to any more."""
+        """Tell the sinks; delete files that no restart will go back to."""
         commands = self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
         return self._settled(commands, now_ms)
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
-        """Note that the sinks of an executor show what belongs to an epoch."""
+        """Note that the sinks of an executor have committed an epoch."""
         region = self.regions.in_attempt(message.attempt)
         if region is None or self.is_ended:
             return []
@@ -414,7 +414,7 @@ class ApplicationCore:
     # -- time ------------------------------------------------------------------------------
 
     def on_tick(self, now_ms: int) -> list[Command]:
-        """Do what time asks for."""
+        """Do the actions that are due."""
         if self.is_ended:
             return []
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
@@ -449,7 +449,7 @@ class ApplicationCore:
         return commands + self._fail(cause, now_ms)
 
     def _check_drain(self, now_ms: int) -> list[Command]:
-        """Fail a drain that takes too long; who does not stop even then is killed soon."""
+        """Fail a drain that takes too long; kill executors that do not stop even then."""
         drain = self._drain
         if drain is None or not drain.is_late(now_ms):
             return []
@@ -484,7 +484,7 @@ class ApplicationCore:
     # -- starts, restarts, the end ---------------------------------------------------------
 
     def _settled(self, commands: list[Command], now_ms: int) -> list[Command]:
-        """Add what can go on now that an event is dealt with."""
+        """Add the commands that became possible with the last event."""
         if self._ending is None:
             commands += self._stop_closed(now_ms)
             commands += self._deploy_all(now_ms)
@@ -536,7 +536,7 @@ class ApplicationCore:
     def _after(
         self, region: Region, steps: Iterable[deployment.Command], now_ms: int
     ) -> list[Command]:
-        """Do what a deployment says."""
+        """Carry out the steps of a deployment."""
         commands: list[Command] = []
         for step in steps:
             match step:
@@ -600,9 +600,9 @@ class ApplicationCore:
         error: ErrorCard | None = None,
         is_known: bool = False,
     ) -> list[Command]:
-        """Go on without a process; what it hurts is stopped, to start again.
+        """Go on without a process; stop the regions it hurts, to start them again.
 
-        ``error`` says more than the cause; ``is_known`` that the failure was counted already.
+        ``error`` has more details than the cause; ``is_known``: the failure was counted already.
         """
         was_up = executor_id in self.executors.running
         worker = self.executors.worker_of(executor_id)

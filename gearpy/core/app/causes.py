@@ -1,4 +1,4 @@
-"""Why an application ends, where its program is not the reason: for people, with what to do."""
+"""Texts for people: why an application ends when its program is not to blame, and what to do."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
 
 
 def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCard:
-    """Say what has kept an application from its end; ``chain`` leads to what holds its clock."""
+    """Describe why a drain did not end; ``chain`` leads to the task that holds the clock."""
     cause = f"the drain did not end within {timeout_ms // 1000} s"
     if chain:
         holder = chain[-1]

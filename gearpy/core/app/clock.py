@@ -1,4 +1,4 @@
-"""The application clock: how far all tasks are, what stalls it and what holds it.
+"""The application clock: the progress of all tasks, and the tasks that stall or hold it.
 
 Gearpump: `ClockService`.
 """
@@ -39,7 +39,7 @@ class ClockHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """The clock has stood still for too long. ``tasks`` are those that hold it."""
+    """The clock has stood still for too long. ``tasks``: the tasks that hold it."""
 
     clock_ms: int
     stalled_for_ms: int

@@ -117,9 +117,9 @@ class DropSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survived:
-    """Something failed, and what it stopped will be started again, ``delay_ms`` from now.
+    """A failure that a restart will repair, ``delay_ms`` from now.
 
-    There may be several of one failure.
+    One failure may give several of these.
     """
 
     what: str

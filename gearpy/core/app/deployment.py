@@ -88,10 +88,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The start-up, or an executor, has failed; ``cause`` says where and what to look at.
+    """The start-up, or an executor, has failed; ``cause`` names the place and where to look.
 
     ``silent`` are the executors that did not answer in time; they are asked nothing more.
-    ``damaged`` tells what the tasks could not go on from, if that was it.
+    ``damaged`` names the snapshots that the tasks could not go on from, if that was the cause.
     """
 
     cause: str
@@ -253,7 +253,7 @@ class Deployment:
         return self._go("stop", now_ms)
 
     def on_tasks_stopped(self, message: TasksStopped, now_ms: int) -> list[Command]:
-        """When all tasks have stopped, say so, with what went wrong."""
+        """Report the end, with all errors, when all tasks have stopped."""
         if self._is_awaited("stopping", message):
             self._errors += message.errors
         return self._on_answer("stopping", message, now_ms)

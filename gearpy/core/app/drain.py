@@ -9,9 +9,9 @@ _GRACE_MS: Final = 2_000
 
 
 class Drain:
-    """The time limits of a drain: when it has failed, and when what still runs is killed.
+    """The time limits of a drain: when it has failed, and when the remaining executors are killed.
 
-    Invariant: what is to be killed was late before.
+    Invariant: a drain is late before its executors are killed.
 
     Args:
         now_ms: when it was asked for.

@@ -18,10 +18,10 @@ __all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSlots:
-    """Ask the master for slots; takes the place of what was asked before.
+    """Ask the master for slots; replaces the request before.
 
     ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
-    are divided as there is room; `ExecutorManager.divide` takes what comes of it.
+    are divided as there is room; `ExecutorManager.divide` takes the result.
     """
 
     slots: int
@@ -176,7 +176,7 @@ class ExecutorManager:
     # -- what happens ----------------------------------------------------------------------
 
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
-        """Ask for what is wanted, not there, and not asked for yet."""
+        """Ask for the wanted executors that are not there and not asked for yet."""
         new = [
             seat
             for executor_id, seat in self._seats.items()
@@ -207,7 +207,7 @@ class ExecutorManager:
         self._seats[executor_id].pause_until_ms = until_ms
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[ExecutorCommand]:
-        """Launch an executor in each allocation; give back what nobody waits for."""
+        """Launch an executor in each allocation; give back allocations that nobody waits for."""
         commands: list[ExecutorCommand] = []
         for allocation in allocations:
             executor_id = self._waiting_for(allocation.slots)

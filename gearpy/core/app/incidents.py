@@ -56,7 +56,7 @@ class Incidents:
     def on_failure(
         self, hit: Collection[str], now_ms: int, *, is_known: bool = False
     ) -> RestartDecision:
-        """Tell what to do about a failure that has hit these things.
+        """Decide about a failure that has hit these things.
 
         ``is_known`` says that it was counted already when it hit others.
         """
@@ -127,7 +127,7 @@ Suspicion: TypeAlias = SilentExecutor | BrokenLink
 
 
 class Suspicions:
-    """Keeps what may be the first sign of an executor's end until that would have been told."""
+    """Keeps possible first signs of an executor's end, until its end would have been reported."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, Suspicion]] = []

@@ -114,7 +114,7 @@ class Region:
 
     @property
     def may_fail(self) -> bool:
-        """Whether a failure would stop, or spoil, what is going on."""
+        """Whether a failure would stop, or spoil, the work in progress."""
         return self.state == "deployed" or (self.state == "stopping" and self.is_completed)
 
     def is_due(self, running: Collection[ExecutorId], now_ms: int) -> bool:

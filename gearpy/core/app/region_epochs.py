@@ -38,11 +38,11 @@ _ATTEMPTS_MAX: Final = 16
 
 
 class RegionEpochs:
-    """Ends epochs while the tasks of a region run, and keeps what a restart needs.
+    """Ends epochs while the tasks of a region run, and keeps the epochs that a restart needs.
 
     When all tasks have come to the end of their streams, or the region is drained, one last epoch
-    is ended; the region is closed when it is stored and all sinks know. Otherwise what they have
-    written last would never be complete. If something is in flight at the end of that epoch, its
+    is ended; the region is closed when it is stored and all sinks know. Without it their last
+    results would never be complete. If something is in flight at the end of that epoch, its
     results belong to another one, which is the last then.
 
     Invariant: the epoch that an attempt goes on from is stored; no sink is told of one that is not.
@@ -147,7 +147,7 @@ class RegionEpochs:
     # -- attempts --------------------------------------------------------------------------
 
     def on_deploy(self, attempt: int) -> Manifest | None:
-        """Let an attempt begin; return what it goes on from."""
+        """Let an attempt begin; return the manifest that it goes on from."""
         assert self.history.unstored is None, "it may have to go back further"
         self._attempt, self._base = attempt, self.history.newest
         self._is_begun = True
@@ -227,7 +227,7 @@ class RegionEpochs:
     # -- from one epoch to the next --------------------------------------------------------
 
     def advance(self, now_ms: int) -> list[Command]:
-        """Do what is to be done by now; may be asked at any time."""
+        """Do the steps that are due by now; may be asked at any time."""
         commands = self._store_again(now_ms)
         coordinator = self._coordinator
         if coordinator is None:
@@ -249,7 +249,7 @@ class RegionEpochs:
         return commands + self._tell_committed(now_ms)
 
     def on_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
-        """Take what an executor has stored, for whatever epoch and attempt."""
+        """Note the files that an executor has stored, for any epoch and attempt."""
         files = self._files.get(message.attempt)
         if files is None or message.executor_id not in self._executors:
             return []

@@ -1,4 +1,4 @@
-"""Two sets of times that cost little for each change: what is due, and which is the oldest."""
+"""Two sets of times that cost little for each change: `Agenda` for due times, and `OldestTime`."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
@@ -36,7 +36,7 @@ class Agenda(Generic[T]):
             things.append(thing)
 
     def due(self, now_ms: int) -> Iterator[tuple[int, list[T]]]:
-        """Take out what is due, with its time. More may be put in meanwhile."""
+        """Take out the due things, with their time. More may be put in meanwhile."""
         heap = self._heap
         while heap and heap[0] <= now_ms:
             time_ms = heappop(heap)
@@ -49,7 +49,7 @@ class Agenda(Generic[T]):
 
 
 class OldestTime:
-    """Times of which the oldest is asked for; each may be there several times.
+    """A multiset of times that knows its oldest one.
 
     Invariant: ``oldest_ms`` is the least time that was added more often than it was removed.
     """

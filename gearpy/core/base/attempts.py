@@ -16,10 +16,10 @@ __all__ = ["Attempts", "CallLimits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """What is asked of calls.
+    """The limits of calls.
 
     Attributes:
-        concurrency: so many at once.
+        concurrency: the number of calls at once.
         timeout_ms: of each attempt; None: as long as it takes.
         retries: attempts after the first one that failed.
         backoff_ms: before the first retry; twice as long before each further one, ...

@@ -1,8 +1,8 @@
-"""Records of one's own: copies of what somebody else could change, and only of that.
+"""Copies of records: only the parts that somebody else could change are copied.
 
-A record that two have, such as two steps behind one, or a join and the step behind it, is copied
-for the one of them. What cannot change is not copied: numbers, texts, times, and tuples,
-NamedTuples and frozen dataclasses of such. Whether a type can change is found out once.
+A record that two hold, such as two steps behind one, or a join and the step behind it, is copied
+for one of them. Immutable values are not copied: numbers, texts, times, and tuples,
+NamedTuples and frozen dataclasses of such. Each type is examined only once.
 """
 
 import dataclasses

@@ -49,7 +49,7 @@ class FieldGetter:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of what it reads."""
+        """The names of the fields it reads."""
         return (self.name,)
 
 
@@ -88,10 +88,10 @@ def key_getter(*names: str) -> FieldGetter | FieldsGetter:
 
 
 def value_getter(of: Field) -> Callable[[Any], Any]:
-    """Return a function that reads what is meant: a field, what a function gives, the record.
+    """Return a function that reads a field, calls a function, or gives the record itself.
 
     Raises:
-        ConfigError: it is neither of these.
+        ConfigError: ``of`` is neither a field nor a function.
     """
     if of is None:
         return _itself

@@ -1,4 +1,4 @@
-"""How often, and after what pause, something that failed may start again."""
+"""Restart budgets: how often, and after which pause, a failed thing may start again."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ RestartDecision: TypeAlias = RestartAfter | GiveUp
 
 
 class RestartBudget:
-    """Counts the restarts of one thing and says after each failure what to do.
+    """Counts the restarts of one thing and decides after each failure.
 
     Forgets restarts that are older than the window; a quiet window thus restores the whole
     budget and the first pause. Gearpump: `RestartPolicy.allowRestart`.

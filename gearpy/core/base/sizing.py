@@ -49,7 +49,7 @@ def _size(value: Any, depth: int) -> int:
 
 
 def _attributes(value: Any) -> list[Any]:
-    """Return what an instance holds, in its dictionary and in slots."""
+    """Return the attributes of an instance, from its dictionary and its slots."""
     held = list(vars(value).values()) if hasattr(value, "__dict__") else []
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())

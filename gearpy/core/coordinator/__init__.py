@@ -1,9 +1,11 @@
-"""The coordinator log of an application: what its app masters must know of each other.
+"""The coordinator log of an application: the memory that its app masters share.
 
-- `log`: the coordinator log of one application: what its app masters must know of each other.
-- `views`: what messages of each type mean: epochs, places of sources, configuration, graph.
-- `segments`: who may append to a coordinator log, and what of it counts: the protocol, in steps.
-- `codec`: files of a coordinator log as bytes: messages with a checksum each, and marks of what
-  counts.
-- `repair`: what is left of a damaged coordinator log, and what is lost with it.
+- `log`: the messages of a coordinator log, and the state that they lead to.
+- `views`: views: they read and write the messages of each type: epochs, places, configuration,
+  graph.
+- `segments`: the protocol of a coordinator log, in steps: only its latest opening may append.
+- `codec`: files of a coordinator log as bytes: messages with a checksum each, and marks of an
+  opening.
+- `repair`: repair of a damaged coordinator log: finds the readable messages and names the lost
+  ones.
 """

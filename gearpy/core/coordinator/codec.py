@@ -1,4 +1,4 @@
-"""Files of a coordinator log as bytes: messages with a checksum each, and marks of what counts.
+"""Files of a coordinator log as bytes: messages with a checksum each, and marks of an opening.
 
 A file of messages is a header, a table with the size and checksum of each message, and the messages
 as msgpack: ``[[version, type, key], {host, username, source, timestamp, values}]``, as in Samza's
@@ -56,7 +56,7 @@ _TEXTS: Final = ("host", "username", "source")
 
 
 def check_message(message: CoordinatorMessage) -> None:
-    """Refuse what could not be read again as it was.
+    """Refuse a message that could not be read back unchanged.
 
     Raises:
         ConfigError: the type or key is empty or too long, or the values are not plain.
@@ -100,9 +100,9 @@ def decode_segment(data: bytes, *, name: str, log: str) -> Sequence[CoordinatorM
 
 
 class Salvaged(NamedTuple):
-    """What can be read of a file, and the first thing that is wrong with it.
+    """The readable messages of a file, and its first damage.
 
-    ``lost`` is how many messages cannot be read; None if that cannot be told.
+    ``lost`` is the number of unreadable messages; None if it is not known.
     """
 
     messages: Sequence[CoordinatorMessage]
@@ -146,10 +146,10 @@ def _salvaged(data: bytes, table: bytes, file: str) -> Salvaged:
 
 
 class Mark(NamedTuple):
-    """What an opening of the log has acknowledged: all files from its ``base`` up to ``serial``.
+    """The acknowledgement by an opening of the log: all files from its ``base`` up to ``serial``.
 
-    Both are 0 before the first. ``epochs`` are the keys of the epochs that count then: what else is
-    found was deleted by a message that is lost.
+    Both are 0 before the first. ``epochs`` are the keys of the epochs that count then: any other
+    epoch that is found was deleted by a message that is lost.
     """
 
     serial: int = 0

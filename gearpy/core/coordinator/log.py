@@ -1,7 +1,7 @@
-"""The coordinator log of one application: what its app masters must know of each other.
+"""The coordinator log of one application: the memory that its app masters share.
 
 Messages have a type and a key; of those with the same two the last one counts, and one without
-values deletes. Who reads all of them from the oldest to the newest knows the state, so that the
+values deletes. Reading all of them from the oldest to the newest gives the state, so that the
 log may be compacted. `views` give the types a meaning. Samza: the coordinator stream (SAMZA-465),
 `CoordinatorStreamMessage`, `CoordinatorStreamSystemConsumer`.
 """
@@ -49,7 +49,7 @@ class CoordinatorMessage:
     extras: Values = field(default_factory=dict)
 
     def understood(self) -> Values:
-        """Return the values, for one who must know what they mean.
+        """Return the values, or refuse them if this gearpy may not understand them.
 
         Raises:
             ProtocolError: a newer gearpy has written them.
@@ -64,14 +64,14 @@ class CoordinatorMessage:
 
 
 def draft(type_: str, key: str, values: Values | None) -> CoordinatorMessage:
-    """Draft a message; the log adds who says it, and when. Without values it deletes."""
+    """Draft a message; the log adds its writer and its time. Without values it deletes."""
     return CoordinatorMessage(type=type_, key=key, values=values)
 
 
 class CoordinatorState:
-    """What a log says: the last message of each type and key.
+    """The state of a log: the last message of each type and key.
 
-    Invariant: applying messages one by one, or those that `messages` gave and then the rest, leads
+    Invariant: applying messages one by one, or the result of `messages` and then the rest, leads
     to the same state.
     """
 

@@ -1,7 +1,7 @@
-"""What is left of a damaged coordinator log, and what is lost with it.
+"""Repair of a damaged coordinator log: finds the readable messages and names the lost ones.
 
-Each message stands for itself, so that damage costs the messages that it hits. What a lost message
-has deleted must not come back, least of all an epoch that sinks have gone back before: the mark of
+Each message stands for itself, so that damage costs only the messages that it hits. An epoch that
+a lost message has deleted must not come back, as sinks may have gone back before it: the mark of
 the log says which epochs count.
 """
 
@@ -26,11 +26,11 @@ __all__ = ["SalvagedLog", "salvage_log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvagedLog:
-    """What can be read of a log.
+    """The readable part of a log.
 
     Attributes:
-        damage: what is wrong with each file; nothing if the log is whole.
-        state: what it says, without what is damaged.
+        damage: the damage of each file; nothing if the log is whole.
+        state: the state of the log, without damaged messages.
         lost_epochs: keys, such as ``0/17``, of epochs that count and cannot be read.
         lost_messages: how many messages were in the damaged files; None if that cannot be told.
         files: all that there are, to be kept aside.
@@ -50,7 +50,7 @@ class SalvagedLog:
 
 
 def salvage_log(log: str) -> Steps[SalvagedLog]:
-    """Read what there is of a log that nobody appends to; ``log`` is the folder, for texts.
+    """Read the undamaged part of a log that nobody appends to; ``log`` is the folder, for texts.
 
     Raises:
         LogDamaged: another version of gearpy has written it.
@@ -147,7 +147,7 @@ def _missing(
 def _epochs_that_count(
     counting: Mapping[LogFile, Salvaged], marks: Mapping[Opening, Mark], state: CoordinatorState
 ) -> tuple[str, ...]:
-    """Return the keys of the epochs that count, as the newest mark and what follows it say."""
+    """Return the keys of the epochs that count, by the newest mark and the messages after it."""
     last = max(counting, default=None)
     openings = [each for each, mark in marks.items() if mark.serial]
     newest = max(openings, default=None)

@@ -1,15 +1,15 @@
-"""Who may append to a coordinator log, and what of it counts: the protocol, in steps.
+"""The protocol of a coordinator log, in steps: only its latest opening may append.
 
 The log of an application is a folder of a checkpoint store, whose files are there whole or not at
 all. An app master *opens* the log, and of two openings the one of the later launch counts. Files:
 
 - ``open-<opening>``: this opening has begun. It never counts again what an earlier one appends.
   What it has acknowledged since is written into it: its *mark*.
-- ``base-<opening>-<serial>``: the state, in place of everything before it.
+  The acknowledgements of this opening are written into it later: its *mark*.
 - ``segment-<opening>-<serial>``: what was appended in one go.
-
+- ``segment-<opening>-<serial>``: the messages of one append.
 What counts is the newest base, and the segments of its opening that follow it without a gap.
-
+The newest base counts, and the segments of its opening that follow it without a gap.
 To open: save the marker, *then* list, read what counts, and save it as the opening's first base.
 To append: save a segment, *then* list; if there is the marker of a later opening, the append does
 not count, and no other will be made; if not, save the mark with the segment's number. To compact:
@@ -112,9 +112,9 @@ Steps: TypeAlias = Generator[Step, Any, _T]
 
 
 def run_steps(steps: Steps[_T], do: Callable[[Step], object]) -> _T:
-    """Do steps until there are no more, and return what they lead to.
+    """Do steps until there are no more, and return their result.
 
-    What ``do`` raises of the world is for the steps to handle, or comes back from here.
+    Errors of the world that ``do`` raises are for the steps to handle, or are raised from here.
     """
     answer: object = None
     problem: Exception | None = None
@@ -146,7 +146,7 @@ class Opening(NamedTuple):
 
 
 class LogFile(NamedTuple):
-    """What the name of a file says. Markers have the serial 0."""
+    """The parsed name of a file. Markers have the serial 0."""
 
     opening: Opening
     serial: int
@@ -216,10 +216,10 @@ def missing_file(file: LogFile, log: str, *, because: LogFile) -> LogDamaged:
 
 @dataclass(frozen=True, slots=True)
 class LogContents:
-    """What was read of a log.
+    """The contents of a log.
 
-    ``history`` is all messages of the files that count, the oldest first; before the base, which
-    is the first of the files, only what it says is known.
+    ``history`` is all messages of the files that count, the oldest first; of the time before the
+    base, which is the first of the files, only the state in the base is known.
     """
 
     names: Sequence[str] = ()  # Of the last listing, which begins after all before it was done.
@@ -229,9 +229,9 @@ class LogContents:
 
 
 def read_log(log: str) -> Steps[LogContents]:
-    """Read what counts; ``log`` is the folder, for texts.
+    """Read the files that count; ``log`` is the folder, for texts.
 
-    What was dropped while it was read was replaced: it begins anew.
+    If a file was dropped meanwhile, it was replaced: reading begins anew.
 
     Raises:
         LogDamaged: a file is missing, or is not as it was stored.
@@ -396,7 +396,7 @@ class LogWriter:
         self._unsettled = (file, encode_segment(messages, name=file.name), list(messages))
 
     def _settle(self) -> Steps[None]:
-        """Save what is to be saved next, and find out whether it counts."""
+        """Save the next file, and find out whether it counts."""
         assert self._unsettled is not None
         file, data, messages = self._unsettled
         yield Save(file.name, data)

@@ -1,4 +1,4 @@
-"""Views of the coordinator log: what messages of each type mean, and how they are written."""
+"""Views of the coordinator log: they read and write the messages of each type."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _STEPS: Final = "steps"
 
 
 class EpochManifests:
-    """View of the complete epochs, and of what is written when one is."""
+    """View of the complete epochs; writes the messages of a new one."""
 
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
@@ -68,7 +68,7 @@ class EpochManifests:
         ]
 
     def has(self, region: int, epoch: int) -> bool:
-        """Tell whether an epoch is complete, without looking at what it needs."""
+        """Tell whether an epoch is complete, without a check of the epochs and files it needs."""
         return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
 
     def drop_messages(self, region: int, epoch: int) -> list[CoordinatorMessage]:
@@ -174,7 +174,7 @@ class SourcePlaces:
 
 
 class ChangelogPartitions:
-    """View of which task has which partition of the changelog.
+    """View of the changelog's partitions: each task has its own.
 
     Invariant: a task keeps its partition, and no two have the same.
     Samza: `ChangelogPartitionManager`, and `JobModelManager`, which gives out new ones.
@@ -249,7 +249,7 @@ class ApplicationView:
 
     @property
     def name(self) -> str:
-        """What the application is called; empty if the log does not say it.
+        """The name of the application; empty if the log has none.
 
         Raises:
             ProtocolError: the message cannot be understood.
@@ -275,7 +275,7 @@ class ApplicationView:
 
 
 class DagVersion(NamedTuple):
-    """What a version of the graph was: `Dag.structural_hash`, and a line for each part of it.
+    """A version of the graph: `Dag.structural_hash`, and a line for each part of it.
 
     ``layout`` has the places of steps; None if its writer gave steps no ids.
     """

@@ -1,10 +1,9 @@
-"""The graph of an application, and what follows from it.
+"""The graph of an application, and all that is derived from it.
 
 - `graph`: the graph of one application as the cluster sees it: processors, edges, tasks.
-- `difference`: in what the graphs that two processes built from one program differ.
-- `regions`: the connected parts of a dag: what has to restart together when one of its tasks is
-  lost.
+- `difference`: differences between the graphs that two processes built from one program.
+- `regions`: the connected parts of a dag, each of which restarts as a whole.
 - `placement`: which executor hosts which task.
 - `progress`: how far an application is, from the reports of its tasks.
-- `state_moves`: what becomes of the state of each step when a graph takes the place of another one.
+- `state_moves`: moves of each step's state when a graph takes the place of another one.
 """

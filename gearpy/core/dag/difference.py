@@ -1,4 +1,4 @@
-"""In what the graphs that two processes built from one program differ."""
+"""Differences between the graphs that two processes built from one program."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -44,7 +44,7 @@ def _subject(line: str) -> str:
 
 
 def _place(subject: str) -> tuple[bool, list[int], str]:
-    """Sort processors first, each kind by number; what has none comes last."""
+    """Sort processors first, each kind by number; a subject without numbers comes last."""
     words = subject.split(" -> ")
     numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
     return len(words) > 1 or not numbers, numbers, subject
@@ -65,7 +65,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def _shown(line: str, place: int = 0) -> str:
-    """Return a line; of a long one its beginning, and what is around a place in it."""
+    """Return a line; a long line is cut to its beginning and the surroundings of a place in it."""
     if len(line) <= _CHARS_MAX:
         return f"`{line}`"
     if place < _CHARS_MAX // 2:

@@ -48,7 +48,7 @@ IMMORTAL = Life()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSpec:
-    """A step of a processor, for people, and to find again what it keeps.
+    """A step of a processor: described for people, and identified to find its state again.
 
     Attributes:
         id: names it over changes of the program; unique in a graph.
@@ -56,10 +56,10 @@ class StepSpec:
         kind: the word for it.
         keeps: what it keeps over restarts, and in which form; empty for nothing. What was kept
             under another text is of no use to it.
-        key: by what its records come together; empty if that does not matter.
+        key: the key by which its records come together; empty if that does not matter.
         takes, gives: "rows" or "columns".
         is_whole: it is the user's own task, and all that the task keeps is its.
-        order: what it goes by where it sees the order of records, for people; empty if it does not.
+        order: the order of records that it depends on, for people; empty if it does not.
     """
 
     id: str
@@ -75,10 +75,10 @@ class StepSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorSpec:
-    """One operator. ``kind`` names what it runs; the dag only compares it.
+    """One processor. ``kind`` names the task that it runs; the dag only compares it.
 
-    ``partitions`` tells what a source reads: each task takes its share of them by their order, so
-    all processes must find the same. ``steps`` say what is in it; they do not count when graphs
+    ``partitions`` names the input of a source: each task takes its share of them by their order, so
+    all processes must find the same. ``steps`` describe its parts; they do not count when graphs
     are compared.
     Gearpump: `ProcessorDescription`.
     """

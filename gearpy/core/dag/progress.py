@@ -13,9 +13,9 @@ __all__ = ["progress_of"]
 def progress_of(
     dag: Dag, reports: Mapping[TaskId, TaskClock], *, stall: str = ""
 ) -> ApplicationProgress:
-    """Sum up: what sources have read or made, what the last tasks have put out, the watermark.
+    """Sum up the records read by sources, the records put out by the last tasks, the watermark.
 
-    The watermark is what all have passed; None until every task has reported one.
+    The watermark is the least one of all tasks; None until every task has reported one.
     """
     read = [reports[task] for task in dag.tasks_of(*dag.sources()) if task in reports]
     written = [reports[task] for task in dag.tasks_of(*dag.sinks()) if task in reports]

@@ -1,4 +1,4 @@
-"""The connected parts of a dag: what has to restart together when one of its tasks is lost."""
+"""Regions: the connected parts of a dag, each of which restarts as a whole."""
 
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ProcessorId

@@ -120,7 +120,7 @@ def state_moves(old: Layout, new: Layout) -> list[StateMove]:
 
 
 def lost(moves: Iterable[StateMove]) -> list[StateMove]:
-    """Return the steps of which something was kept that has no place any more."""
+    """Return the moves of steps whose state has no place any more."""
     return [each for each in moves if each.is_lost]
 
 

@@ -43,7 +43,7 @@ class CutTimes:
         self._positions_left = 0
 
     def on_restart(self) -> None:
-        """Forget what sources have read; they go back."""
+        """Forget the positions of sources; they go back."""
         self._newest, self._span = {}, {}
         self._seen_ms = MIN_MS
 

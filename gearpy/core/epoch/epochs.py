@@ -1,4 +1,4 @@
-"""The epochs of one attempt: when one is complete, given up, committed; and what is kept of it.
+"""The epochs of one attempt: when one is complete, given up or committed, and its files.
 
 The coordinator's half of the protocol; tasks align and snapshot by themselves. Gearpump: the
 checkpoint clock of `ClockService`, for which all tasks must report the same time.
@@ -190,7 +190,7 @@ class EpochCoordinator:
         return Cut(self._epoch, self._cut_time_ms)
 
     def on_stored(self, message: EpochStored, now_ms: int) -> Manifest | None:
-        """Note what an executor has stored; return the manifest when it was the last one."""
+        """Note the files that an executor has stored; the last executor completes the manifest."""
         if not self.awaits(message):
             return None
         self._stored[message.executor_id] = message
@@ -274,7 +274,7 @@ class CommitRound:
         return not self._waiting_for
 
     def to_tell(self, now_ms: int) -> list[ExecutorId]:
-        """Return the executors to tell now: all at first, later those that have not answered."""
+        """Return the executors to tell now: all at first, later the ones that have not answered."""
         if now_ms < self._due_ms:
             return []
         self._due_ms = now_ms + REPEAT_MS

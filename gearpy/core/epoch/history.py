@@ -36,7 +36,7 @@ class EpochHistory:
 
     @property
     def newest(self) -> Manifest | None:
-        """What a restart goes back to; None: to the beginning."""
+        """The newest complete epoch, which a restart goes back to; None: to the beginning."""
         return self._manifests[-1] if self._manifests else None
 
     @property
@@ -62,7 +62,7 @@ class EpochHistory:
         return newest if newest is not None and newest.epoch > self._stored_epoch else None
 
     def needs(self, file: SnapshotFile) -> bool:
-        """Tell whether a restart may go back to what is in a file."""
+        """Tell whether a restart may need a file."""
         return file.location in self._listed
 
     def listing(self, location: str) -> list[Manifest]:
@@ -118,7 +118,7 @@ class AttemptFiles:
         self._is_over = False
 
     def on_stored(self, message: EpochStored) -> list[SnapshotFile]:
-        """Take what an executor tells; return what is too late."""
+        """Note the files that an executor reports; return the files that come too late."""
         if message.epoch <= self._told.get(message.executor_id, 0):
             return []  # Told again: the same files, or some that it has given up since.
         self._told[message.executor_id] = message.epoch
@@ -132,13 +132,13 @@ class AttemptFiles:
         return []
 
     def on_complete(self, manifest: Manifest) -> list[SnapshotFile]:
-        """Note which files a complete epoch lists; return those that no later one will."""
+        """Note the files that a complete epoch lists; return the files that no later one lists."""
         self._known = {file.location for file in manifest.snapshots}
         waiting, self._waiting = self._waiting, {}
         return [file for file in waiting.values() if file.location not in self._known]
 
     def on_over(self) -> list[SnapshotFile]:
-        """Note that the attempt is over; return what no epoch lists."""
+        """Note that the attempt is over; return the files that no epoch lists."""
         self._is_over = True
         waiting, self._waiting = self._waiting, {}
         return list(waiting.values())

@@ -12,7 +12,7 @@ _WHOLE: Final = 100  # Percent.
 
 
 class EpochPace:
-    """Tells when the next epoch may begin to end, from what the last ones took to store.
+    """Decides when the next epoch may begin to end, from the time it took to store the last ones.
 
     ``fixed``: an interval after the one before. ``max-overhead``: later if the time in which epochs
     are stored would be more than so many percent of all time. ``max-replay``: as late as it can be
@@ -42,7 +42,7 @@ class EpochPace:
         return now_ms + self._wait_ms()
 
     def on_complete(self, *, began_ms: int, now_ms: int) -> int:
-        """Note what an epoch took; return when the next one may begin to end."""
+        """Note the duration of an epoch; return when the next one may begin to end."""
         took_ms = now_ms - began_ms
         self._took_ms = max(took_ms, self._took_ms - (self._took_ms - took_ms) // _FALL)
         return max(began_ms + self._wait_ms(), now_ms + self._pause_ms(took_ms))

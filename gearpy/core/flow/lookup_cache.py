@@ -1,4 +1,4 @@
-"""What was looked up lately, and who waits for what is being looked up."""
+"""A cache of lookups, with the waiters for lookups in progress."""
 
 from collections import OrderedDict
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -51,7 +51,7 @@ class LookupCache(Generic[T]):
         return Answer(value)
 
     def ask(self, key: Any, waiter: T) -> bool:
-        """Wait for somebody who is looking the key up; False if one has to do so oneself."""
+        """Wait for a lookup of the key in progress; False if there is none to wait for."""
         waiting = self._asked.get(key)
         if waiting is None:
             self._asked[key] = []
@@ -69,7 +69,7 @@ class LookupCache(Generic[T]):
         return self._asked.pop(key)
 
     def give_up(self, key: Any) -> list[T]:
-        """Learn that nothing was found out; return who has waited for it."""
+        """Note that the lookup has failed; return its waiters."""
         return self._asked.pop(key)
 
     def __len__(self) -> int:

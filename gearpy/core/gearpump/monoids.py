@@ -1,4 +1,4 @@
-"""What state is made of: values that can be added up piece by piece, in any grouping.
+"""Monoids: values of state that can be added up piece by piece, in any grouping.
 
 Because ``(a + b) + c`` is ``a + (b + c)``, pieces can be kept apart, by epoch or by time, and put
 together later. Gearpump: `Monoid`, `Group` and `Serializer`, and its adapters for Algebird.

@@ -229,7 +229,7 @@ class Handoff:
             self._forget_troubles()
 
     def on_spark_lost(self, now_ms: int) -> None:
-        """Note that there is no session, or not any more; what was called may have happened."""
+        """Note that there is no session, or not any more; an open call may have happened."""
         if self._phase == "intended" and self._is_connected:
             self._attempt += 1
         self._is_connected = False

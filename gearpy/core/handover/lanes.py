@@ -112,7 +112,7 @@ class Lanes:
         self._promise(now_ms)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Tell whether no lane holds back what others of the application promise."""
+        """Tell whether no lane holds back the promises of other lanes of the application."""
         return not any(self._holds(lane, now_ms) for lane in self._ends)
 
     def _has_more(self, lane: str) -> bool:

@@ -32,7 +32,7 @@ class _Right(msgspec.Struct, frozen=True):
 
 
 class _Left(msgspec.Struct):
-    """A left record that waits for newer right ones, and what it has found so far."""
+    """A left record that waits for newer right ones, and its nearest match so far."""
 
     seq: int
     time_ms: int
@@ -139,13 +139,13 @@ class AsOfJoin:
         yield from self._waiting_cells.changes()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take back what was told."""
+        """Load pairs of an earlier `CellChange`."""
         for part in (self._log, self._newest_cells, self._waiting_cells):
             if part.load(namespace, pairs):
                 return
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with what was loaded."""
+        """Go on with the loaded pairs."""
         self._watermark_ms = watermark_ms
         self._resume_ahead(watermark_ms)
         for key, (time, value) in self._newest_cells.resume().items():
@@ -193,7 +193,7 @@ class AsOfJoin:
     # -- in the order of time ----------------------------------------------------------------
 
     def _decided(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
-        """Yield keys, left records and what they are joined with."""
+        """Yield keys, left records and their matches; None without a match."""
         ahead = self._ahead
         while ahead and ahead[0][0] < watermark_ms:
             _, _, _, _, key, kept = heappop(ahead)
@@ -231,7 +231,7 @@ class AsOfJoin:
         heappush(self._waiting_times, (left.time_ms, turn, left))
 
     def _end_of(self, left: _Left) -> int:
-        """Return the latest time of a right record that would be nearer than what was found."""
+        """Return the latest time of a right record that would be nearer than the present match."""
         if left.found is not None:
             return 2 * left.time_ms - left.found.time_ms - 1
         return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms
@@ -276,7 +276,7 @@ class AsOfJoin:
         return self._tolerance_ms is None or time_ms - right.time_ms <= self._tolerance_ms
 
     def _forget(self, watermark_ms: int) -> None:
-        """Forget what no left record can need that is still to come."""
+        """Forget records that no future left record can need."""
         while self._spans and (self._spans[0] + 1) * _SPAN_MS <= watermark_ms:
             self._log.drop(heappop(self._spans))
         if self._tolerance_ms is None:

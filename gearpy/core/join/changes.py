@@ -120,7 +120,7 @@ class RecordLog:
         return CellChange(namespace, pairs)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
-        """Take back what was told; False if it is not of this log."""
+        """Load pairs of an earlier `CellChange`; False if they are not of this log."""
         match namespace:
             case (str(kind), int(span), int(chunk)) if kind in (_RECORDS, _MATCHED):
                 self._chunk = max(self._chunk, chunk)
@@ -193,7 +193,7 @@ class KeyCells:
             yield CellChange(self._namespace, pairs)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
-        """Take back what was told; False if it is of others."""
+        """Load pairs of an earlier `CellChange`; False if they are of other cells."""
         if namespace != self._namespace:
             return False
         self._pairs = pairs

@@ -28,7 +28,7 @@ class _Sides:
         self.records: tuple[list[Kept], list[Kept]] = ([], [])
 
     def add(self, kept: Kept) -> None:
-        """Add a record behind those that are not newer."""
+        """Add a record behind the records that are not newer."""
         times, records = self.times[kept.side], self.records[kept.side]
         if not times or times[-1] <= kept.time_ms:
             times.append(kept.time_ms)
@@ -80,7 +80,7 @@ class IntervalJoin:
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
-        """Yield the pairs of which the second record is among these."""
+        """Yield each pair whose second record is among these."""
         watermark_ms, sides_of, limit = self._watermark_ms, self._sides, self._limit
         older_ms, newer_ms = self._older_ms, self._newer_ms
         rows: list[Row] = []
@@ -108,7 +108,7 @@ class IntervalJoin:
             yield rows, times
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
-        """Yield records for which no partner can come any more; forget what is not needed."""
+        """Yield records that can find no partner any more; forget records that are not needed."""
         self._watermark_ms = watermark_ms
         for side in SIDES:
             rows: list[Row] = []

@@ -12,7 +12,7 @@ __all__ = ["LatestJoin"]
 
 
 class LatestJoin:
-    """Yields each left record at once, with what the table has for its key at this moment.
+    """Yields each left record at once, with the present value of the table for its key.
 
     So it depends on the order in which the records of the two streams come. The right side is the
     table: of a key the newest value counts, of equal times the one that came last; None takes the
@@ -52,7 +52,7 @@ class LatestJoin:
             yield rows, times
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
-        """Forget keys that were taken away: what they had before cannot come any more."""
+        """Forget removed keys: no older value of theirs can come any more."""
         self._watermark_ms = watermark_ms
         while self._removed and self._removed[0][0] < watermark_ms:
             time, _, key = heappop(self._removed)

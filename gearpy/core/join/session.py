@@ -40,10 +40,10 @@ class _Session:
 
 
 class SessionJoin:
-    """Yields, when the watermark closes a session, what its records come to.
+    """Yields the results of a session when the watermark closes it.
 
     A record's own window is ``[t, t + gap)``; it becomes one with all sessions of its key that it
-    overlaps, whichever side their records are of. It is late if what came of that has closed; it is
+    overlaps, whichever side their records are of. It is late if that session has closed; it is
     left out. Sessions come out in the order of ends, starts, and first records.
 
     Invariant: the open sessions of a key do not overlap.

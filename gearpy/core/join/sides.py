@@ -1,9 +1,9 @@
-"""Joins of two streams by key: what the cores of all kinds have in common.
+"""Joins of two streams by key: the common part of the cores of all kinds.
 
 A record comes as ``(side, key, value)``, the two streams in any interleaving. A core is given
-batches of them and watermarks, and yields pairs. What it keeps is bounded by time, and freed when
-the watermark says that nothing can come any more that it would be needed for; what has changed in
-it is told as `CellChange`, so that it comes back after a restart.
+batches of them and watermarks, and yields pairs. Its state is bounded by time, and freed when
+the watermark says that it is not needed any more; its changes are told as `CellChange`,
+so that it comes back after a restart.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class Join(Protocol):
         ...
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
-        """Learn that no older record will come, yield what was waiting for it."""
+        """Note that no older record will come; yield the results that waited for it."""
         ...
 
     def changes(self) -> Iterator[CellChange]:
@@ -51,16 +51,16 @@ class Join(Protocol):
         ...
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take back what was told."""
+        """Load pairs of an earlier `CellChange`."""
         ...
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on from a watermark, and from what was loaded."""
+        """Go on from a watermark, and from the loaded pairs."""
         ...
 
     @property
     def hold_ms(self) -> int:
-        """No result of what is kept is older than this; `MAX_MS` if none can come of it alone."""
+        """The earliest possible time of a result that comes from kept state alone, or `MAX_MS`."""
         ...
 
 

@@ -140,9 +140,9 @@ class RowsOfKeys:
 
 
 def family_of(key: Any) -> str:
-    """Return a word for the keys that a key may equal; empty for those of which nobody knows.
+    """Return a word for the family of keys that may equal a key; empty if it is not known.
 
-    Of a tuple those of its parts.
+    For a tuple, the families of its parts.
     """
     if isinstance(key, tuple):
         parts = [family_of(part) for part in key]

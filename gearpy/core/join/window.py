@@ -21,7 +21,7 @@ _Pane: TypeAlias = tuple[list[Kept], list[Kept]]
 
 
 class WindowJoin:
-    """Yields, when the watermark closes a window, what the records of each key in it come to.
+    """Yields the results of each key in a window when the watermark closes it.
 
     Windows come out in the order of their ends; of a window, keys in the order of their first
     records, by pieces; of a key, pairs in the order of the left records, then of the right ones.

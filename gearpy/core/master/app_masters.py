@@ -41,7 +41,7 @@ _EXPECTED: Final = frozenset({"launching", "returning", "running"})
 
 
 class Times(NamedTuple):
-    """Now: monotonic for deadlines, wall time for what is stored."""
+    """Now: monotonic for deadlines, wall time for stored times."""
 
     now_ms: int
     wall_ms: int
@@ -244,7 +244,7 @@ class AppMasters:
     def on_worker_again(
         self, worker_id: WorkerId, running: Iterable[RunningExecutor], now: Times
     ) -> list[KeeperAction]:
-        """A worker is back and says what runs there."""
+        """Take the launches that run on a worker that is back."""
         there = {
             (each.app_id, each.launch) for each in running if each.executor_id == MASTER_EXECUTOR
         }
@@ -263,7 +263,7 @@ class AppMasters:
         return actions
 
     def on_tick(self, now: Times) -> list[KeeperAction]:
-        """Do what is due."""
+        """Do the actions that are due."""
         actions: list[KeeperAction] = []
         for app_id, kept in list(self._kept.items()):
             if kept.due_ms is not None and kept.due_ms <= now.now_ms:

@@ -1,4 +1,4 @@
-"""Below which names of a checkpoint store the applications of a cluster keep what they store.
+"""Names in a checkpoint store, below which the applications of a cluster keep their files.
 
 Several clusters may share a store: each has an id of its own, and numbers its applications.
 """

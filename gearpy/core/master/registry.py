@@ -97,7 +97,7 @@ class Registry:
         cause: ErrorCard | None = None,
         now_ms: int,
     ) -> bool:
-        """Take what an app master reports; return whether the state has changed.
+        """Take the report of an app master; return whether the state has changed.
 
         ``pending`` means that the app master is lost and will be started again, or that the
         application waits for slots that it has lost. A report

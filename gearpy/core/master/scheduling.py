@@ -179,21 +179,21 @@ class SlotScheduler:
         return self._reservations.slots_of(app_id)
 
     def on_regained(self, grant: Grant) -> None:
-        """Note that an application has slots of which it was not known any more."""
+        """Note that an application has slots that the master did not know of any more."""
         self._reservations.on_granted(grant)
 
     def on_application_over(self, app_id: AppId) -> None:
-        """Drop what an application asks for and what is kept for it: it has ended."""
+        """Drop the requests and reservations of an application that has ended."""
         self.cancel(app_id)
         self._reservations.on_application_over(app_id)
         self._expected.discard(app_id)
 
     def expect(self, app_id: AppId) -> None:
-        """Let first starts wait until it is known what an application needs that has run before."""
+        """Let first starts wait until the needs of a restarted application are known."""
         self._expected.add(app_id)
 
     def on_heard(self, app_id: AppId) -> None:
-        """Note that an application has asked for what it needs."""
+        """Note that an application has asked for its slots."""
         self._expected.discard(app_id)
 
     @property
@@ -202,13 +202,13 @@ class SlotScheduler:
         return self._reservations.next_due_ms
 
     def on_tick(self, now_ms: int) -> None:
-        """Give up what was kept for too long."""
+        """Give up reservations that were kept for too long."""
         self._reservations.on_tick(now_ms)
 
     # -- grants ----------------------------------------------------------------------------
 
     def allocate(self, now_ms: int) -> list[Grant]:
-        """Grant what can be granted now; what is divided as there is room, in one go."""
+        """Grant the requests that fit now; divide a divisible one as there is room, in one go."""
         grants: list[Grant] = []
         held, is_for_restarts = None, True
         for waiting in self._queue:
@@ -303,7 +303,7 @@ class SlotScheduler:
         return held
 
     def _hold(self, held: HeldSlots, waiting: _Waiting) -> None:
-        """Hold what a restart waits for, beside what is reserved for its application."""
+        """Hold the slots that a restart waits for, beside those reserved for its application."""
         request = waiting.request
         reserved = self._reservations.slots_of(request.app_id)
         if request.is_divisible:

@@ -85,7 +85,7 @@ class _Account:
     grants: list[_Outstanding] = field(default_factory=list)
 
     def summary(self) -> WorkerSlots:
-        """Count anew: what is not kept cannot drift."""
+        """Count the slots anew: a number that is not kept cannot drift."""
         granted = sum(each.grant.slots for each in self.grants)
         running = sum(each.slots for each in self.running.values())
         return WorkerSlots(
@@ -96,7 +96,7 @@ class _Account:
 
 
 class SlotLedger:
-    """Keeps account of the slots of workers by who has them.
+    """Keeps account of the slots of workers by their holders.
 
     A grant is taken at once. It ends when a worker says that its executor runs or was refused,
     when it is given back, when the app master that has it is gone, or when nothing of it was heard
@@ -139,9 +139,9 @@ class SlotLedger:
     def on_worker(
         self, worker_id: WorkerId, *, total: int, running: Iterable[RunningExecutor]
     ) -> RunningChange:
-        """Take a worker, perhaps once more: how many slots it has, and what runs there.
+        """Take a worker, perhaps once more, with its number of slots and its running executors.
 
-        Of one that is known the grants stay: those who have them know where it is.
+        A known worker keeps its grants: their holders know where it is.
         """
         self._accounts.setdefault(worker_id, _Account(total)).total = total
         return self.on_running(worker_id, running)
@@ -165,7 +165,7 @@ class SlotLedger:
         return [grant] if self.give_back(grant) else []
 
     def on_worker_lost(self, worker_id: WorkerId) -> list[Grant]:
-        """Forget a worker and its slots; return who had them, as if just granted."""
+        """Forget a worker and its slots; return their holders, as if just granted."""
         account = self._accounts.pop(worker_id, None)
         self._summaries.pop(worker_id, None)
         if account is None:
@@ -199,7 +199,7 @@ class SlotLedger:
         )
 
     def on_tick(self, now_ms: int) -> list[Grant]:
-        """End the grants of which nothing was heard for too long; return them."""
+        """End the grants that were not heard of for too long; return them."""
         return self._end_all(lambda each: each.until_ms <= now_ms)
 
     # --------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Reservations:
         self._reservations.append(_Reservation(had.app_id, had.slots, had.worker_id, until_ms))
 
     def on_granted(self, grant: Grant) -> None:
-        """End what an application needs no more, as it has slots again."""
+        """End the reservations that an application needs no more, as it has slots again."""
         slots = grant.slots
         own = [each for each in self._reservations if each.app_id == grant.app_id]
         own.sort(key=lambda each: (each.worker_id != grant.worker_id, each.slots != slots))

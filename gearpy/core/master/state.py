@@ -89,10 +89,10 @@ class MasterState:
     # -- changes ---------------------------------------------------------------------------
 
     def apply(self, command: MasterCommand) -> Any:  # noqa: C901, PLR0911 - an arm for each
-        """Change as the command says; its docstring says what is returned.
+        """Apply a command; its docstring tells the result.
 
-        What is about an application that is unknown, or over, changes nothing; what is
-        returned is then None or false.
+        A command about an unknown or ended application changes nothing; its
+        result is then None or false.
         """
         match command:
             case NameCluster():
@@ -357,7 +357,7 @@ class MasterState:
 
 
 def _stored(summary: ApplicationSummary) -> ApplicationSummary:
-    """Leave out what the log does not hold either."""
+    """Leave out the parts that the log does not hold either."""
     if summary.status in TERMINAL:
         return summary
     return replace(summary, progress=ApplicationProgress())

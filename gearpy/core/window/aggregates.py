@@ -1,8 +1,8 @@
-"""What many records come to: count, sum, min, max, mean and so on; users know it as ``gp.agg``.
+"""Aggregates of many records: count, sum, min, max, mean and so on; users know it as ``gp.agg``.
 
 An aggregate makes an accumulator, adds values to it one by one, and makes the result of it. Two
 accumulators can be merged, so that parts of a stream may be aggregated apart. All of it is pure,
-but for accumulators that grow (lists and sets): whoever adds or merges hands them over.
+but for accumulators that grow (lists and sets): the caller of add or merge hands them over.
 
 None is no value: all but `count` leave it out, and the result of no value is None, except where
 there is an obvious one. NaN is a value: a sum with it is NaN. `min`, `max` and `top` prefer any

@@ -1,4 +1,4 @@
-"""Sliding windows put together of pieces: a record is folded once, whatever holds its time."""
+"""Sliding windows made of pieces: a record is folded once, however many windows hold its time."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Panes of windows that close as time passes: their clock, and what waits for it."""
+"""Panes of windows that close as time passes: their clock, and the panes that wait for it."""
 
 from collections.abc import Iterator
 from itertools import chain

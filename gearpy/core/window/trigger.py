@@ -1,6 +1,6 @@
-"""When what has come to a window is put out: early, when it closes, late.
+"""Triggers: when a pane fires: early, when its window closes, or late.
 
-A *pane* is what one key has in one window; it *fires* when what its records have come to is put
+A *pane* is the state of one key in one window; it *fires* when the result of its records is put
 out. Gearpump has triggers in name only, and fires each window once.
 """
 

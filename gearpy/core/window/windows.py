@@ -1,4 +1,4 @@
-"""Windows: which records belong together, and when what they come to is put out.
+"""Windows: which records belong together, and when their panes fire.
 
 A window is ``[start_ms, end_ms)``, in event time or in wall time. It closes once the watermark, or
 wall time, has reached its end. Gearpump: `Windows`, `WindowFunction`.
