@@ -8,40 +8,14 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tests.bench.chaos import run_chaos
-from tests.bench.checkpoint import (
-    NEVER_MS,
-    PIPELINES,
-    measure_overhead,
-    measure_pauses,
-    measure_state_recovery,
-)
-from tests.bench.compare import SHORT, compare_versions, earlier_revision
-from tests.bench.exactly_once import WORKLOADS, run_exactly_once
-from tests.bench.oracle import compare as compare_examples
-from tests.bench.peers import COMPARISONS, PeersOptions, best_of, compare_peers, environment
 from tests.bench.probe import PROBES
-from tests.bench.recovery import measure_recovery
-from tests.bench.sessions import measure_sessions
-from tests.bench.simulate import run_seeds
-from tests.bench.slow_sink import measure_slow_sink
-from tests.bench.sol import run_sol
-from tests.bench.spark import (
-    WAYS,
-    Figure,
-    measure_handoff,
-    measure_many,
-    measure_spark_start,
-    measure_writer,
-)
-from tests.bench.spark_crash import run_spark_crash
-from tests.bench.spark_plan import plan_of
-from tests.bench.start import measure_start
-from tests.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
+
+if TYPE_CHECKING:
+    from tests.bench.spark import Figure
 
 __all__ = ["app", "main"]
 
@@ -68,6 +42,8 @@ def sol(
 
     Each kind runs at full speed, at half of that, at a fixed rate, and with whole batches.
     """
+    from tests.bench.sol import run_sol
+
     typer.echo(f"{'':34} {'msg/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'MB begin':>9} {'MB end':>7}")
     for kind in ("thread", "process"):
         if executors not in {kind, "both"}:
@@ -85,6 +61,8 @@ def sol(
 @app.command()
 def start() -> None:
     """Start-up of a local cluster and of a thousand tasks, with their memory."""
+    from tests.bench.start import measure_start
+
     for what, seconds, memory_mb in measure_start():
         typer.echo(f"{what:48} {seconds:6.2f} s {memory_mb:6.0f} MB")
 
@@ -94,6 +72,8 @@ def slow_sink(
     seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
 ) -> None:
     """Back-pressure: a fast source into a sink that takes 10 ms for each batch."""
+    from tests.bench.slow_sink import measure_slow_sink
+
     typer.echo(f"{'second':>6} {'records read':>13} {'written':>13} {'MB':>6}")
     for second, read, written, memory_mb in measure_slow_sink(seconds):
         typer.echo(f"{second:6} {read:13,} {written:13,} {memory_mb:6.1f}")
@@ -104,6 +84,8 @@ def recovery(
     times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
 ) -> None:
     """How long records stop flowing after a failure, on a cluster of processes."""
+    from tests.bench.recovery import measure_recovery
+
     with TemporaryDirectory(prefix="gearpy-recovery-") as folder:
         typer.echo(f"{'failure':24} {'times':>5} {'p50 s':>7} {'p95 s':>7} {'max s':>7}")
         for each in measure_recovery(Path(folder), times=times):
@@ -120,6 +102,8 @@ def chaos(
     seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
 ) -> None:
     """Kill and freeze processes of a cluster while it counts words; compare the answer."""
+    from tests.bench.chaos import run_chaos
+
     with TemporaryDirectory(prefix="gearpy-chaos-") as folder:
         report = run_chaos(Path(folder), seed=seed, faults=faults, seconds=seconds, say=typer.echo)
     for line in report.lines():
@@ -144,6 +128,8 @@ def exactly_once(
     ] = None,
 ) -> None:
     """Kill and freeze processes of a cluster, in recoveries and epochs too; each result is once."""
+    from tests.bench.exactly_once import WORKLOADS, run_exactly_once
+
     if pipeline not in WORKLOADS:
         raise typer.BadParameter(f"--pipeline must be one of {', '.join(WORKLOADS)}")
     with TemporaryDirectory(prefix="gearpy-exactly-once-") as temporary:
@@ -170,6 +156,13 @@ def checkpoint(
     only: Annotated[str, typer.Option(help="overhead, pauses, recovery; or all")] = "all",
 ) -> None:
     """What epochs cost: throughput, pauses with much state, and the time to get it back."""
+    from tests.bench.checkpoint import (
+        PIPELINES,
+        measure_overhead,
+        measure_pauses,
+        measure_state_recovery,
+    )
+
     if only in {"overhead", "all"}:
         for pipeline, count in PIPELINES:
             for on, off in measure_overhead(pipeline, count, seconds=seconds, runs=runs):
@@ -197,6 +190,8 @@ def windows(
     only: Annotated[str, typer.Option(help="rows, columns; or both")] = "both",
 ) -> None:
     """Sum and count in tumbling windows: events/s of one executor, and how soon results come."""
+    from tests.bench.windows import RECORD_PATHS, measure_latency, measure_throughput
+
     for path in RECORD_PATHS:
         if only not in {path, "both"}:
             continue
@@ -219,6 +214,8 @@ def sessions(
     ] = None,
 ) -> None:
     """Session windows of many keys that come and go: memory must not grow, no session be lost."""
+    from tests.bench.sessions import measure_sessions
+
     with TemporaryDirectory(prefix="gearpy-sessions-") as temporary:
         report = measure_sessions(
             folder or Path(temporary),
@@ -241,12 +238,14 @@ def peers(
     rows: Annotated[int, typer.Option(help="in Parquet files")] = 30_000_000,
     events: Annotated[int, typer.Option(help="that Bytewax counts in windows")] = 1_000_000,
     seconds: Annotated[float, typer.Option(help="of gearpy's runs without a file")] = 5,
-    only: Annotated[str, typer.Option(help=", ".join(COMPARISONS) + "; or all")] = "all",
+    only: Annotated[str, typer.Option(help="names of comparisons, with commas between")] = "all",
     env: Annotated[
         Path, typer.Option(help="environment with Bytewax and PySpark; made on first use")
     ] = _PEERS,
 ) -> None:
     """Word count and windows on gearpy, Bytewax and PySpark, in turns: ratios of the rates."""
+    from tests.bench.peers import COMPARISONS, PeersOptions, best_of, compare_peers, environment
+
     python = environment(env)
     with TemporaryDirectory(prefix="gearpy-peers-") as folder:
         options = PeersOptions(
@@ -291,6 +290,8 @@ def compare(
     ] = False,
 ) -> None:
     """Run benches on an earlier commit and on this one, in turns; print ratios and their spread."""
+    from tests.bench.compare import SHORT, compare_versions, earlier_revision
+
     revision = revision or earlier_revision()
     if revision is None:
         typer.echo("compare: there is no earlier commit")
@@ -319,6 +320,8 @@ def spark(
     ] = "all",
 ) -> None:
     """Windows on their way to Spark: rates of the log, the hand-off, and the start of a session."""
+    from tests.bench.spark import measure_spark_start, measure_writer
+
     kinds = _SPARK_KINDS if only == "all" else {*only.split(",")}
     if unknown := kinds - _SPARK_KINDS:
         raise typer.BadParameter(f"--only: no such kind: {', '.join(sorted(unknown))}")
@@ -336,9 +339,10 @@ def spark(
                 typer.echo(figure)
 
 
-def _handoffs(folder: Path, *, runs: int, kinds: Collection[str]) -> Iterator[Figure]:
+def _handoffs(folder: Path, *, runs: int, kinds: Collection[str]) -> Iterator["Figure"]:
     """Yield what needs a session, on one as `gearpy.spark.session` makes it."""
-    from gearpy.spark import session, stop  # noqa: PLC0415 - needs Spark
+    from gearpy.spark import session, stop
+    from tests.bench.spark import WAYS, measure_handoff, measure_many
 
     connected = session("bench", master="local[2]")
     try:
@@ -369,8 +373,11 @@ def spark_crash(
     ] = None,
 ) -> None:
     """Kill executors and JVMs while windows go to Spark; every table must have each window once."""
+    from tests.bench.spark_crash import run_spark_crash
+    from tests.bench.spark_plan import plan_of
+
     if archive:
-        from gearpy.spark import make_archive  # noqa: PLC0415 - needs Spark
+        from gearpy.spark import make_archive
 
         make_archive()
     with TemporaryDirectory(prefix="gearpy-spark-crash-") as temporary:
@@ -390,7 +397,7 @@ def spark_crash(
 
 
 _EPOCHS: Final = {
-    "no epochs": {"checkpoint.interval-ms": NEVER_MS},
+    "no epochs": {"checkpoint.interval-ms": 86_400_000},
     "epochs 1 s apart": {},
 }
 
@@ -402,6 +409,8 @@ def simulate(
     processes: Annotated[int, typer.Option(help="that share the work")] = 2,
 ) -> None:
     """Clusters, and tasks alone, in virtual time with faults; says which seeds went wrong."""
+    from tests.bench.simulate import run_seeds
+
     done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
     for result in run_seeds(first, seeds, processes=processes):
         done, faults = done + 1, faults + len(result.faults)
@@ -431,6 +440,8 @@ def oracle(
 
     Says which examples went wrong, made as small as they become, and the last seed.
     """
+    from tests.bench.oracle import compare as compare_examples
+
     done, bad, last = Counter[str](), 0, first
     for outcome in compare_examples(first, examples, processes=processes, kinds=only):
         before = done.total()
