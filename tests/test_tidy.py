@@ -6,6 +6,7 @@ Each test lists what breaks its rule, so that a red run is a list of things to d
 import ast
 import dataclasses
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -161,6 +162,19 @@ def test_every_module_says_what_is_public() -> None:
     ]
 
     assert not silent, "\n".join(silent)
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    """Who reads a name in a message or a traceback finds one thing."""
+    homes = defaultdict[str, list[str]](list)
+    for path in _modules(LIBRARY):
+        for node in _tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(_name(path))
+
+    doubled = [f"{name}: {', '.join(paths)}" for name, paths in homes.items() if len(paths) > 1]
+
+    assert not doubled, "\n".join(doubled)
 
 
 def test_no_module_is_named_after_nothing() -> None:

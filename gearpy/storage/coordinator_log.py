@@ -14,11 +14,11 @@ from gearpy.core.coordinator.codec import check_message, salvage_segment
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.repair import SalvagedLog, salvage_log
 from gearpy.core.coordinator.segments import (
+    CoordinatorLogWriter,
     Drop,
     ListNames,
     Load,
     LogContents,
-    LogWriter,
     Save,
     Step,
     Steps,
@@ -103,12 +103,12 @@ class CoordinatorLog:
         self._wall_ms = wall_ms
         self._host = platform.node() if host is None else host
         self._username = _user() if username is None else username
-        self._writer: LogWriter | None = None
+        self._writer: CoordinatorLogWriter | None = None
         self._state = CoordinatorState()
         if launch is None:
             self._state = read_log(checkpoints, prefix).state
             return
-        self._writer = LogWriter(
+        self._writer = CoordinatorLogWriter(
             log=self._folder,
             launch=launch,
             nonce=nonce or secrets.token_hex(_NONCE_BYTES),

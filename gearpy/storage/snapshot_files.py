@@ -27,7 +27,7 @@ from gearpy.storage.snapshot_format import (
     PORTION_BYTES,
     STATE,
     FileSection,
-    Place,
+    SectionPlace,
     check_tasks,
     file_of,
     is_at,
@@ -140,9 +140,9 @@ class SnapshotChain:
         self.files = tuple(files)
         self._open = _OpenFiles(checkpoints)
         self.close = finalize(self, self._open.close)  #: May be called again.
-        self._heads: dict[TaskId, Place] = {}
-        self._state: dict[TaskId, list[Place]] = {}  # As they are read.
-        self._groups: dict[TaskId, dict[int, list[Place]]] = {}  # The same, by key group.
+        self._heads: dict[TaskId, SectionPlace] = {}
+        self._state: dict[TaskId, list[SectionPlace]] = {}  # As they are read.
+        self._groups: dict[TaskId, dict[int, list[SectionPlace]]] = {}  # The same, by key group.
         try:
             for file in files:
                 places = self._open.verified(file)
@@ -151,7 +151,7 @@ class SnapshotChain:
             self.close()
             raise
 
-    def _add(self, places: Iterable[Place]) -> None:
+    def _add(self, places: Iterable[SectionPlace]) -> None:
         for place in places:
             if place.kind == HEAD:
                 self._heads[place.task] = place
@@ -226,9 +226,9 @@ class _OpenFiles:
         self._checkpoints = checkpoints
         self._lock = Lock()
         self._files: dict[str, BinaryIO] = {}  # The one that was opened first is closed first.
-        self._verified: dict[tuple[str, str], list[Place]] = {}
+        self._verified: dict[tuple[str, str], list[SectionPlace]] = {}
 
-    def verified(self, file: SnapshotFile) -> list[Place]:
+    def verified(self, file: SnapshotFile) -> list[SectionPlace]:
         key = (file.location, file.sha256)
         with self._lock:
             if key not in self._verified:
@@ -236,7 +236,7 @@ class _OpenFiles:
         check_tasks(self._verified[key], file)
         return self._verified[key]
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: SectionPlace) -> bytes:
         with self._lock:
             file = self._file(place.location)
             file.seek(place.offset)

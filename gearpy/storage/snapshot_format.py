@@ -22,7 +22,7 @@ __all__ = [
     "SECTION_BYTES_MAX",
     "STATE",
     "FileSection",
-    "Place",
+    "SectionPlace",
     "check_tasks",
     "file_of",
     "is_at",
@@ -59,7 +59,7 @@ class FileSection(NamedTuple):
     body: bytes
 
 
-class Place(NamedTuple):
+class SectionPlace(NamedTuple):
     """Where the body of a section is that was verified."""
 
     location: str
@@ -134,7 +134,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 # -- reading ---------------------------------------------------------------------------------
 
 
-def verified(file: BinaryIO, wanted: SnapshotFile) -> list[Place]:
+def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
     """Check every byte of a file, and return the places of its sections.
 
     Raises:
@@ -152,7 +152,7 @@ def verified(file: BinaryIO, wanted: SnapshotFile) -> list[Place]:
     return places
 
 
-def check_tasks(places: Iterable[Place], wanted: SnapshotFile) -> None:
+def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
     """Refuse a file that lacks a task that it is listed with: that one would begin from nothing.
 
     Raises:
@@ -164,7 +164,7 @@ def check_tasks(places: Iterable[Place], wanted: SnapshotFile) -> None:
         raise SnapshotDamaged(location=wanted.location, reason=reason)
 
 
-def is_at(place: Place, body: bytes) -> bool:
+def is_at(place: SectionPlace, body: bytes) -> bool:
     """Tell whether a body that was read again is the one that was verified."""
     label = _LABEL.pack(place.kind, place.task.packed(), place.group, len(body))
     return len(body) == place.size and crc32(body, crc32(label)) == place.checksum
@@ -223,7 +223,7 @@ def _check_header(source: _Input) -> None:
         raise source.damage(reason, at=0)
 
 
-def _places(source: _Input, location: str) -> Iterator[Place]:
+def _places(source: _Input, location: str) -> Iterator[SectionPlace]:
     """Yield the sections, up to an end that agrees with them."""
     heads, count = set[TaskId](), 0
     while (place := _place(source, location)).kind != _END:
@@ -237,7 +237,7 @@ def _places(source: _Input, location: str) -> Iterator[Place]:
         raise source.damage(f"the end is not that of {count} sections", at=place.offset)
 
 
-def _place(source: _Input, location: str) -> Place:
+def _place(source: _Input, location: str) -> SectionPlace:
     """Return the next section, whose checksum is right."""
     at = source.at
     header = source.take(_SECTION.size)
@@ -246,7 +246,7 @@ def _place(source: _Input, location: str) -> Place:
         raise source.damage(f"a section of unknown kind {kind}", at=at)
     if size > min(SECTION_BYTES_MAX, source.size - source.at):
         raise source.damage(f"a section of {size} bytes does not fit", at=at)
-    place = Place(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
+    place = SectionPlace(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
     if source.checksum(size, crc32(header[: _LABEL.size])) != checksum:
         raise source.damage("the checksum of a section does not match", at=at)
     return place

@@ -29,7 +29,7 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.testing.network import Network, WorldNodes, WorldTransport
-from gearpy.testing.promises import Promises
+from gearpy.testing.promises import LetterPromises
 from gearpy.testing.stores import FaultyCheckpoints
 from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
@@ -129,7 +129,7 @@ class ClusterSimulation:
         )
         self.log = MemoryLog()
         self.checkpoints = FaultyCheckpoints(self.world, checkpoints)
-        self.promises = Promises(self.checkpoints.stored)
+        self.promises = LetterPromises(self.checkpoints.stored)
         self.network.on_letter = self.promises.on_letter
         self.processes: list[Process] = []
         self.workers: list[Process] = []

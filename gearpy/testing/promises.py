@@ -14,7 +14,7 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 from gearpy.wire.codec import decode_control
 
-__all__ = ["Promises"]
+__all__ = ["LetterPromises"]
 
 _COORDINATOR = "/coordinator/"
 
@@ -28,7 +28,7 @@ class _Attempt:
     begun: dict[int, int | None] = field(default_factory=dict)  #: Epochs, and their cut times.
 
 
-class Promises:
+class LetterPromises:
     """Notes every letter of an app master that breaks a promise, whatever has failed before.
 
     An app master that was given up may still write, so what one promises holds within each of its

@@ -13,9 +13,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.handover.window_log import (
     PENDING,
+    LogPiece,
+    LogSegment,
     LogView,
-    Piece,
-    Segment,
     groups_to_compact,
     newest_to_compact,
     segment_name,
@@ -34,7 +34,7 @@ GROUP_ROWS_MAX: Final = 1_000_000
 
 def compact_all(
     log: WindowLog, *, rows_max: int = GROUP_ROWS_MAX, compression: str = "zstd"
-) -> list[Segment]:
+) -> list[LogSegment]:
     """Make as few files as may be; return the new ones.
 
     Raises:
@@ -51,7 +51,7 @@ def compact_all(
 
 def compact_newest(
     log: WindowLog, view: LogView, lane: str, *, files_min: int, compression: str
-) -> list[Segment]:
+) -> list[LogSegment]:
     """Make one file of the newest of a lane, if that is worth it; return it.
 
     Raises:
@@ -64,7 +64,7 @@ def compact_newest(
     return made
 
 
-def _compact(log: WindowLog, group: Sequence[Piece], compression: str) -> list[Segment]:
+def _compact(log: WindowLog, group: Sequence[LogPiece], compression: str) -> list[LogSegment]:
     """Write and show one file, then remove its sources."""
     parts = [log.read_file(piece.segment) for piece in group]
     found = [part for part in parts if part is not None]
@@ -87,8 +87,8 @@ def _compact(log: WindowLog, group: Sequence[Piece], compression: str) -> list[S
 
 
 def _write(
-    log: WindowLog, group: Sequence[Piece], table: pa.Table, info: SegmentInfo, compression: str
-) -> Segment | None:
+    log: WindowLog, group: Sequence[LogPiece], table: pa.Table, info: SegmentInfo, compression: str
+) -> LogSegment | None:
     store, newest = log.store, group[-1].segment
     name = segment_name(
         newest.lane,
@@ -111,21 +111,21 @@ def _write(
     return segment
 
 
-def _cut(table: pa.Table, info: SegmentInfo, piece: Piece) -> pa.Table:
+def _cut(table: pa.Table, info: SegmentInfo, piece: LogPiece) -> pa.Table:
     begin = sum(batch.rows for batch in info.batches if batch.seq < piece.first)
     rows = sum(batch.rows for batch in _of(info.batches, piece))
     return table.slice(begin, rows)
 
 
-def _of(batches: Iterable[BatchInfo], piece: Piece) -> list[BatchInfo]:
+def _of(batches: Iterable[BatchInfo], piece: LogPiece) -> list[BatchInfo]:
     return [batch for batch in batches if piece.first <= batch.seq <= piece.last]
 
 
-def _is_in(segment: Segment, whole: Segment) -> bool:
+def _is_in(segment: LogSegment, whole: LogSegment) -> bool:
     is_other = segment.name != whole.name
     return is_other and whole.first <= segment.first and segment.last <= whole.last
 
 
-def _drop_hidden(log: WindowLog, segments: Iterable[Segment]) -> None:
+def _drop_hidden(log: WindowLog, segments: Iterable[LogSegment]) -> None:
     for segment in sorted(segments, key=lambda each: each.first):
         log.store.remove(segment.name)

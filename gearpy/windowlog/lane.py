@@ -20,8 +20,8 @@ from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
     PENDING,
+    LogPiece,
     LogView,
-    Piece,
     lane_name,
     segment_name,
 )
@@ -337,5 +337,5 @@ class LaneWriter:
             )
 
 
-def _has(piece: Piece, prepared: PreparedBatch) -> bool:
+def _has(piece: LogPiece, prepared: PreparedBatch) -> bool:
     return piece.first <= prepared["seq"] <= piece.last

@@ -10,7 +10,14 @@ from typing import Any, BinaryIO, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.handover.window_log import READERS, LogView, Piece, Position, Segment, segments_of
+from gearpy.core.handover.window_log import (
+    READERS,
+    LogPiece,
+    LogSegment,
+    LogView,
+    Position,
+    segments_of,
+)
 from gearpy.errors import ConfigError, WindowLogDamaged
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
@@ -122,17 +129,17 @@ class WindowLog:
             before = names
         return LogView(segments_of(names))
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LogSegment]:
         """Return all files of it, also those that others hide."""
         return segments_of(self._store.names())
 
-    def path_of(self, segment: Segment) -> str:
+    def path_of(self, segment: LogSegment) -> str:
         """Return the path or URL of a file, for other programs."""
         return self._store.location(segment.name)
 
     # -- reading ---------------------------------------------------------------------------
 
-    def read(self, piece: Piece) -> pa.Table:
+    def read(self, piece: LogPiece) -> pa.Table:
         """Return the rows of some batches of a file, with exactly the columns of the schema.
 
         Raises:
@@ -171,7 +178,7 @@ class WindowLog:
             file=self.place, reason=f"files were removed {_TRIES} times while they were read"
         )
 
-    def info(self, segment: Segment) -> SegmentInfo:
+    def info(self, segment: LogSegment) -> SegmentInfo:
         """Return the notes of a file on its batches.
 
         Raises:
@@ -183,7 +190,7 @@ class WindowLog:
         except FileNotFoundError:
             raise WindowLogDamaged(file=segment.name, reason="it is not there any more") from None
 
-    def read_file(self, segment: Segment) -> tuple[pa.Table, SegmentInfo] | None:
+    def read_file(self, segment: LogSegment) -> tuple[pa.Table, SegmentInfo] | None:
         """Return all rows of a file, and its notes; None if it is gone.
 
         Raises:
@@ -228,14 +235,14 @@ class WindowLog:
 
     # -- removing --------------------------------------------------------------------------
 
-    def purge(self, position: Position) -> list[Segment]:
+    def purge(self, position: Position) -> list[LogSegment]:
         """Remove files that a reader at this position needs no more, oldest first; return them.
 
         That with the highest number of a lane stays.
         """
         return self._removed(self.view().removable(position))
 
-    def expire(self, taken: Position, *, before_ms: int) -> list[Segment]:
+    def expire(self, taken: Position, *, before_ms: int) -> list[LogSegment]:
         """Remove files that were shown before a time, oldest first; return them.
 
         The last file of a lane stays, and so does one whose age is unknown.
@@ -257,7 +264,7 @@ class WindowLog:
 
     # -- one file --------------------------------------------------------------------------
 
-    def _removed(self, segments: list[Segment]) -> list[Segment]:
+    def _removed(self, segments: list[LogSegment]) -> list[LogSegment]:
         for segment in segments:
             self._store.remove(segment.name)
         return segments
@@ -272,7 +279,7 @@ class WindowLog:
     def _opened(self, name: str) -> BinaryIO:
         return self._store.open(name)
 
-    def _read_piece(self, piece: Piece) -> pa.Table | None:
+    def _read_piece(self, piece: LogPiece) -> pa.Table | None:
         """Return the rows of a piece; None if its file is gone."""
         found = self.read_file(piece.segment)
         if found is None:
@@ -283,7 +290,7 @@ class WindowLog:
             table = table.slice(begin, _rows(info, before=piece.last + 1) - begin)
         return table
 
-    def _check(self, segment: Segment, table: pa.Table, info: SegmentInfo) -> None:
+    def _check(self, segment: LogSegment, table: pa.Table, info: SegmentInfo) -> None:
         if not table.schema.equals(self.schema.arrow):
             raise WindowLogDamaged(
                 file=segment.name, reason=f"its columns are not those of {SCHEMA_FILE}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from gearpy.core.handover.window_log import LogView, Piece
+from gearpy.core.handover.window_log import LogPiece, LogView
 from gearpy.errors import WindowLogDamaged
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays
@@ -58,7 +58,7 @@ def _missing(view: LogView) -> Iterator[Finding]:
 
 
 def _read(
-    log: WindowLog, piece: Piece, checked: Checked, known: dict[str, Replays]
+    log: WindowLog, piece: LogPiece, checked: Checked, known: dict[str, Replays]
 ) -> Iterator[Finding]:
     segment = piece.segment
     try:

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from gearpy.connectors.folders.json import JsonLinesFormat
-from gearpy.connectors.folders.parts import Share
+from gearpy.connectors.folders.json import JsonFolderFormat
+from gearpy.connectors.folders.parts import FolderShare
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.storage.folder.memory import MemoryFolder
 from tests.connectors.epoch_world import EpochWorld, RowPlace
@@ -26,8 +26,8 @@ class FolderPlace(RowPlace):
     def writer(self) -> FolderWriter:
         """Return a writer of a new process."""
         self.starts += 1
-        share = Share(task=0, overwrite=self.starts % 2 == 0)
-        return FolderWriter("sink", self.folder, JsonLinesFormat(), share)
+        share = FolderShare(task=0, overwrite=self.starts % 2 == 0)
+        return FolderWriter("sink", self.folder, JsonFolderFormat(), share)
 
     def numbers(self) -> list[int]:
         """Return what readers see, in the order of files."""

@@ -7,7 +7,7 @@ from random import Random
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.folders.parts import Share
+from gearpy.connectors.folders.parts import FolderShare
 from gearpy.connectors.partitioned.hive import HiveWriter
 from gearpy.storage.folder.memory import MemoryFolder
 from tests.connectors.epoch_world import EpochWorld, RowPlace
@@ -28,7 +28,7 @@ class HivePlace(RowPlace):
         """Return a writer of a new process."""
         overwrite = self.rng.random() < 0.5
         options = table_options("hive_folder", partition_by="p")
-        return HiveWriter(self.folder, options, Share(task=0, overwrite=overwrite))
+        return HiveWriter(self.folder, options, FolderShare(task=0, overwrite=overwrite))
 
     def numbers(self) -> list[int]:
         """Return what readers see."""

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeVar
 
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.segments import (
+    CoordinatorLogWriter,
     Drop,
     ListNames,
     Load,
     LogContents,
-    LogWriter,
     Save,
     Step,
     Steps,
@@ -46,9 +46,9 @@ def a_message(
 
 def a_writer(
     launch: int = 1, *, nonce: str = "00000000", segments_max: int = 100, known_launch: int = 0
-) -> LogWriter:
+) -> CoordinatorLogWriter:
     """Return a writer that has not opened the log yet."""
-    return LogWriter(
+    return CoordinatorLogWriter(
         log=LOG,
         launch=launch,
         nonce=nonce,
@@ -99,7 +99,9 @@ class Launch:
     ``opened`` is the keys that it found when it had opened the log; None: it has not.
     """
 
-    def __init__(self, writer: LogWriter, keys: Sequence[str], *, is_open: bool = False) -> None:
+    def __init__(
+        self, writer: CoordinatorLogWriter, keys: Sequence[str], *, is_open: bool = False
+    ) -> None:
         self.writer = writer
         self.keys = keys
         self.acknowledged: list[str] = []

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.spark_types import spark_schema
 from gearpy.core.handover.window_log import LOG_FOLDERS, segment_name
-from gearpy.spark.sessions.target import Target
+from gearpy.spark.sessions.target import SessionTarget
 from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
@@ -88,7 +88,7 @@ class FakeSession:
         return [n for file in files for n in pa.parquet.read_table(file)["n"].to_pylist()]
 
 
-class FakeTarget(Target):
+class FakeTarget(SessionTarget):
     """A Spark that is there, or not, as a test says."""
 
     def __init__(self, make: Callable[[], Any] = FakeSession) -> None:

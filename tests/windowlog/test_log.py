@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.core.handover.window_log import Piece
+from gearpy.core.handover.window_log import LogPiece
 from gearpy.errors import ConfigError, WindowLogDamaged, WindowLogGap
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
@@ -65,7 +65,7 @@ def test_a_part_of_a_compacted_file_can_be_read() -> None:
     compact_all(log)
     (segment,) = log.segments()
 
-    assert log.read(Piece(segment, 2, 3))["key"].to_pylist() == [2, 3, 4]
+    assert log.read(LogPiece(segment, 2, 3))["key"].to_pylist() == [2, 3, 4]
     assert log.read_range(LANE, 4, 4)["key"].to_pylist() == [5]
 
 

@@ -34,7 +34,7 @@ from gearpy.task.api.interfaces import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Answer", "Verdict", "verify", "verify_application"]
+__all__ = ["TwinAnswer", "TwinVerdict", "verify", "verify_application"]
 
 Late = Literal["as written", "keep", "gather"]
 
@@ -44,7 +44,7 @@ _LATE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TwinAnswer:
     """What goes to one sink, computed twice.
 
     Attributes:
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class TwinVerdict:
     """What came of verifying a program.
 
     Attributes:
@@ -76,7 +76,7 @@ class Verdict:
 
     app: str
     gearpy_s: float
-    answers: Sequence[Answer]
+    answers: Sequence[TwinAnswer]
     late: Mapping[str, Sequence[Message]]
     late_records: int
 
@@ -159,7 +159,7 @@ def verify_application(
     *,
     config: Config | None = None,
     records: int | None = None,
-) -> Verdict:
+) -> TwinVerdict:
     """Compute what goes to the sinks of an application here and by Spark, and compare it.
 
     The stream runs as it was written. If it leaves records out as late, they are found by a second
@@ -191,7 +191,7 @@ def verify_application(
             _answer(replace(plan, source=sources[plan.source]), spark, mine)
             for plan, mine in zip(plans, written.written, strict=True)
         ]
-    return Verdict(
+    return TwinVerdict(
         app=app.name, gearpy_s=gearpy_s, answers=answers, late=late, late_records=late_records
     )
 
@@ -216,11 +216,11 @@ def _gathered(
     return gathered, summary.progress.late_records
 
 
-def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) -> Answer:
+def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) -> TwinAnswer:
     begun = time.perf_counter()
     theirs = [m for batch in twin_frame(spark, plan).batches() for m in batch.messages()]
     spark_s = time.perf_counter() - begun
-    return Answer(
+    return TwinAnswer(
         sink=plan.sink,
         gearpy=len(mine),
         spark=len(theirs),
@@ -232,7 +232,7 @@ def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) ->
 # -- what is printed -------------------------------------------------------------------------------
 
 
-def _print(verdict: Verdict, show: int) -> None:
+def _print(verdict: TwinVerdict, show: int) -> None:
     rows = [
         [
             each.sink,
@@ -259,7 +259,7 @@ def _told(found: Difference) -> str:
     return ", ".join(f"{len(of)} {name}" for name, of in counts.items() if of)
 
 
-def _differences(answer: Answer, show: int) -> list[str]:
+def _differences(answer: TwinAnswer, show: int) -> list[str]:
     found = answer.found
     lines = [f"  only gearpy: {_shown(each)}" for each in found.missing[:show]]
     lines += [f"  only Spark:  {_shown(each)}" for each in found.extra[:show]]
@@ -268,7 +268,7 @@ def _differences(answer: Answer, show: int) -> list[str]:
     return [f"differences of {answer.sink}:", *lines] if lines else []
 
 
-def _late_lines(verdict: Verdict, show: int) -> list[str]:
+def _late_lines(verdict: TwinVerdict, show: int) -> list[str]:
     if not verdict.late_records:
         return []
     lines = [f"late: the stream leaves out {verdict.late_records} records that came late; {_LATE}"]
@@ -282,7 +282,7 @@ def _shown(message: Message) -> str:
     return f"{message.value!r:.300} at {message.timestamp}"
 
 
-def _as_data(verdict: Verdict, show: int) -> dict[str, Any]:
+def _as_data(verdict: TwinVerdict, show: int) -> dict[str, Any]:
     return {
         "app": verdict.app,
         "agrees": verdict.agrees,

@@ -12,7 +12,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.core.base.times import duration_ms
-from gearpy.core.handover.window_log import LogView, Piece, Segment
+from gearpy.core.handover.window_log import LogPiece, LogSegment, LogView
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.windowlog.bodies import SegmentInfo
 from gearpy.windowlog.compaction import compact_all
@@ -204,7 +204,7 @@ def _wanted(log: WindowLog, names: Sequence[str]) -> list[ReaderReport]:
 # -- as people see it --------------------------------------------------------------------------
 
 
-def _file_row(piece: Piece, info: SegmentInfo) -> list[str]:
+def _file_row(piece: LogPiece, info: SegmentInfo) -> list[str]:
     segment = piece.segment
     starts, ends = _bounds(info)
     return [
@@ -220,7 +220,7 @@ def _file_row(piece: Piece, info: SegmentInfo) -> list[str]:
     ]
 
 
-def _range(piece: Piece) -> str:
+def _range(piece: LogPiece) -> str:
     return str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}"
 
 
@@ -266,7 +266,7 @@ def _cell(value: Any) -> str:
 # -- as programs see it ------------------------------------------------------------------------
 
 
-def _file_values(log: WindowLog, piece: Piece, info: SegmentInfo) -> dict[str, Any]:
+def _file_values(log: WindowLog, piece: LogPiece, info: SegmentInfo) -> dict[str, Any]:
     segment = piece.segment
     return {
         "lane": segment.lane,
@@ -295,7 +295,7 @@ def _reader_values(view: LogView, report: ReaderReport) -> dict[str, Any]:
     }
 
 
-def _names(segments: Iterable[Segment]) -> list[str]:
+def _names(segments: Iterable[LogSegment]) -> list[str]:
     return [segment.name for segment in segments]
 
 

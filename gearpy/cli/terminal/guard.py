@@ -19,7 +19,7 @@ import typer
 from gearpy.cli.terminal.exits import INTERRUPTED, NO_READER, exit_code_of, exit_code_of_signal
 from gearpy.errors import GearpyError, OperatorError
 
-__all__ = ["Stopped", "end_at_signals", "guarded", "stoppable"]
+__all__ = ["StoppedBySignal", "end_at_signals", "guarded", "stoppable"]
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def guarded(*, as_json: bool = False, verbose: bool = False) -> Iterator[None]:
     except BrokenPipeError:
         _give_up_output()
         raise typer.Exit(NO_READER) from None
-    except Stopped as stopped:
+    except StoppedBySignal as stopped:
         raise typer.Exit(exit_code_of_signal(stopped.number)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
@@ -97,7 +97,7 @@ def end_at_signals() -> None:
         signal.signal(number, lambda number, _frame: os._exit(exit_code_of_signal(number)))
 
 
-class Stopped(KeyboardInterrupt):
+class StoppedBySignal(KeyboardInterrupt):
     """A signal has come, with this number."""
 
     def __init__(self, number: int) -> None:
@@ -107,7 +107,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `Stopped` in the main thread at the first signal; end at the second.
+    """Raise `StoppedBySignal` in the main thread at the first signal; end at the second.
 
     A signal that the parent process chose to ignore stays ignored.
     """
@@ -130,7 +130,7 @@ class _Handler:
         if self._came:
             os._exit(exit_code_of_signal(number))
         self._came = True
-        raise Stopped(number)
+        raise StoppedBySignal(number)
 
 
 def _is_ours(number: int) -> bool:

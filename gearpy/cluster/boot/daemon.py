@@ -16,7 +16,7 @@ from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.masters import the_only
-from gearpy.cluster.worker.actor import Drain, WorkerActor, WorkerSettings
+from gearpy.cluster.worker.actor import DrainWorker, WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
@@ -174,7 +174,7 @@ class WorkerDaemon:
             self._opened.close()
             return
         _log.info("the worker drains")
-        self._worker.tell(Drain())
+        self._worker.tell(DrainWorker())
         if not self._exit.is_within(self._config.executor.stop_timeout_s + _STOP_S):
             _log.warning("the worker did not drain in time, killed")
         self._opened.close()

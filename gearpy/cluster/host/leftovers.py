@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["MARK", "Mark", "end_marked", "end_of_dead_workers"]
+__all__ = ["MARK", "ProcessMark", "end_marked", "end_of_dead_workers"]
 
 #: The environment variable with the mark; not a key of the configuration.
 MARK: Final = "_GEARPY_LAUNCH"
@@ -27,7 +27,7 @@ _serials = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ProcessMark:
     """A launch by a worker: the worker's process, and which of its launches.
 
     ``started`` tells a process from an earlier one with the same number.
@@ -38,12 +38,12 @@ class Mark:
     serial: int
 
     @classmethod
-    def new(cls) -> "Mark":
+    def new(cls) -> "ProcessMark":
         """Return the mark of the next launch by this process."""
         return cls(os.getpid(), _started(os.getpid()), next(_serials))
 
     @classmethod
-    def of(cls, pid: int) -> "Mark | None":
+    def of(cls, pid: int) -> "ProcessMark | None":
         """Return the mark in the environment of a process, if it has one and may be looked at."""
         try:
             environment = (_PROC / str(pid) / "environ").read_bytes()
@@ -66,10 +66,10 @@ class Mark:
         return _started(self.pid) != self.started
 
 
-def end_marked(mark: Mark, outputs: Collection[IO[bytes]] = ()) -> int:
+def end_marked(mark: ProcessMark, outputs: Collection[IO[bytes]] = ()) -> int:
     """Kill processes that carry a mark or write to one of these pipes; return how many."""
     pipes = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in outputs}
-    return _end(lambda pid: Mark.of(pid) == mark or not pipes.isdisjoint(_outputs_of(pid)))
+    return _end(lambda pid: ProcessMark.of(pid) == mark or not pipes.isdisjoint(_outputs_of(pid)))
 
 
 def end_of_dead_workers() -> int:
@@ -80,7 +80,7 @@ def end_of_dead_workers() -> int:
     own = _namespace(os.getpid())
 
     def is_left(pid: int) -> bool:
-        mark = Mark.of(pid)
+        mark = ProcessMark.of(pid)
         # In another namespace, such as a container's, the worker has another number than here.
         return mark is not None and mark.is_of_the_dead and _namespace(pid) == own
 

@@ -24,9 +24,9 @@ from gearpy.core.master.app_masters import (
     EndApplication,
     KeeperAction,
     Kill,
+    LaunchTimes,
     RecordLoss,
     RequestSlot,
-    Times,
 )
 from gearpy.core.master.checkpoint_names import prefix_of
 from gearpy.core.master.commands import (
@@ -259,7 +259,7 @@ class MasterActor(Actor[MasterMailbox]):
 
     # -- workers and slots -----------------------------------------------------------------
 
-    def _on_tick(self, now: Times) -> None:
+    def _on_tick(self, now: LaunchTimes) -> None:
         for grant in self._slots.on_tick(now.now_ms):
             _log.warning(
                 "application %s did not use %s slots of worker %s",
@@ -605,8 +605,8 @@ class MasterActor(Actor[MasterMailbox]):
         assert request is not None
         return restart_policy(config_of(self._config, request))
 
-    def _now(self) -> Times:
-        return Times(self.context.now_ms(), self.context.wall_ms())
+    def _now(self) -> LaunchTimes:
+        return LaunchTimes(self.context.now_ms(), self.context.wall_ms())
 
     def _set_timer(self) -> None:
         """Have the next tick when something is due, and none before."""

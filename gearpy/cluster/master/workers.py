@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.store import MasterStore
-from gearpy.core.master.app_masters import AppMasters, KeeperAction, Times
+from gearpy.core.master.app_masters import AppMasters, KeeperAction, LaunchTimes
 from gearpy.core.master.commands import AddWorker
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, RunningChange, SlotLedger
@@ -55,7 +55,7 @@ class MasterWorkers:
         return [worker_id for worker_id, where in self._paths.items() if where == path]
 
     def register(
-        self, message: RegisterWorker, *, master: ActorPath, now: Times
+        self, message: RegisterWorker, *, master: ActorPath, now: LaunchTimes
     ) -> list[KeeperAction]:
         """Take a worker, perhaps once more, and answer it before all else.
 
@@ -77,13 +77,13 @@ class MasterWorkers:
             return self.on_lost(worker_id, now)
         return self._compare(message, worker_id, now) if message.worker_id is not None else []
 
-    def on_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
+    def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
         self.reserve(self._slots.on_worker_lost(worker_id), now)
         return self._app_masters.on_worker_lost(worker_id, now)
 
-    def on_update(self, message: ResourceUpdate, now: Times) -> None:
+    def on_update(self, message: ResourceUpdate, now: LaunchTimes) -> None:
         """Note the changes on a worker; end executors that begin too late."""
         for each in message.refused:
             self.reserve(self._slots.on_refused(message.worker_id, each), now)
@@ -92,13 +92,13 @@ class MasterWorkers:
         for begun in change.begun:
             self._end_unwanted(message.worker_id, begun)
 
-    def _account(self, change: RunningChange, now: Times) -> None:
+    def _account(self, change: RunningChange, now: LaunchTimes) -> None:
         """Keep lost slots for their application; release the slots of launches that are back."""
         for each in change.unasked:
             self._scheduler.on_regained(each)
         self.reserve(change.ended, now)
 
-    def reserve(self, had: Iterable[Grant], now: Times) -> None:
+    def reserve(self, had: Iterable[Grant], now: LaunchTimes) -> None:
         """Keep slots for the applications that had them, unless those are over."""
         for each in had:
             if self._store.state.is_living(each.app_id):
@@ -130,7 +130,7 @@ class MasterWorkers:
         return worker_id
 
     def _compare(
-        self, message: RegisterWorker, worker_id: WorkerId, now: Times
+        self, message: RegisterWorker, worker_id: WorkerId, now: LaunchTimes
     ) -> list[KeeperAction]:
         """Compare the running executors of a worker with the expected ones."""
         is_stranger = message.worker_id != worker_id

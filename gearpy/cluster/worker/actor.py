@@ -24,7 +24,7 @@ from gearpy.messages.cluster import (
     WorkerRegistered,
 )
 
-__all__ = ["Drain", "ExecutorLauncher", "Launched", "WorkerActor", "WorkerSettings"]
+__all__ = ["DrainWorker", "ExecutorLauncher", "Launched", "WorkerActor", "WorkerSettings"]
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Drain:
+class DrainWorker:
     """Take no more launches, have everything stop well, then end. For the process at hand."""
 
 
@@ -103,7 +103,7 @@ class _KillOrphans:
     app_id: AppId
 
 
-_Message: TypeAlias = WorkerMessage | ReadLog | Drain | _Ended | _LookForMaster | _KillOrphans
+_Message: TypeAlias = WorkerMessage | ReadLog | DrainWorker | _Ended | _LookForMaster | _KillOrphans
 
 
 @dataclass(slots=True)
@@ -192,7 +192,7 @@ class WorkerActor(Actor[_Message]):
                 self._on_shutdown(message)
             case ReadLog():
                 return self._read_log(message)
-            case Drain():
+            case DrainWorker():
                 self._drain()
             case _Ended():
                 self._on_ended(message)

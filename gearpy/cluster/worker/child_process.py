@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from gearpy.cluster.host.leftovers import MARK, Mark, end_marked
+from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
 from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
 from gearpy.cluster.worker.child_exit import TAIL_BYTES, exit_cause, oom_kills
 
@@ -68,7 +68,7 @@ class ChildProcess:
         self._buried = False
         self._timer: threading.Timer | None = None
         self._oom_kills = oom_kills()
-        self._mark = Mark.new()
+        self._mark = ProcessMark.new()
         pipe = subprocess.PIPE
         self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
             command,

@@ -8,7 +8,7 @@ from gearpy.connectors.files.writers import json_lines
 from gearpy.connectors.folders.writer import FolderSink
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["JsonLinesFormat", "jsonl_folder"]
+__all__ = ["JsonFolderFormat", "jsonl_folder"]
 
 _NAME: Final = "jsonl_folder"
 
@@ -52,10 +52,10 @@ def jsonl_folder(path: str | Path, *, prefix: str = "part", overwrite: bool = Fa
         >>> "".join(file.read_text() for file in sorted(Path("objects").glob("*.jsonl")))
         '{"n":1}\n{"n":2}\n'
     """
-    return FolderSink(_NAME, path, JsonLinesFormat, prefix=prefix, overwrite=overwrite)
+    return FolderSink(_NAME, path, JsonFolderFormat, prefix=prefix, overwrite=overwrite)
 
 
-class JsonLinesFormat:
+class JsonFolderFormat:
     """`PartFormat` of JSON lines."""
 
     ending = ".jsonl"

@@ -12,7 +12,14 @@ from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
 
-__all__ = ["PREFIX", "PartFolder", "PreparedPart", "Share", "prefix_mistakes", "target_folder"]
+__all__ = [
+    "PREFIX",
+    "FolderShare",
+    "PartFolder",
+    "PreparedPart",
+    "prefix_mistakes",
+    "target_folder",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +37,7 @@ class PreparedPart(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class FolderShare:
     """Which files of a folder belong to one task of one sink."""
 
     task: int
@@ -94,7 +101,7 @@ class PartFolder:
         name: str,
         folder: Folder,
         ending: str,
-        share: Share,
+        share: FolderShare,
         *,
         listed: Callable[[Sequence[FilePart]], str],
         depth: int = 0,

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Final, Protocol
 from gearpy.connectors.folders.part_names import FilePart
 from gearpy.connectors.folders.parts import (
     PREFIX,
+    FolderShare,
     PartFolder,
     PreparedPart,
-    Share,
     prefix_mistakes,
     target_folder,
 )
@@ -122,9 +122,9 @@ class PartSink(Sink):
         """
         return LocalFolder(target_folder(self.name, self._path))
 
-    def share(self, task_index: int, parallelism: int) -> Share:
+    def share(self, task_index: int, parallelism: int) -> FolderShare:
         """Return which of its files belong to a task."""
-        return Share(
+        return FolderShare(
             task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
         )
 
@@ -208,7 +208,7 @@ class FolderWriter(PartWriter):
         share: which files are this task's.
     """
 
-    def __init__(self, name: str, folder: Folder, form: PartFormat, share: Share) -> None:
+    def __init__(self, name: str, folder: Folder, form: PartFormat, share: FolderShare) -> None:
         super().__init__(PartFolder(name, folder, form.ending, share, listed=_listed))
         self._format = form
         self._part: _OpenPart | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gearpy.connectors.folders.part_names import FilePart
-from gearpy.connectors.folders.parts import PREFIX, PartFolder, PreparedPart, Share
+from gearpy.connectors.folders.parts import PREFIX, FolderShare, PartFolder, PreparedPart
 from gearpy.connectors.folders.writer import PartSink, PartWriter
 from gearpy.connectors.partitioned.columns import PartitionBy, key_names, partition_fields
 from gearpy.connectors.partitioned.files import PARTITIONS_MAX, BegunFile
@@ -121,7 +121,7 @@ class HiveWriter(PartWriter):
         share: which files are this task's.
     """
 
-    def __init__(self, folder: Folder, options: TableOptions, share: Share) -> None:
+    def __init__(self, folder: Folder, options: TableOptions, share: FolderShare) -> None:
         depth = len(options.fields)
         super().__init__(PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth))
         self._rows = PartitionRows(options, self._begin)

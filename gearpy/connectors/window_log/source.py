@@ -15,7 +15,7 @@ from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.lanes import LanePlace, Lanes
-from gearpy.core.handover.window_log import LogView, Position, Segment
+from gearpy.core.handover.window_log import LogSegment, LogView, Position
 from gearpy.errors import ConfigError, GearpyError, WindowLogDamaged, WindowLogGap
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
@@ -25,7 +25,7 @@ from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo
 from gearpy.windowlog.log import WindowLog
 
-__all__ = ["LogPlace", "LogReader", "WindowLogSource", "window_log"]
+__all__ = ["LogPlace", "WindowLogReader", "WindowLogSource", "window_log"]
 
 _NAME: Final = "window_log"
 _EVENT_TIME: Final = "event_time"
@@ -170,11 +170,11 @@ class WindowLogSource(Source):
         self._columns()  # Says what is missing, before anything runs.
         return [f"{part:05d}" for part in range(self._parts)]
 
-    def open(self, partition: str, resume: LogPlace | None) -> "LogReader":
+    def open(self, partition: str, resume: LogPlace | None) -> "WindowLogReader":
         """Return a reader of the lanes that belong to a partition."""
         part = int(partition)
         columns = self._columns()
-        return LogReader(
+        return WindowLogReader(
             self._log,
             LogTimes(columns.arrow, self._time, self._unit, self._bound_ms),
             columns.arrow if self._given is not None else None,
@@ -255,7 +255,7 @@ def part_of_lane(lane: str, parts: int) -> int:
     return (stable_hash(writer) + int(task)) % parts
 
 
-class LogReader(SourceReader):
+class WindowLogReader(SourceReader):
     """Reads some lanes of a log, batch by batch.
 
     Args:
@@ -418,7 +418,7 @@ class _OpenFile:
 
     def __init__(
         self,
-        segment: Segment | None = None,
+        segment: LogSegment | None = None,
         table: pa.Table = None,
         info: SegmentInfo | None = None,
     ) -> None:

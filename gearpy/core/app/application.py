@@ -544,14 +544,14 @@ class ApplicationCore:
                     commands.append(step)
                 case deployment.Ready():
                     region.epochs.on_ready(now_ms)
-                case deployment.Failed():
+                case deployment.AttemptFailed():
                     commands += self._on_start_failed(region, step, now_ms)
-                case deployment.Stopped():
+                case deployment.AttemptStopped():
                     commands += self._on_stopped(region, step, now_ms)
         return commands
 
     def _on_start_failed(
-        self, region: Region, failed: deployment.Failed, now_ms: int
+        self, region: Region, failed: deployment.AttemptFailed, now_ms: int
     ) -> list[Command]:
         damaged = failed.damaged
         if damaged is not None and region.epochs.is_damage(damaged):
@@ -578,7 +578,7 @@ class ApplicationCore:
         return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
 
     def _on_stopped(
-        self, region: Region, stopped: deployment.Stopped, now_ms: int
+        self, region: Region, stopped: deployment.AttemptStopped, now_ms: int
     ) -> list[Command]:
         commands: list[Command] = []
         was_completed, region.state = region.is_completed, "waiting"
@@ -619,7 +619,7 @@ class ApplicationCore:
         commands: list[Command] = []
         for region in self.regions:
             steps = region.on_executor_lost(executor_id, now_ms)
-            told = [step for step in steps if not isinstance(step, deployment.Failed)]
+            told = [step for step in steps if not isinstance(step, deployment.AttemptFailed)]
             commands += self._after(region, told, now_ms)
         if self._ending is not None or not needing:
             return commands

@@ -29,13 +29,13 @@ from gearpy.messages.summaries import ErrorCard
 
 __all__ = [
     "TRANSITIONS",
+    "AttemptFailed",
+    "AttemptStopped",
     "Command",
     "Deployment",
     "DeploymentState",
-    "Failed",
     "Ready",
     "Send",
-    "Stopped",
 ]
 
 DeploymentState: TypeAlias = Literal[
@@ -87,7 +87,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class AttemptFailed:
     """The start-up, or an executor, has failed; ``cause`` names the place and where to look.
 
     ``silent`` are the executors that did not answer in time; they are asked nothing more.
@@ -100,7 +100,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class AttemptStopped:
     """Every task has stopped, or will not answer any more, which is then among the errors.
 
     ``silent`` are the executors that did not answer in time; their tasks may still run.
@@ -110,7 +110,7 @@ class Stopped:
     silent: tuple[ExecutorId, ...] = ()
 
 
-Command: TypeAlias = Send | Ready | Failed | Stopped
+Command: TypeAlias = Send | Ready | AttemptFailed | AttemptStopped
 _Answer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
 )
@@ -332,14 +332,14 @@ class Deployment:
         if self._state == "running":
             return [Ready()]
         if self._state == "stopped":
-            return [Stopped(errors=tuple(self._errors), silent=self._silent)]
+            return [AttemptStopped(errors=tuple(self._errors), silent=self._silent)]
         return self._step_messages()
 
     def _fail(
         self, cause: str, now_ms: int, *, damaged: SnapshotsDamaged | None = None
     ) -> list[Command]:
         self._go("fail", now_ms)
-        return [Failed(cause=cause, silent=self._silent, damaged=damaged)]
+        return [AttemptFailed(cause=cause, silent=self._silent, damaged=damaged)]
 
     def _ignore(self) -> list[Command]:
         self._ignored += 1

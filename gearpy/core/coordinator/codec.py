@@ -21,7 +21,7 @@ from gearpy.errors import ConfigError, LogDamaged
 __all__ = [
     "ADVICE",
     "FORMAT_VERSION",
-    "Mark",
+    "CommitMark",
     "Salvaged",
     "check_message",
     "decode_mark",
@@ -145,7 +145,7 @@ def _salvaged(data: bytes, table: bytes, file: str) -> Salvaged:
     return Salvaged(messages, damage, count - len(messages))
 
 
-class Mark(NamedTuple):
+class CommitMark(NamedTuple):
     """The acknowledgement by an opening of the log: all files from its ``base`` up to ``serial``.
 
     Both are 0 before the first. ``epochs`` are the keys of the epochs that count then: any other
@@ -157,13 +157,13 @@ class Mark(NamedTuple):
     epochs: tuple[str, ...] = ()
 
 
-def encode_mark(mark: Mark, *, name: str) -> bytes:
+def encode_mark(mark: CommitMark, *, name: str) -> bytes:
     """Return the file that holds a mark, under a name."""
     body = msgspec.msgpack.encode(mark)
     return _header(_MARK_MAGIC, len(body), body, name) + body
 
 
-def decode_mark(data: bytes, *, name: str, log: str) -> Mark:
+def decode_mark(data: bytes, *, name: str, log: str) -> CommitMark:
     """Return the value that `encode_mark` was given for this name.
 
     Raises:
@@ -175,7 +175,7 @@ def decode_mark(data: bytes, *, name: str, log: str) -> Mark:
         raise _damaged(file, len(data), f"it holds {len(body)} bytes of {size}")
     _check_header(data, body, name, file)
     try:
-        return msgspec.msgpack.decode(body, type=Mark)
+        return msgspec.msgpack.decode(body, type=CommitMark)
     except (msgspec.DecodeError, ValueError) as error:
         raise _damaged(file, _HEADER.size, f"it is no mark: {error}") from error
 

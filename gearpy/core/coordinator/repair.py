@@ -8,12 +8,12 @@ the log says which epochs count.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gearpy.core.coordinator.codec import ADVICE, Mark, Salvaged, decode_mark, salvage_segment
+from gearpy.core.coordinator.codec import ADVICE, CommitMark, Salvaged, decode_mark, salvage_segment
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.segments import (
+    CoordinatorLogFile,
     ListNames,
     Load,
-    LogFile,
     Opening,
     Steps,
     files_of,
@@ -57,8 +57,8 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
     """
     names: Sequence[str] = yield ListNames()
     files = files_of(names)
-    marks, found = dict[Opening, Mark](), dict[LogFile, Salvaged]()
-    damage = dict[LogFile, LogDamaged]()
+    marks, found = dict[Opening, CommitMark](), dict[CoordinatorLogFile, Salvaged]()
+    damage = dict[CoordinatorLogFile, LogDamaged]()
     for file in files:
         try:
             data: bytes = yield Load(file.name)
@@ -96,7 +96,9 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
     )
 
 
-def _check_version(files: Sequence[LogFile], damage: Mapping[LogFile, LogDamaged]) -> None:
+def _check_version(
+    files: Sequence[CoordinatorLogFile], damage: Mapping[CoordinatorLogFile, LogDamaged]
+) -> None:
     """Leave a log alone that another version of gearpy has written."""
     foreign = [each for each in damage.values() if each.fix != ADVICE]
     if foreign and len(foreign) == len(files):
@@ -104,8 +106,8 @@ def _check_version(files: Sequence[LogFile], damage: Mapping[LogFile, LogDamaged
 
 
 def _counting(
-    found: Mapping[LogFile, Salvaged], marks: Mapping[Opening, Mark]
-) -> dict[LogFile, Salvaged]:
+    found: Mapping[CoordinatorLogFile, Salvaged], marks: Mapping[Opening, CommitMark]
+) -> dict[CoordinatorLogFile, Salvaged]:
     """Return the files to read: those from the newest base on that is whole, in order."""
     newest = max((opening for opening, mark in marks.items() if mark.serial), default=None)
     whole = [
@@ -120,9 +122,9 @@ def _counting(
 
 
 def _missing(
-    counting: Mapping[LogFile, Salvaged],
-    marks: Mapping[Opening, Mark],
-    files: Sequence[LogFile],
+    counting: Mapping[CoordinatorLogFile, Salvaged],
+    marks: Mapping[Opening, CommitMark],
+    files: Sequence[CoordinatorLogFile],
     log: str,
 ) -> Iterator[LogDamaged]:
     """Yield an error for each file that another one says was there."""
@@ -131,7 +133,7 @@ def _missing(
     if not openings:
         return
     opening = max(openings)
-    marker, mark = LogFile(opening, 0, "open"), marks.get(opening, Mark())
+    marker, mark = CoordinatorLogFile(opening, 0, "open"), marks.get(opening, CommitMark())
     there = {each.serial: each for each in counting if each.opening == opening}
     if marker not in files:
         yield missing_file(marker, log, because=there[max(there)])
@@ -140,12 +142,14 @@ def _missing(
     for serial in range(first, max([*there, mark.serial]) + 1):
         if serial not in there:
             because = marker if serial <= mark.serial else there[max(there)]
-            file = LogFile(opening, serial, "base" if serial == first else "segment")
+            file = CoordinatorLogFile(opening, serial, "base" if serial == first else "segment")
             yield missing_file(file, log, because=because)
 
 
 def _epochs_that_count(
-    counting: Mapping[LogFile, Salvaged], marks: Mapping[Opening, Mark], state: CoordinatorState
+    counting: Mapping[CoordinatorLogFile, Salvaged],
+    marks: Mapping[Opening, CommitMark],
+    state: CoordinatorState,
 ) -> tuple[str, ...]:
     """Return the keys of the epochs that count, by the newest mark and the messages after it."""
     last = max(counting, default=None)

@@ -42,7 +42,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from gearpy.core.coordinator.codec import (
     ADVICE,
-    Mark,
+    CommitMark,
     decode_mark,
     decode_segment,
     encode_mark,
@@ -52,12 +52,12 @@ from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorSt
 from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged
 
 __all__ = [
+    "CoordinatorLogFile",
+    "CoordinatorLogWriter",
     "Drop",
     "ListNames",
     "Load",
     "LogContents",
-    "LogFile",
-    "LogWriter",
     "Opening",
     "Save",
     "Step",
@@ -145,7 +145,7 @@ class Opening(NamedTuple):
         return f"launch {self.launch}, opening {self.number} ({self.nonce})"
 
 
-class LogFile(NamedTuple):
+class CoordinatorLogFile(NamedTuple):
     """The parsed name of a file. Markers have the serial 0."""
 
     opening: Opening
@@ -160,20 +160,20 @@ class LogFile(NamedTuple):
         return text if self.kind == "open" else f"{text}-{self.serial:010}"
 
 
-def files_of(names: Iterable[str]) -> list[LogFile]:
+def files_of(names: Iterable[str]) -> list[CoordinatorLogFile]:
     """Return the files of a log among these, in order; others are nobody's business."""
     return sorted(filter(None, map(_file_of, names)))
 
 
 @lru_cache(maxsize=1024)  # The same names are listed at each append.
-def _file_of(name: str) -> LogFile | None:
+def _file_of(name: str) -> CoordinatorLogFile | None:
     found = _NAME.fullmatch(name)
     if found is None:
         return None
     kind, launch, number, nonce, serial = found.groups()
     opening = Opening(int(launch), int(number), nonce)
     if (kind == "open") == (serial is None):
-        return LogFile(opening, int(serial or 0), _KINDS[kind])
+        return CoordinatorLogFile(opening, int(serial or 0), _KINDS[kind])
     return None
 
 
@@ -182,7 +182,7 @@ def newest_launch(names: Iterable[str]) -> int:
     return max((each.opening.launch for each in files_of(names)), default=0)
 
 
-def files_that_count(names: Iterable[str], *, log: str = "") -> list[LogFile]:
+def files_that_count(names: Iterable[str], *, log: str = "") -> list[CoordinatorLogFile]:
     """Return the newest base and the segments that follow it; nothing of a new log.
 
     Raises:
@@ -195,18 +195,18 @@ def files_that_count(names: Iterable[str], *, log: str = "") -> list[LogFile]:
     if not bases or bases[-1].opening != files[-1].opening:
         opening = files[-1].opening
         first = min(each.serial for each in files if each.opening == opening)
-        missing = LogFile(opening, max(first - 1, 1), "base")
+        missing = CoordinatorLogFile(opening, max(first - 1, 1), "base")
         raise missing_file(missing, log, because=files[-1])
     base = bases[-1]
     segments = [each for each in files if each > base]
     for serial, each in enumerate(segments, base.serial + 1):
         if each.serial != serial:
-            missing = LogFile(base.opening, serial, "segment")
+            missing = CoordinatorLogFile(base.opening, serial, "segment")
             raise missing_file(missing, log, because=each)
     return [base, *segments]
 
 
-def missing_file(file: LogFile, log: str, *, because: LogFile) -> LogDamaged:
+def missing_file(file: CoordinatorLogFile, log: str, *, because: CoordinatorLogFile) -> LogDamaged:
     """Return the error for a file that another file names and that is missing."""
     reason = f"it is not there, and {because.name} is"
     if because.kind == "open":
@@ -223,7 +223,7 @@ class LogContents:
     """
 
     names: Sequence[str] = ()  # Of the last listing, which begins after all before it was done.
-    files: Sequence[LogFile] = ()
+    files: Sequence[CoordinatorLogFile] = ()
     history: Sequence[CoordinatorMessage] = ()
     state: CoordinatorState = field(default_factory=CoordinatorState)
 
@@ -263,10 +263,10 @@ def _contents(names: Sequence[str], log: str) -> Steps[LogContents]:
     return LogContents(names, files, history, CoordinatorState(history))
 
 
-def _marks(names: Sequence[str], log: str) -> Steps[dict[LogFile, Mark]]:
+def _marks(names: Sequence[str], log: str) -> Steps[dict[CoordinatorLogFile, CommitMark]]:
     """Load the marks of the opening whose base is the newest, and of later ones."""
     bases = [each.opening for each in files_of(names) if each.kind == "base"]
-    marks = dict[LogFile, Mark]()
+    marks = dict[CoordinatorLogFile, CommitMark]()
     for file in files_of(names):
         if file.kind == "open" and (not bases or file.opening >= max(bases)):
             data: bytes = yield Load(file.name)
@@ -274,21 +274,25 @@ def _marks(names: Sequence[str], log: str) -> Steps[dict[LogFile, Mark]]:
     return marks
 
 
-def _check_marks(files: Sequence[LogFile], marks: Mapping[LogFile, Mark], log: str) -> None:
+def _check_marks(
+    files: Sequence[CoordinatorLogFile], marks: Mapping[CoordinatorLogFile, CommitMark], log: str
+) -> None:
     """Refuse to read less than was acknowledged."""
     newest = files[-1] if files else None
-    if newest is not None and LogFile(newest.opening, 0, "open") not in marks:
-        raise missing_file(LogFile(newest.opening, 0, "open"), log, because=newest)
+    if newest is not None and CoordinatorLogFile(newest.opening, 0, "open") not in marks:
+        raise missing_file(CoordinatorLogFile(newest.opening, 0, "open"), log, because=newest)
     for file, mark in marks.items():
         if newest is None or newest.opening < file.opening:
             if mark.serial:
-                raise missing_file(LogFile(file.opening, mark.base, "base"), log, because=file)
+                raise missing_file(
+                    CoordinatorLogFile(file.opening, mark.base, "base"), log, because=file
+                )
         elif newest.opening == file.opening and newest.serial < mark.serial:
-            missing = LogFile(file.opening, mark.serial, "segment")
+            missing = CoordinatorLogFile(file.opening, mark.serial, "segment")
             raise missing_file(missing, log, because=file)
 
 
-class LogWriter:
+class CoordinatorLogWriter:
     """One opening of a log: its app master, or a tool, appends as long as no later one is there.
 
     A file of which nobody knows whether it was stored is saved again, under the same name and with
@@ -314,7 +318,7 @@ class LogWriter:
         self._segments_max = segments_max
         self._last = self._marker
         self._segments = 0  # Since the base.
-        self._unsettled: tuple[LogFile, bytes, list[CoordinatorMessage]] | None = None
+        self._unsettled: tuple[CoordinatorLogFile, bytes, list[CoordinatorMessage]] | None = None
         self._waiting: list[CoordinatorMessage] = []  # Not even tried yet.
         self._newer = ""  # Who has superseded this one.
 
@@ -324,8 +328,8 @@ class LogWriter:
         return self._opening
 
     @property
-    def _marker(self) -> LogFile:
-        return LogFile(self._opening, 0, "open")
+    def _marker(self) -> CoordinatorLogFile:
+        return CoordinatorLogFile(self._opening, 0, "open")
 
     def open(self, *, instead: CoordinatorState | None = None) -> Steps[None]:
         """Open the log; earlier openings append nothing that counts from now on.
@@ -342,7 +346,7 @@ class LogWriter:
         self._check_known(names)
         self._choose_number(names)
         self._check(names, is_listed=False)
-        yield self._save_mark(Mark())
+        yield self._save_mark(CommitMark())
         if instead is None:
             contents = yield from read_log(self._log)
             self._check(contents.names)
@@ -356,7 +360,7 @@ class LogWriter:
         if self._known_launch > max(opened, default=0):
             raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
 
-    def _save_mark(self, mark: Mark) -> Save:
+    def _save_mark(self, mark: CommitMark) -> Save:
         name = self._marker.name
         return Save(name, encode_mark(mark, name=name))
 
@@ -392,7 +396,7 @@ class LogWriter:
         yield from self._settle()
 
     def _write(self, kind: _Kind, messages: Sequence[CoordinatorMessage]) -> None:
-        file = LogFile(self._opening, self._last.serial + 1, kind)
+        file = CoordinatorLogFile(self._opening, self._last.serial + 1, kind)
         self._unsettled = (file, encode_segment(messages, name=file.name), list(messages))
 
     def _settle(self) -> Steps[None]:
@@ -403,7 +407,7 @@ class LogWriter:
         names: Sequence[str] = yield ListNames()
         self._check(names)
         base = file.serial if file.kind == "base" else file.serial - self._segments - 1
-        yield self._save_mark(Mark(file.serial, base, self._epochs_with(messages)))
+        yield self._save_mark(CommitMark(file.serial, base, self._epochs_with(messages)))
         self._unsettled, self._last = None, file
         if file.kind == "base":
             self._segments = 0
@@ -423,7 +427,7 @@ class LogWriter:
                     keys[each.key] = None
         return tuple(keys)
 
-    def _drop_before(self, base: LogFile, names: Sequence[str]) -> Steps[None]:
+    def _drop_before(self, base: CoordinatorLogFile, names: Sequence[str]) -> Steps[None]:
         for file in files_of(names):
             if file < base and file != self._marker:
                 try:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from gearpy.core.base.lazy_min import LazyMin
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["AsyncWindow", "Held"]
+__all__ = ["AsyncWindow", "HeldResult"]
 
 
-class Held(NamedTuple):
+class HeldResult(NamedTuple):
     """A record that was taken and has not been given back."""
 
     value: Any
@@ -36,7 +36,7 @@ class AsyncWindow:
     def __init__(self, size: int, *, ordered: bool) -> None:
         self._size = size
         self._ordered = ordered
-        self._held: dict[int, Held] = {}  # By number, in the order in which they came.
+        self._held: dict[int, HeldResult] = {}  # By number, in the order in which they came.
         self._oldest: LazyMin[int] = LazyMin()
         self._results: dict[int, Any] = {}  # Ordered: those that wait for others, by number.
         self._done: deque[tuple[int, Any]] = deque()  # To be given now.
@@ -49,7 +49,7 @@ class AsyncWindow:
         """Take records; return their numbers with them."""
         first = self._next
         for number, (value, time) in enumerate(zip(values, times, strict=True), first):
-            self._held[number] = Held(value, time)
+            self._held[number] = HeldResult(value, time)
             self._oldest.set(number, time)
         self._next = first + len(values)
         return enumerate(values, first)
@@ -68,7 +68,7 @@ class AsyncWindow:
         else:
             self._done.append((number, result))
 
-    def fail(self, number: int) -> Held | None:
+    def fail(self, number: int) -> HeldResult | None:
         """Give a record back that has no result; None if it is not held any more."""
         held = self._let_go(number)
         if held is not None and self._ordered:
@@ -87,7 +87,7 @@ class AsyncWindow:
                 times.append(held.time_ms)
         return values, times
 
-    def held(self) -> Iterable[Held]:
+    def held(self) -> Iterable[HeldResult]:
         """Return all records that were not given back, in their order."""
         return self._held.values()
 
@@ -117,7 +117,7 @@ class AsyncWindow:
         self._passed_ms = max(self._passed_ms, min(self.watermark_ms, self.hold_ms))
         return self._passed_ms
 
-    def _let_go(self, number: int) -> Held | None:
+    def _let_go(self, number: int) -> HeldResult | None:
         self._oldest.remove(number)
         return self._held.pop(number, None)
 

@@ -5,12 +5,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gearpy.errors import ConfigError
 
-__all__ = ["Answer", "LookupCache"]
+__all__ = ["LookupAnswer", "LookupCache"]
 
 T = TypeVar("T")
 
 
-class Answer(NamedTuple):
+class LookupAnswer(NamedTuple):
     """The known answer for a key; it may be None."""
 
     value: Any
@@ -37,7 +37,7 @@ class LookupCache(Generic[T]):
         self._answers: OrderedDict[Any, tuple[Any, int]] = OrderedDict()  # Used last is last.
         self._asked: dict[Any, list[T]] = {}  # Who waits, by key.
 
-    def find(self, key: Any, now_ms: int) -> Answer | None:
+    def find(self, key: Any, now_ms: int) -> LookupAnswer | None:
         """Return the known answer for a key, None if there is none."""
         known = self._answers.get(key)
         if known is None:
@@ -48,7 +48,7 @@ class LookupCache(Generic[T]):
             del self._answers[key]
             return None
         self._answers.move_to_end(key)
-        return Answer(value)
+        return LookupAnswer(value)
 
     def ask(self, key: Any, waiter: T) -> bool:
         """Wait for a lookup of the key in progress; False if there is none to wait for."""

@@ -13,7 +13,7 @@ __all__ = [
     "Admission",
     "Call",
     "Connect",
-    "GiveUp",
+    "GiveUpBatch",
     "Handoff",
     "HandoffBatch",
     "HandoffLimits",
@@ -114,13 +114,13 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUpBatch:
     """The function has raised too often, or Spark was away for too long."""
 
     because: Literal["function", "spark"]
 
 
-Step: TypeAlias = Connect | WriteIntent | Call | WriteDone | Pause | GiveUp
+Step: TypeAlias = Connect | WriteIntent | Call | WriteDone | Pause | GiveUpBatch
 
 
 class Handoff:
@@ -166,7 +166,7 @@ class Handoff:
         self._trouble_ms: int | None = None  # When Spark was there last.
         self._resume_ms: int | None = None
         self._is_connected = False
-        self._gave_up: GiveUp | None = None
+        self._gave_up: GiveUpBatch | None = None
         if intended is not None and intended.batch_id > self.done_id:
             self._resume(intended)
 
@@ -238,7 +238,7 @@ class Handoff:
             self._trouble_ms = now_ms
         is_long = now_ms - self._trouble_ms >= self._limits.outage_ms
         if is_long and self._batch is not None:  # Else nobody misses it.
-            self._gave_up = GiveUp("spark")
+            self._gave_up = GiveUpBatch("spark")
         else:
             self._resume_ms = now_ms + self._pause_ms(self._losses)
 
@@ -259,7 +259,7 @@ class Handoff:
         self._attempt += 1
         self._failures += 1
         if self._failures >= self._limits.attempts:
-            self._gave_up = GiveUp("function")
+            self._gave_up = GiveUpBatch("function")
         else:
             self._resume_ms = now_ms + self._pause_ms(self._failures)
 

@@ -22,10 +22,10 @@ __all__ = [
     "TINY_EVERY_MS",
     "TINY_ROWS_MAX",
     "WRITER_CHARS_MAX",
+    "LogPiece",
+    "LogSegment",
     "LogView",
-    "Piece",
     "Position",
-    "Segment",
     "groups_to_compact",
     "is_tiny",
     "is_writer_name",
@@ -59,7 +59,7 @@ _NAME: Final = re.compile(
 )
 
 
-class Segment(NamedTuple):
+class LogSegment(NamedTuple):
     """A file of a log.
 
     Attributes:
@@ -88,10 +88,10 @@ class Segment(NamedTuple):
         return self.last - self.first + 1
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """The batches ``first`` to ``last`` of a file."""
 
-    segment: Segment
+    segment: LogSegment
     first: int
     last: int
 
@@ -151,10 +151,10 @@ def segment_name(
     return f"{lane}-{first:012d}-{last:012d}-{rows}-{epoch:010d}-{run}-{incarnation:016x}.{body}"
 
 
-def segments_of(names: Iterable[str]) -> list[Segment]:
+def segments_of(names: Iterable[str]) -> list[LogSegment]:
     """Return the segments of some names; names of other files are passed over."""
     found = [
-        Segment(
+        LogSegment(
             name=match[0],
             lane=match["lane"],
             first=int(match["first"]),
@@ -179,8 +179,8 @@ class LogView:
     Invariant: the pieces of `between` have each batch once, in order of its lane.
     """
 
-    def __init__(self, segments: Iterable[Segment]) -> None:
-        by_lane: dict[str, list[Segment]] = {}
+    def __init__(self, segments: Iterable[LogSegment]) -> None:
+        by_lane: dict[str, list[LogSegment]] = {}
         for segment in segments:
             by_lane.setdefault(segment.lane, []).append(segment)
         self._pieces = {lane: _cover(by_lane[lane]) for lane in sorted(by_lane)}
@@ -192,12 +192,12 @@ class LogView:
         """The names of all lanes, in order."""
         return tuple(self._pieces)
 
-    def pieces(self, lane: str) -> Sequence[Piece]:
+    def pieces(self, lane: str) -> Sequence[LogPiece]:
         """Return the files of a lane to read, oldest first, with the batches to take of each."""
         return self._pieces.get(lane, ())
 
     @property
-    def hidden(self) -> Sequence[Segment]:
+    def hidden(self) -> Sequence[LogSegment]:
         """Files of whose batches all are in others; they may be removed."""
         return sorted(self._hidden)
 
@@ -223,7 +223,7 @@ class LogView:
         """Return the position of a new reader: before the first batches kept."""
         return {lane: first - 1 for lane, first in self.begins().items()}
 
-    def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[Piece]:
+    def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[LogPiece]:
         """Return the batches behind ``start`` and up to ``end``, lane by lane.
 
         Raises:
@@ -278,7 +278,7 @@ class LogView:
                 break
         return found
 
-    def removable(self, position: Position) -> list[Segment]:
+    def removable(self, position: Position) -> list[LogSegment]:
         """Return the files, oldest first, that a reader at this position needs no more.
 
         That with the highest number of a lane stays: without it a new run would number from 1.
@@ -291,15 +291,15 @@ class LogView:
             if segment.last <= position.get(segment.lane, 0) and segment.last < ends[segment.lane]
         )
 
-    def _from(self, lane: str, begin: int, *, until: int) -> Iterator[Piece]:
+    def _from(self, lane: str, begin: int, *, until: int) -> Iterator[LogPiece]:
         """Yield the pieces behind a batch of a lane, up to another."""
         for segment, first, last in self._pieces.get(lane, ()):
             if last > begin and first <= until:
-                yield Piece(segment, max(first, begin + 1), min(last, until))
+                yield LogPiece(segment, max(first, begin + 1), min(last, until))
 
-    def _in_turns(self, start: Position, limits: Position) -> Iterator[Piece]:
+    def _in_turns(self, start: Position, limits: Position) -> Iterator[LogPiece]:
         """Yield pieces: always of the lane that has given the fewest rows, then the oldest."""
-        waiting: list[tuple[int, int, str, Piece, Iterator[Piece]]] = []
+        waiting: list[tuple[int, int, str, LogPiece, Iterator[LogPiece]]] = []
         for lane in self._pieces:
             pieces = self._from(lane, start.get(lane, 0), until=limits.get(lane, 0))
             if (piece := next(pieces, None)) is not None:
@@ -321,7 +321,7 @@ class _Budget:
         self._batches = batches
         self._is_used = False
 
-    def take(self, piece: Piece) -> int | None:
+    def take(self, piece: LogPiece) -> int | None:
         """Return the last batch of the piece that may be read; None for none of it.
 
         For the sake of rows a file is cut only when it comes first: others are better read whole,
@@ -340,9 +340,9 @@ class _Budget:
         return part.last
 
 
-def _cut(piece: Piece, batches: int) -> Piece:
+def _cut(piece: LogPiece, batches: int) -> LogPiece:
     """Return the first batches of a piece; there may be none."""
-    return Piece(piece.segment, piece.first, min(piece.last, piece.first + batches - 1))
+    return LogPiece(piece.segment, piece.first, min(piece.last, piece.first + batches - 1))
 
 
 def is_tiny(rows: int, *, since_ms: float) -> bool:
@@ -358,7 +358,9 @@ def is_tiny(rows: int, *, since_ms: float) -> bool:
 # -- compaction --------------------------------------------------------------------------------
 
 
-def newest_to_compact(pieces: Sequence[Piece], *, files_min: int, rows_max: int) -> Sequence[Piece]:
+def newest_to_compact(
+    pieces: Sequence[LogPiece], *, files_min: int, rows_max: int
+) -> Sequence[LogPiece]:
     """Return the newest files of a lane that are worth to be made one; empty if they are not.
 
     An older file is taken along only if those behind it have as many rows, so that a row is
@@ -372,9 +374,9 @@ def newest_to_compact(pieces: Sequence[Piece], *, files_min: int, rows_max: int)
     return group if len(group) >= max(files_min, 2) else ()
 
 
-def groups_to_compact(pieces: Sequence[Piece], *, rows_max: int) -> list[Sequence[Piece]]:
+def groups_to_compact(pieces: Sequence[LogPiece], *, rows_max: int) -> list[Sequence[LogPiece]]:
     """Return neighbours that can be made one file each, as large as may be."""
-    groups: list[list[Piece]] = [[]]
+    groups: list[list[LogPiece]] = [[]]
     for piece in pieces:
         rows = sum(each.segment.rows for each in groups[-1])
         is_next = not groups[-1] or groups[-1][-1].last + 1 == piece.first
@@ -384,7 +386,7 @@ def groups_to_compact(pieces: Sequence[Piece], *, rows_max: int) -> list[Sequenc
     return [group for group in groups if len(group) > 1]
 
 
-def _can_join(pieces: Sequence[Piece], begin: int, *, rows: int, rows_max: int) -> bool:
+def _can_join(pieces: Sequence[LogPiece], begin: int, *, rows: int, rows_max: int) -> bool:
     older = pieces[begin - 1]
     if begin == len(pieces):
         return older.segment.rows <= rows_max
@@ -396,13 +398,13 @@ def _can_join(pieces: Sequence[Piece], begin: int, *, rows: int, rows_max: int) 
 # -- one lane ----------------------------------------------------------------------------------
 
 
-def _cover(segments: Iterable[Segment]) -> list[Piece]:
+def _cover(segments: Iterable[LogSegment]) -> list[LogPiece]:
     """Return the fewest files that have all batches of a lane, in order.
 
     Of two files with the same batches that of the later incarnation is taken.
     """
     ordered = sorted(segments, key=_beginning)
-    pieces: list[Piece] = []
+    pieces: list[LogPiece] = []
     place, wanted = 0, ordered[0].first
     while place < len(ordered):
         best = ordered[place]
@@ -411,20 +413,20 @@ def _cover(segments: Iterable[Segment]) -> list[Piece]:
             best = max(best, ordered[place], key=_reach)
             place += 1
         if best.last >= wanted:
-            pieces.append(Piece(best, wanted, best.last))
+            pieces.append(LogPiece(best, wanted, best.last))
             wanted = best.last + 1
     return pieces
 
 
-def _beginning(segment: Segment) -> int:
+def _beginning(segment: LogSegment) -> int:
     return segment.first
 
 
-def _reach(segment: Segment) -> tuple[int, int, str]:
+def _reach(segment: LogSegment) -> tuple[int, int, str]:
     return segment.last, segment.incarnation, segment.name
 
 
-def _check_gaps(lane: str, begin: int, *, last: int, pieces: Sequence[Piece]) -> None:
+def _check_gaps(lane: str, begin: int, *, last: int, pieces: Sequence[LogPiece]) -> None:
     wanted = begin + 1
     for piece in pieces:
         if piece.first > wanted:

@@ -22,10 +22,10 @@ __all__ = [
     "EndApplication",
     "KeeperAction",
     "Kill",
+    "LaunchTimes",
     "Phase",
     "RecordLoss",
     "RequestSlot",
-    "Times",
 ]
 
 #: ``launching``: sent to a worker. ``returning``: the master was away, the app master may be there.
@@ -40,7 +40,7 @@ _LAUNCHED: Final = frozenset({"launching", "returning", "running", "leaving"})
 _EXPECTED: Final = frozenset({"launching", "returning", "running"})
 
 
-class Times(NamedTuple):
+class LaunchTimes(NamedTuple):
     """Now: monotonic for deadlines, wall time for stored times."""
 
     now_ms: int
@@ -167,7 +167,7 @@ class AppMasters:
 
     # -- applications ----------------------------------------------------------------------
 
-    def on_start(self, now: Times) -> list[KeeperAction]:
+    def on_start(self, now: LaunchTimes) -> list[KeeperAction]:
         """Begin, perhaps after the master was away, with all living applications."""
         actions: list[KeeperAction] = []
         for summary in self._state.summaries():
@@ -190,7 +190,7 @@ class AppMasters:
         """Forget an application."""
         self._kept.pop(app_id, None)
 
-    def on_launched(self, app_id: AppId, now: Times) -> None:
+    def on_launched(self, app_id: AppId, now: LaunchTimes) -> None:
         """Wait for an app master whose launch was stored, and sent to a worker."""
         assert self._kept[app_id].phase == "waiting-for-slot", self._kept[app_id]
         due_ms = now.now_ms + self._times.start_timeout_ms
@@ -208,14 +208,16 @@ class AppMasters:
 
     # -- losses ----------------------------------------------------------------------------
 
-    def on_gone(self, app_id: AppId, launch: int, cause: str, now: Times) -> list[KeeperAction]:
+    def on_gone(
+        self, app_id: AppId, launch: int, cause: str, now: LaunchTimes
+    ) -> list[KeeperAction]:
         """Take a worker's word that an app master has ended, or was not started."""
         newest, kept = self._state.newest_launch(app_id), self._kept.get(app_id)
         if kept is None or newest is None or newest.number != launch:
             return []
         return self._lose(app_id, cause or kept.cause or "it was stopped", now)
 
-    def on_unreachable(self, app_id: AppId, cause: str, now: Times) -> list[KeeperAction]:
+    def on_unreachable(self, app_id: AppId, cause: str, now: LaunchTimes) -> list[KeeperAction]:
         """An app master that runs is lost, or cut off: its worker shall end it and say why."""
         kept, newest = self._kept.get(app_id), self._state.newest_launch(app_id)
         if kept is None or newest is None or kept.phase != "running":
@@ -226,7 +228,7 @@ class AppMasters:
         self._kept[app_id] = _Kept("leaving", due_ms, cause=cause)
         return [Kill(app_id, newest.worker_id, newest.number, cause)]
 
-    def on_worker_lost(self, worker_id: WorkerId, now: Times) -> list[KeeperAction]:
+    def on_worker_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
         """A worker is gone, with all that it has started.
 
         An app master that can still be reached ends in a moment, or the worker is merely frozen:
@@ -242,7 +244,7 @@ class AppMasters:
         return actions
 
     def on_worker_again(
-        self, worker_id: WorkerId, running: Iterable[RunningExecutor], now: Times
+        self, worker_id: WorkerId, running: Iterable[RunningExecutor], now: LaunchTimes
     ) -> list[KeeperAction]:
         """Take the launches that run on a worker that is back."""
         there = {
@@ -262,7 +264,7 @@ class AppMasters:
                 kept.due_ms = now.now_ms + self._times.return_timeout_ms
         return actions
 
-    def on_tick(self, now: Times) -> list[KeeperAction]:
+    def on_tick(self, now: LaunchTimes) -> list[KeeperAction]:
         """Do the actions that are due."""
         actions: list[KeeperAction] = []
         for app_id, kept in list(self._kept.items()):
@@ -270,7 +272,7 @@ class AppMasters:
                 actions += self._on_due(app_id, kept, now)
         return actions
 
-    def _on_due(self, app_id: AppId, kept: _Kept, now: Times) -> list[KeeperAction]:
+    def _on_due(self, app_id: AppId, kept: _Kept, now: LaunchTimes) -> list[KeeperAction]:
         if kept.phase == "pausing":
             return self._request(app_id, kept.avoid)
         newest = self._state.newest_launch(app_id)
@@ -287,7 +289,7 @@ class AppMasters:
             "had come back"
         )
 
-    def _lose(self, app_id: AppId, cause: str, now: Times) -> list[KeeperAction]:
+    def _lose(self, app_id: AppId, cause: str, now: LaunchTimes) -> list[KeeperAction]:
         if self._kept[app_id].phase not in _LAUNCHED:
             return []
         launches = self._state.launches(app_id)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from gearpy.core.handover.handoff import HandoffBatch
-from gearpy.core.handover.window_log import HANDOVERS, Piece
+from gearpy.core.handover.window_log import HANDOVERS, LogPiece
 from gearpy.errors import WindowLogDamaged
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
@@ -108,7 +108,7 @@ class BatchFrames:
                     raise
         return list(self._noted_in(self._log.view().between(batch.start, batch.end)))
 
-    def _noted_in(self, pieces: Iterable[Piece]) -> Iterable[BatchInfo]:
+    def _noted_in(self, pieces: Iterable[LogPiece]) -> Iterable[BatchInfo]:
         for piece in pieces:
             for each in self._log.info(piece.segment).batches:
                 if piece.first <= each.seq <= piece.last:
@@ -117,8 +117,8 @@ class BatchFrames:
     def _paths(self, batch: HandoffBatch) -> list[str]:
         pieces = self._log.view().between(batch.start, batch.end)
         few = len(pieces) <= _FILES_MAX
-        whole: list[Piece] = []
-        rest: list[Piece] = []
+        whole: list[LogPiece] = []
+        rest: list[LogPiece] = []
         for each in pieces:
             is_file = each.is_whole and body_of(each.segment.name) == PARQUET
             (whole if is_file and (few or each.rows >= _FILE_ROWS) else rest).append(each)
@@ -126,7 +126,7 @@ class BatchFrames:
         files = [self._log.path_of(each.segment) for each in whole]
         return [*files, self._stage(batch, rest)] if rest else files
 
-    def _stage(self, batch: HandoffBatch, pieces: Iterable[Piece]) -> str:
+    def _stage(self, batch: HandoffBatch, pieces: Iterable[LogPiece]) -> str:
         """Write what is not large files of Parquet into one; return where."""
         table = pa.concat_tables([self._log.read(piece) for piece in pieces])
         name = f"{HANDOVERS}{self._sink}.{batch.batch_id:012d}.parquet"

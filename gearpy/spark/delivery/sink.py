@@ -11,7 +11,7 @@ from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, Function
-from gearpy.spark.sessions.target import SparkTarget, Target, target_of
+from gearpy.spark.sessions.target import SessionTarget, SparkTarget, target_of
 from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, TransactionalWriter
 
 __all__ = ["SparkSink"]
@@ -93,7 +93,7 @@ class SparkSink(Sink):
         assert isinstance(inner, TransactionalWriter), "a window log shows complete epochs"
         return SparkWriter(inner, self._delivery, target_of(self._spark))
 
-    def _delivery(self, context: SinkContext, target: Target) -> Delivery:
+    def _delivery(self, context: SinkContext, target: SessionTarget) -> Delivery:
         return Delivery(
             DeliverySpec(
                 path=self._path,
@@ -125,8 +125,8 @@ class SparkWriter(PacedWriter):
     def __init__(
         self,
         inner: TransactionalWriter,
-        deliver: Callable[[SinkContext, Target], Delivery],
-        target: Target,
+        deliver: Callable[[SinkContext, SessionTarget], Delivery],
+        target: SessionTarget,
     ) -> None:
         self._inner = inner
         self._deliver = deliver

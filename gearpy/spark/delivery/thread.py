@@ -15,7 +15,7 @@ from gearpy.config.schema import SparkConfig
 from gearpy.core.handover.handoff import (
     Call,
     Connect,
-    GiveUp,
+    GiveUpBatch,
     Handoff,
     HandoffBatch,
     HandoffLimits,
@@ -31,7 +31,7 @@ from gearpy.spark.delivery.backlog import Backlog
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.spark.delivery.frames import BatchFrames
 from gearpy.spark.delivery.log import BatchLog
-from gearpy.spark.sessions.target import Target
+from gearpy.spark.sessions.target import SessionTarget
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.windowlog.log import ReaderReport, WindowLog
 
@@ -76,7 +76,7 @@ class DeliverySpec:
     app: str
     operator: str
     function: Function
-    target: Target
+    target: SessionTarget
     config: SparkConfig
     retain_ms: int | None = None
 
@@ -221,7 +221,7 @@ class Delivery:
                 self._finish(batch)
             case Pause(until_ms):
                 self._pause(until_ms)
-            case GiveUp(because):
+            case GiveUpBatch(because):
                 raise self._given_up(because)
 
     def _refresh(self) -> None:

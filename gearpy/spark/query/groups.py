@@ -26,14 +26,14 @@ from gearpy.task.api.output import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
-__all__ = ["Combiner", "Merger", "Piece"]
+__all__ = ["Combiner", "GroupPiece", "Merger"]
 
 _ENTRIES_MAX: Final = 4096
 _ROWS_MAX: Final = 4096
 _Entry = tuple[int, int, Any, Any]
 
 
-class Piece(NamedTuple):
+class GroupPiece(NamedTuple):
     """Some entries of one bucket of keys, as bytes."""
 
     bucket: int
@@ -67,7 +67,7 @@ class Combiner:
         except USER_ERRORS as error:
             raise operator_error(self._step.name, error) from error
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[GroupPiece]:
         """Yield what the records came to, and begin anew."""
         waiting: dict[int, list[_Entry]] = {}
         for entry in self._part.entries():
@@ -122,9 +122,9 @@ class Merger:
             raise operator_error(self._name, error) from error
 
 
-def _piece(bucket: int, entries: list[_Entry]) -> Piece:
+def _piece(bucket: int, entries: list[_Entry]) -> GroupPiece:
     body = b"".join(encode_batch(entries, [0] * len(entries)))
-    return Piece(bucket, len(entries), body)
+    return GroupPiece(bucket, len(entries), body)
 
 
 def _aligned(windows: object) -> AlignedWindows:

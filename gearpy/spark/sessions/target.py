@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from gearpy.errors import ConfigError
 from gearpy.spark.sessions.sessions import forget_dead_session, is_alive, session
 
-__all__ = ["SparkTarget", "Target", "target_of"]
+__all__ = ["SessionTarget", "SparkTarget", "target_of"]
 
 #: None: one on this machine. A text: the URL of a master, or of a Spark Connect server.
 SparkTarget: TypeAlias = str | SparkSession | Callable[[], SparkSession] | None
@@ -18,7 +18,7 @@ _MASTER: Final = re.compile(r"local(\[.*\])?|yarn|(spark|k8s)://.+", re.ASCII)
 _CONNECT: Final = "sc://"
 
 
-class Target:
+class SessionTarget:
     """Gives a session whenever one is needed.
 
     Runs on: the thread of the hand-over.
@@ -55,29 +55,29 @@ class Target:
         return self._session is None or not is_alive(self._session)
 
 
-def target_of(spark: Any) -> Target:
+def target_of(spark: Any) -> SessionTarget:
     """Return what gives sessions.
 
     Raises:
         ConfigError: it is none of `SparkTarget`.
     """
     if spark is None:
-        return Target(session)
+        return SessionTarget(session)
     if isinstance(spark, str):
         if spark.startswith(_CONNECT):
-            return Target(lambda: session(remote=spark))
+            return SessionTarget(lambda: session(remote=spark))
         if _MASTER.fullmatch(spark):
-            return Target(lambda: session(master=spark))
+            return SessionTarget(lambda: session(master=spark))
         raise ConfigError(
             f"to_spark: {spark!r} is no URL of a Spark: give sc://host:port, spark://host:port, "
             "yarn, k8s://... or local[n]"
         )
-    if isinstance(spark, Target):
+    if isinstance(spark, SessionTarget):
         return spark
     if hasattr(spark, "createDataFrame") and not isinstance(spark, type):
-        return Target(lambda: spark, can_replace=False)
+        return SessionTarget(lambda: spark, can_replace=False)
     if callable(spark):
-        return Target(spark)
+        return SessionTarget(spark)
     raise ConfigError(
         f"to_spark: spark is {spark!r:.200}: give nothing, a URL, a SparkSession, or a function "
         "that returns one"

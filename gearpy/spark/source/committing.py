@@ -27,8 +27,8 @@ from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
     PENDING,
+    LogSegment,
     LogView,
-    Segment,
     lane_name,
     segment_name,
     segments_of,
@@ -43,8 +43,8 @@ from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
 __all__ = [
-    "Delivery",
     "Part",
+    "SourceDelivery",
     "begin_log",
     "drop_parts",
     "query_run",
@@ -73,7 +73,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class SourceDelivery:
     """A batch as Spark hands it over.
 
     Attributes:
@@ -154,7 +154,7 @@ def drop_parts(log: WindowLog, parts: Iterable[Part]) -> None:
             log.store.remove(PENDING + part.name)
 
 
-def show(log: WindowLog, options: WriteOptions, delivery: Delivery) -> Segment | None:
+def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> LogSegment | None:
     """Let readers see a batch as one batch of the lane; None if it was there, or has no rows.
 
     Raises:
@@ -180,7 +180,7 @@ class _Ledger:
         self._store = store
         self.lane = lane
 
-    def has(self, delivery: Delivery) -> bool:
+    def has(self, delivery: SourceDelivery) -> bool:
         """Tell whether a batch, or one behind it, was written before."""
         number = delivery.number
         return number is not None and self.last(delivery.run) >= number
@@ -219,7 +219,9 @@ def _note_last(view: LogView, ledger: _Ledger) -> None:
         ledger.note(last.run, last.epoch, last.last)
 
 
-def _written(log: WindowLog, options: WriteOptions, delivery: Delivery, *, seq: int) -> Segment:
+def _written(
+    log: WindowLog, options: WriteOptions, delivery: SourceDelivery, *, seq: int
+) -> LogSegment:
     """Write all parts as one file, and show it."""
     store, number = log.store, delivery.number or 0
     with _tables(store, delivery.parts) as tables:
@@ -349,7 +351,7 @@ def _source(store: Folder, part: Part) -> Any:
     return store.open(PENDING + part.name)
 
 
-def _clear(store: Folder, options: WriteOptions, delivery: Delivery) -> None:
+def _clear(store: Folder, options: WriteOptions, delivery: SourceDelivery) -> None:
     """Remove what this run has left: parts, and those of tasks that were killed or given up."""
     prefix = _prefix(options, delivery.run)
     for name in store.names(PENDING):

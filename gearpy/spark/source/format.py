@@ -10,9 +10,9 @@ from gearpy.errors import ConfigError
 from gearpy.spark.source.options import read_options, write_options
 
 if TYPE_CHECKING:
-    from gearpy.spark.source.reading import LogReader
+    from gearpy.spark.source.reading import SourceLogReader
     from gearpy.spark.source.stream import LogStreamReader, LogStreamWriter
-    from gearpy.spark.source.writing import LogWriter
+    from gearpy.spark.source.writing import SourceLogWriter
 
 __all__ = ["DefaultSource"]
 
@@ -49,11 +49,11 @@ class DefaultSource(DataSource):
             )
         return StructType.fromJson(dict(log.schema.spark))
 
-    def reader(self, schema: StructType) -> "LogReader":
+    def reader(self, schema: StructType) -> "SourceLogReader":
         """Return what reads the log once."""
-        from gearpy.spark.source.reading import FilteringLogReader, LogReader  # noqa: PLC0415
+        from gearpy.spark.source.reading import FilteringLogReader, SourceLogReader  # noqa: PLC0415
 
-        make = FilteringLogReader if _takes_filters() else LogReader
+        make = FilteringLogReader if _takes_filters() else SourceLogReader
         return make(read_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> "LogStreamReader":  # noqa: N802 - as Spark has it
@@ -70,12 +70,12 @@ class DefaultSource(DataSource):
             ) from error
         return LogStreamReader(read_options(self.options), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> "LogWriter":  # noqa: FBT001 - Spark's
+    def writer(self, schema: StructType, overwrite: bool) -> "SourceLogWriter":  # noqa: FBT001 - Spark's
         """Return what appends to the log once."""
-        from gearpy.spark.source.writing import LogWriter, check_append  # noqa: PLC0415
+        from gearpy.spark.source.writing import SourceLogWriter, check_append  # noqa: PLC0415
 
         check_append(overwrite=overwrite)
-        return LogWriter(write_options(self.options), schema)
+        return SourceLogWriter(write_options(self.options), schema)
 
     def streamWriter(  # noqa: N802 - as Spark has it
         self,

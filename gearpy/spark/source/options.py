@@ -13,7 +13,7 @@ from gearpy.core.handover.window_log import is_writer_name
 from gearpy.errors import ConfigError
 from gearpy.spark.source.planning import position_of
 
-__all__ = ["READER", "Body", "ReadOptions", "WriteOptions", "read_options", "write_options"]
+__all__ = ["READER", "Body", "SourceReadOptions", "WriteOptions", "read_options", "write_options"]
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ _TRUE: Final = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class SourceReadOptions:
     """What is read of a log, and how.
 
     Attributes:
@@ -138,7 +138,7 @@ class _Given:
                 self.mistakes.append(f"option {name} is unknown: {names[close[0]]} is meant?")
 
 
-def read_options(options: Mapping[str, str]) -> ReadOptions:
+def read_options(options: Mapping[str, str]) -> SourceReadOptions:
     """Return what options for reading mean.
 
     Raises:
@@ -146,7 +146,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     """
     given = _Given(options, _READ)
     starting = given.get("startingPosition", _starting, None)
-    parsed = ReadOptions(
+    parsed = SourceReadOptions(
         path=given.path(),
         starting=starting if isinstance(starting, Mapping) else None,
         from_end=starting == _LATEST,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from gearpy.core.handover.window_log import LogView, Piece, Position
+from gearpy.core.handover.window_log import LogPiece, LogView, Position
 from gearpy.errors import ConfigError, GearpyError
 
 __all__ = [
@@ -103,7 +103,7 @@ def check_known(view: LogView, position: Position, *, place: str) -> None:
             )
 
 
-def shares(pieces: Sequence[Piece], tasks: int | None = None) -> list[list[Piece]]:
+def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[LogPiece]]:
     """Return what each task reads: neighbours, of about as many rows.
 
     Args:
@@ -113,7 +113,7 @@ def shares(pieces: Sequence[Piece], tasks: int | None = None) -> list[list[Piece
     rows = sum(piece.rows for piece in pieces)
     count = tasks or min(_SHARES_MAX, -(-rows // _SHARE_ROWS))
     goal = max(1, -(-rows // max(1, count)))
-    found: list[list[Piece]] = []
+    found: list[list[LogPiece]] = []
     taken = goal
     for piece in pieces:
         if taken >= goal and (tasks is None or len(found) < tasks):

@@ -12,16 +12,16 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from gearpy.core.handover.window_log import Piece
+from gearpy.core.handover.window_log import LogPiece
 from gearpy.errors import ConfigError, WindowLogDamaged
-from gearpy.spark.source.options import ReadOptions, WriteOptions
+from gearpy.spark.source.options import SourceReadOptions, WriteOptions
 from gearpy.spark.source.planning import Span, first_position, position_of, shares, span_of
 from gearpy.windowlog.log import WindowLog
 
 __all__ = [
     "FilteringLogReader",
-    "LogReader",
-    "Share",
+    "SourceLogReader",
+    "SourceShare",
     "arrow_schema_of",
     "batches_of",
     "log_at",
@@ -33,16 +33,16 @@ _BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True)
-class Share(InputPartition):
+class SourceShare(InputPartition):
     """What one task reads."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[LogPiece]
 
     def __repr__(self) -> str:
         return f"Share({len(self.pieces)} files)"
 
 
-def log_at(options: ReadOptions | WriteOptions) -> WindowLog:
+def log_at(options: SourceReadOptions | WriteOptions) -> WindowLog:
     """Return the log that options name."""
     return WindowLog(options.path, storage_options=options.storage_options)
 
@@ -55,16 +55,16 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
         return to_arrow_schema(schema)
 
 
-def shares_of(pieces: Sequence[Piece], options: ReadOptions) -> list[Share]:
+def shares_of(pieces: Sequence[LogPiece], options: SourceReadOptions) -> list[SourceShare]:
     """Return what each task reads."""
-    return [Share(tuple(share)) for share in shares(pieces, options.partitions)]
+    return [SourceShare(tuple(share)) for share in shares(pieces, options.partitions)]
 
 
 def batches_of(
-    share: InputPartition, options: ReadOptions, schema: StructType
+    share: InputPartition, options: SourceReadOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """Yield what a task reads, as Spark takes it. A file is read when its turn comes."""
-    if not isinstance(share, Share):  # Spark's own one, of nothing at all.
+    if not isinstance(share, SourceShare):  # Spark's own one, of nothing at all.
         return
     log, wanted = log_at(options), arrow_schema_of(schema)
     for piece in share.pieces:
@@ -72,7 +72,7 @@ def batches_of(
         yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
 
-class LogReader(DataSourceReader):
+class SourceLogReader(DataSourceReader):
     """Reads what there is between two positions.
 
     Runs on: a process for planning, then those of the tasks.
@@ -82,7 +82,7 @@ class LogReader(DataSourceReader):
         schema: as Spark wants it.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._span = Span(ends_after_ms=options.windows_since_ms)
@@ -101,14 +101,14 @@ class LogReader(DataSourceReader):
         """Return the rows of a task."""
         return batches_of(partition, self._options, self._schema)
 
-    def _useful(self, log: WindowLog, pieces: Sequence[Piece]) -> list[Piece]:
+    def _useful(self, log: WindowLog, pieces: Sequence[LogPiece]) -> list[LogPiece]:
         """Leave out files in which nothing is that is asked for."""
         if self._span.is_all:
             return list(pieces)
         return [piece for piece in pieces if self._span.meets(*_bounds(log, piece))]
 
 
-class FilteringLogReader(LogReader):
+class FilteringLogReader(SourceLogReader):
     """A reader that is told the query's filters, and passes over files by them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - as Spark has it
@@ -118,7 +118,7 @@ class FilteringLogReader(LogReader):
         return filters
 
 
-def _bounds(log: WindowLog, piece: Piece) -> tuple[int | None, int | None]:
+def _bounds(log: WindowLog, piece: LogPiece) -> tuple[int | None, int | None]:
     """Return when the first window of some batches starts, and the last ends; None: not known."""
     try:
         batches = log.info(piece.segment).batches

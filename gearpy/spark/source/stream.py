@@ -26,14 +26,14 @@ from pyspark.sql.types import StructType
 from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
 from gearpy.spark.source.committing import (
-    Delivery,
+    SourceDelivery,
     drop_parts,
     query_run,
     show,
     transaction_run,
     write_part,
 )
-from gearpy.spark.source.options import ReadOptions, WriteOptions
+from gearpy.spark.source.options import SourceReadOptions, WriteOptions
 from gearpy.spark.source.planning import (
     ReadingPace,
     check_known,
@@ -64,7 +64,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: as Spark wants it.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._until: dict[str, int] | None = None
@@ -181,7 +181,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
         """Show a batch; nothing if this query has shown it before."""
         (run,) = {each.run for each in messages if isinstance(each, Written)}
-        delivery = Delivery(run=run, number=batchId, parts=parts_of(messages))
+        delivery = SourceDelivery(run=run, number=batchId, parts=parts_of(messages))
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it

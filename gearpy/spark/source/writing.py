@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from gearpy.errors import ConfigError
 from gearpy.spark.source.committing import (
-    Delivery,
     Part,
+    SourceDelivery,
     begin_log,
     drop_parts,
     show,
@@ -22,7 +22,7 @@ from gearpy.spark.source.committing import (
 from gearpy.spark.source.options import WriteOptions
 from gearpy.spark.source.reading import arrow_schema_of, log_at
 
-__all__ = ["LogWriter", "Written", "begun_log", "check_append", "parts_of"]
+__all__ = ["SourceLogWriter", "Written", "begun_log", "check_append", "parts_of"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Written(WriterCommitMessage):
     run: str
 
 
-class LogWriter(DataSourceArrowWriter):
+class SourceLogWriter(DataSourceArrowWriter):
     """Appends one batch.
 
     Runs on: a process for planning, those of the tasks, and one that shows what they have written.
@@ -58,7 +58,7 @@ class LogWriter(DataSourceArrowWriter):
         """Show it; nothing if a write of this transaction, or a later one, was there before."""
         transaction = self._options.transaction
         number = None if transaction is None else transaction[1]
-        delivery = Delivery(run=self._run, number=number, parts=parts_of(messages))
+        delivery = SourceDelivery(run=self._run, number=number, parts=parts_of(messages))
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

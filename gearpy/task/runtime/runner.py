@@ -42,7 +42,7 @@ from gearpy.task.runtime.driving import Job, blame, driver_of, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.outlet import Outlet, OutputEdge, OutputLimits, Promises
-from gearpy.task.time.timers import Timers
+from gearpy.task.time.timers import TaskTimers
 from gearpy.task.time.wakes import Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
@@ -145,7 +145,7 @@ class TaskRunner:
         self._job: Job | None = None
         self._parked: Job | None = None  # Waits until the task has room.
         self._parked_origin = NOWHERE
-        self._timers = Timers()
+        self._timers = TaskTimers()
         self._wakes = Wakes(wall_ms)
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS

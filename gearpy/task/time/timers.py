@@ -3,10 +3,10 @@
 import heapq
 from itertools import count
 
-__all__ = ["Timers"]
+__all__ = ["TaskTimers"]
 
 
-class Timers:
+class TaskTimers:
     """Payloads and the times at which they are due.
 
     Invariant: they come in the order of their times, of equal ones in the order they were set.

@@ -6,7 +6,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.keyed import KeyedTask
-from gearpy.task.time.timers import Timers
+from gearpy.task.time.timers import TaskTimers
 
 __all__ = ["Wakes", "timer_at_ms"]
 
@@ -46,7 +46,7 @@ class Wakes:
         yield from task.on_wake(self._woken_ms) or ()
 
 
-def timer_at_ms(timers: Timers, keyed: KeyedTask, now_ms: int) -> int | None:
+def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None:
     """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
     due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
     if key_wait_ms is None:

@@ -20,7 +20,7 @@ from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.wire.codec import decode_peer, encode_peer
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
-from gearpy.wire.connection.letters import Intake, Verdict
+from gearpy.wire.connection.letters import Intake, LetterVerdict
 
 __all__ = ["LetterServer"]
 
@@ -147,11 +147,11 @@ class LetterServer:
         with self._lock:
             verdict = self._intake.on_letter(greeting, letter.number)
             reason = self._intake.reason(greeting.sender)
-        if verdict is Verdict.REFUSED:
+        if verdict is LetterVerdict.REFUSED:
             text = f"fenced: {reason}" if reason else "the session is over"
             self._refuse(protocol, text, given_up=bool(reason))
             return 0
-        if verdict is Verdict.HAND_ON:
+        if verdict is LetterVerdict.HAND_ON:
             self.letters_in += 1
             self._hand_on(greeting.sender, letter)
         return letter.number

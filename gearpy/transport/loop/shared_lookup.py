@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gearpy.core.base.copies import own
-from gearpy.core.flow.lookup_cache import Answer, LookupCache
+from gearpy.core.flow.lookup_cache import LookupAnswer, LookupCache
 
 __all__ = ["SharedLookup"]
 
@@ -33,7 +33,7 @@ class SharedLookup:
         now_ms: Callable[[], int],
     ) -> None:
         self._function = function
-        self._cache: LookupCache[asyncio.Future[Answer | None]] = LookupCache(size, ttl_ms)
+        self._cache: LookupCache[asyncio.Future[LookupAnswer | None]] = LookupCache(size, ttl_ms)
         self._now_ms = now_ms
 
     async def ask(self, key: Any) -> Any:
@@ -57,11 +57,11 @@ class SharedLookup:
             raise
         for waiter in self._cache.answer(key, value, self._now_ms()):
             if not waiter.done():
-                waiter.set_result(Answer(value))
+                waiter.set_result(LookupAnswer(value))
         return own(value)
 
 
-def _pass_on(error: BaseException, waiter: "asyncio.Future[Answer | None]") -> None:
+def _pass_on(error: BaseException, waiter: "asyncio.Future[LookupAnswer | None]") -> None:
     # `StopIteration` cannot stand in a future; who waits may as well see for himself.
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         waiter.set_exception(error)

@@ -18,7 +18,7 @@ from gearpy.messages.peer import Fenced, Greeting, Letter, Ping, Welcome
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Heartbeat", "Intake", "Outbox", "Patience", "Verdict", "letter_bytes_max"]
+__all__ = ["Heartbeat", "Intake", "LetterVerdict", "Outbox", "Patience", "letter_bytes_max"]
 
 #: Names of the fields, numbers and headers of a letter take less.
 _LETTER_OVERHEAD_BYTES: Final = 160
@@ -138,7 +138,7 @@ def _size_of(letter: Letter) -> int:
     return letter_bytes_max(letter.body, letter.to, letter.reply_to)
 
 
-class Verdict(Enum):
+class LetterVerdict(Enum):
     """The decision about a letter."""
 
     HAND_ON = auto()
@@ -187,7 +187,7 @@ class Intake:
             return Fenced(node=self.node, reason=reason, given_up=given_up)
         return Welcome(node=self.node, taken=self._resume(greeting))
 
-    def on_letter(self, greeting: Greeting, number: int) -> Verdict:
+    def on_letter(self, greeting: Greeting, number: int) -> LetterVerdict:
         """Judge the next letter of a connection that began with ``greeting``.
 
         Raises:
@@ -195,17 +195,17 @@ class Intake:
         """
         if greeting.sender in self._fenced:
             self.zombies += 1
-            return Verdict.REFUSED
+            return LetterVerdict.REFUSED
         session, taken = self._taken.get(_key(greeting), (0, 0))
         if session != greeting.session:
-            return Verdict.REFUSED
+            return LetterVerdict.REFUSED
         if number <= taken:
             self.repeats += 1
-            return Verdict.REPEATED
+            return LetterVerdict.REPEATED
         if number != taken + 1:
             raise ProtocolError(f"letter {number} of {greeting.sender} came after {taken}")
         self._remember(greeting, number)
-        return Verdict.HAND_ON
+        return LetterVerdict.HAND_ON
 
     def on_ping(self, greeting: Greeting) -> bool:
         """Tell whether to answer on a connection that began with ``greeting``."""

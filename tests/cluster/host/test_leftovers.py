@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cluster.host.leftovers import MARK, Mark, end_marked, end_of_dead_workers
+from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked, end_of_dead_workers
 from gearpy.cluster.host.logs import LogFile
 from gearpy.cluster.worker.child_process import ChildProcess
 from tests.cluster.build import DEADLINE_S, eventually
@@ -106,10 +106,10 @@ def test_what_has_no_parent_any_more_ends_as_well(scene: Scene) -> None:
 
 def test_others_are_left_alone() -> None:
     """What another launch has started, or another worker that lives, or nobody that we know."""
-    marks = [str(Mark.new()), "nonsense", ""]
+    marks = [str(ProcessMark.new()), "nonsense", ""]
     others = [subprocess.Popen(SLEEP, env={MARK: each}) for each in marks]
     try:
-        assert end_marked(Mark.new()) == 0
+        assert end_marked(ProcessMark.new()) == 0
         end_of_dead_workers()
 
         assert [each.poll() for each in others] == [None] * 3
@@ -124,8 +124,9 @@ def test_what_a_killed_worker_has_left_is_ended_by_the_next_one(tmp_path: Path) 
     path = tmp_path / "pid"
     code = (
         "import os, subprocess, signal\n"
-        "from gearpy.cluster.host.leftovers import MARK, Mark\n"
-        f"left = subprocess.Popen({SLEEP}, env={{MARK: str(Mark.new())}}, start_new_session=True)\n"
+        "from gearpy.cluster.host.leftovers import MARK, ProcessMark\n"
+        f"env = {{MARK: str(ProcessMark.new())}}\n"
+        f"left = subprocess.Popen({SLEEP}, env=env, start_new_session=True)\n"
         f"print(left.pid, file=open({str(path)!r}, 'w'), flush=True)\n"
         "signal.pause()\n"
     )

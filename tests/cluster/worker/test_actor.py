@@ -7,7 +7,7 @@ import pytest
 
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.worker.actor import Drain, WorkerActor, WorkerSettings
+from gearpy.cluster.worker.actor import DrainWorker, WorkerActor, WorkerSettings
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.client import Artifact, LogText, ReadLog, Refused
@@ -516,7 +516,7 @@ def test_executors_of_the_next_app_master_are_left_alone(scene: Scene) -> None:
 
 def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
     """It takes nothing new; slots are given back."""
-    scene.tell(a_launch(0, slots=1), a_launch(0, launch=2, slots=1), Drain())
+    scene.tell(a_launch(0, slots=1), a_launch(0, launch=2, slots=1), DrainWorker())
     scene.tell(a_launch(1, slots=1))
 
     assert scene.launcher.launched[0].stops == [True, False]
@@ -532,7 +532,7 @@ def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
 
 def test_a_worker_without_executors_drains_at_once(scene: Scene) -> None:
     """There is nothing to wait for."""
-    scene.tell(Drain())
+    scene.tell(DrainWorker())
 
     assert len(scene.exits) == 1
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gearpy.connectors.folders.json import JsonLinesFormat, jsonl_folder
-from gearpy.connectors.folders.parts import PreparedPart, Share
+from gearpy.connectors.folders.json import JsonFolderFormat, jsonl_folder
+from gearpy.connectors.folders.parts import FolderShare, PreparedPart
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError, OperatorError
@@ -23,7 +23,7 @@ def text_of(folder: MemoryFolder) -> str:
 
 def a_writer(folder: Any, **share: Any) -> FolderWriter:
     """Return the writer of one task of a sink."""
-    return FolderWriter("sink", folder, JsonLinesFormat(), Share(**{"task": 0, **share}))
+    return FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(**{"task": 0, **share}))
 
 
 def started(folder: Any, incarnation: int = 1, run: str = "r", **share: Any) -> FolderWriter:

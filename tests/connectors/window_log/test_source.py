@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.connectors.window_log.source import (
-    LogReader,
+    WindowLogReader,
     WindowLogSource,
     part_of_lane,
     window_log,
@@ -38,7 +38,7 @@ class Clock:
         return self.now_ms
 
 
-def opened(path: Path, resume: Any = None, **options: Any) -> LogReader:
+def opened(path: Path, resume: Any = None, **options: Any) -> WindowLogReader:
     """Return a reader of all lanes; it looks as often as it is asked."""
     defaults: dict[str, Any] = {
         "time": None,
@@ -54,7 +54,7 @@ def opened(path: Path, resume: Any = None, **options: Any) -> LogReader:
     }
     source = WindowLogSource(WindowLog(path), **{**defaults, **options})
     reader = source.open("00000", resume)
-    assert isinstance(reader, LogReader)
+    assert isinstance(reader, WindowLogReader)
     return reader
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from gearpy.core.app.deployment import (
     TRANSITIONS,
+    AttemptFailed,
+    AttemptStopped,
     Command,
     Deployment,
     DeploymentState,
-    Failed,
     Ready,
     Send,
-    Stopped,
 )
 from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import (
@@ -182,7 +182,7 @@ def test_damaged_snapshots_fail_the_start() -> None:
     commands = deployment.on_snapshots_damaged(damaged(TWO), 0)
 
     cause = "executor 2 could not read a: too short"
-    assert commands == [Failed(cause=cause, damaged=damaged(TWO))]
+    assert commands == [AttemptFailed(cause=cause, damaged=damaged(TWO))]
     assert deployment.state == "failed"
     stops = deployment.stop(completed=False, now_ms=0)
     assert sent(stops) == [(1, StopAllTasks), (2, StopAllTasks)]
@@ -192,7 +192,7 @@ def test_damaged_snapshots_without_a_name_fail_the_start_too() -> None:
     """It could not even be told which file it was."""
     [failed] = a_deployment_in("launching").on_snapshots_damaged(damaged(ONE, location=""), 0)
 
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, AttemptFailed)
     assert failed.cause == "executor 1 could not read the snapshots: too short"
 
 
@@ -310,7 +310,7 @@ def test_past_its_time_a_step_fails_by_name(state: DeploymentState) -> None:
     commands = deployment.on_tick(TIMEOUT_MS)
 
     cause = f"no answer in step {state} after 1000 ms from executor 1"
-    assert commands == [Failed(cause=cause, silent=(ONE,))]
+    assert commands == [AttemptFailed(cause=cause, silent=(ONE,))]
     assert deployment.state == "failed"
     assert deployment.on_tick(TIMEOUT_MS * 9) == []
 
@@ -324,7 +324,7 @@ def test_who_was_silent_is_asked_nothing_more() -> None:
     commands = deployment.stop(completed=False, now_ms=TIMEOUT_MS)
 
     assert sent(commands) == [(2, StopAllTasks)]
-    assert answer(deployment, TWO) == [Stopped(errors=(), silent=())]
+    assert answer(deployment, TWO) == [AttemptStopped(errors=(), silent=())]
 
 
 def test_each_step_has_its_own_time() -> None:
@@ -350,7 +350,7 @@ def test_executor_lost_later_fails(state: DeploymentState) -> None:
 
     [failed] = deployment.on_executor_lost(TWO, 0)
 
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, AttemptFailed)
     assert failed.cause.startswith("executor 2 lost")
     assert deployment.executors == (ONE,)
 
@@ -383,7 +383,7 @@ def test_stopped_when_all_have_stopped_with_their_errors() -> None:
     second = answer(deployment, TWO)
 
     assert first == []
-    assert second == [Stopped(errors=(card,))]
+    assert second == [AttemptStopped(errors=(card,))]
     assert deployment.state == "stopped"
 
 
@@ -397,7 +397,7 @@ def test_stopping_ends_even_if_an_executor_is_silent_or_lost() -> None:
 
     assert lost == []
     [stopped] = commands
-    assert isinstance(stopped, Stopped)
+    assert isinstance(stopped, AttemptStopped)
     assert [card.cause for card in stopped.errors] == [
         "executor 1 lost in step stopping",
         "executor 2 has not stopped its tasks after 1000 ms",
@@ -426,7 +426,7 @@ def test_lost_after_it_has_stopped_changes_nothing() -> None:
     answer(deployment, ONE)
 
     assert deployment.on_executor_lost(ONE, 0) == []
-    assert answer(deployment, TWO) == [Stopped(errors=())]
+    assert answer(deployment, TWO) == [AttemptStopped(errors=())]
 
 
 def test_failed_start_can_be_stopped() -> None:
@@ -437,7 +437,7 @@ def test_failed_start_can_be_stopped() -> None:
     commands = deployment.stop(completed=False, now_ms=0)
 
     assert sent(commands) == [(2, StopAllTasks)]
-    assert answer(deployment, TWO) == [Stopped(errors=())]
+    assert answer(deployment, TWO) == [AttemptStopped(errors=())]
 
 
 def test_stop_without_executors_is_over_at_once() -> None:
@@ -446,7 +446,7 @@ def test_stop_without_executors_is_over_at_once() -> None:
     deployment.on_executor_lost(ONE, 0)
     deployment.on_executor_lost(TWO, 0)
 
-    assert deployment.stop(completed=False, now_ms=0) == [Stopped(errors=())]
+    assert deployment.stop(completed=False, now_ms=0) == [AttemptStopped(errors=())]
 
 
 def test_stopping_twice_changes_nothing() -> None:
@@ -503,5 +503,7 @@ def test_any_order_of_events_comes_to_an_end(
         commands += deployment.on_tick(now_ms)
     assert deployment.state in {"running", "stopped", "failed"}
     assert sum(isinstance(each, Ready) for each in commands) <= 1
-    assert sum(isinstance(each, Failed) for each in commands) <= 1
-    assert any(isinstance(each, Stopped) for each in commands) == (deployment.state == "stopped")
+    assert sum(isinstance(each, AttemptFailed) for each in commands) <= 1
+    assert any(isinstance(each, AttemptStopped) for each in commands) == (
+        deployment.state == "stopped"
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gearpy.core.app.deployment import Failed, Ready, Send, Stopped
+from gearpy.core.app.deployment import AttemptFailed, AttemptStopped, Ready, Send
 from gearpy.core.app.region import Region
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, TaskId
@@ -213,7 +213,7 @@ def test_damaged_snapshots_fail_a_start() -> None:
 
     [failed] = region.on_answer(damaged, 10)
 
-    assert failed == Failed(
+    assert failed == AttemptFailed(
         cause="executor 1 could not read old6: bad checksum", damaged=damaged, silent=()
     )
 
@@ -252,7 +252,7 @@ def test_a_failure_spoils_the_good_end() -> None:
     assert region.restart(500, 10) == []
     assert not region.is_completed
     assert region.on_answer(stopped(ONE), 20) == []
-    assert region.on_answer(stopped(TWO), 20) == [Stopped(errors=())]
+    assert region.on_answer(stopped(TWO), 20) == [AttemptStopped(errors=())]
     assert region.resume_at_ms == 500
 
 

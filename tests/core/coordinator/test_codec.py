@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.coordinator.codec import (
-    Mark,
+    CommitMark,
     check_message,
     decode_mark,
     decode_segment,
@@ -128,7 +128,7 @@ def test_a_file_does_not_stand_for_another() -> None:
 def test_a_newer_format_is_told() -> None:
     """With both versions, of a file and of a mark."""
     data = bytearray(encode_segment([], name=NAME))
-    mark = bytearray(encode_mark(Mark(1), name=NAME))
+    mark = bytearray(encode_mark(CommitMark(1), name=NAME))
     data[9] = mark[9] = 3
 
     with pytest.raises(LogDamaged, match="version 3, this gearpy reads version 2; use the gearpy"):
@@ -189,8 +189,10 @@ def test_without_its_table_a_file_says_nothing() -> None:
         assert salvage_segment(flipped, name=NAME, log=LOG)[::2] == ((), None)
 
 
-@given(st.builds(Mark, st.integers(0, 2**40), st.integers(0, 9), st.lists(st.text()).map(tuple)))
-def test_a_mark_comes_back_as_it_was(mark: Mark) -> None:
+@given(
+    st.builds(CommitMark, st.integers(0, 2**40), st.integers(0, 9), st.lists(st.text()).map(tuple))
+)
+def test_a_mark_comes_back_as_it_was(mark: CommitMark) -> None:
     """Under its own name, and whole; else it is damaged."""
     data = encode_mark(mark, name=NAME)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.coordinator.segments import (
+    CoordinatorLogFile,
+    CoordinatorLogWriter,
     ListNames,
-    LogFile,
-    LogWriter,
     Opening,
     Save,
     Step,
@@ -35,14 +35,14 @@ from tests.core.coordinator_world import (
 )
 
 
-def opened(store: Store, launch: int = 1, **settings: object) -> LogWriter:
+def opened(store: Store, launch: int = 1, **settings: object) -> CoordinatorLogWriter:
     """Return a writer that has opened the log."""
     writer = a_writer(launch, **settings)  # type: ignore[arg-type] # As `a_writer` takes them.
     store.run(writer.open())
     return writer
 
 
-def append(store: Store, writer: LogWriter, *keys: str) -> None:
+def append(store: Store, writer: CoordinatorLogWriter, *keys: str) -> None:
     """Append a message for each key, one after the other."""
     for key in keys:
         store.run(writer.append([a_message(key)]))
@@ -299,7 +299,7 @@ class FailingStore(Store):
         raise OSError("no space left")
 
 
-def work_on(store: Store) -> tuple[LogWriter, int]:
+def work_on(store: Store) -> tuple[CoordinatorLogWriter, int]:
     """Open a log, append and compact, doing again what fails; count the appends that failed."""
     try:
         writer = opened(store, segments_max=2)
@@ -560,7 +560,7 @@ def test_a_log_that_never_stands_still_is_not_read_for_ever() -> None:
 
 @given(
     st.builds(
-        LogFile,
+        CoordinatorLogFile,
         st.builds(
             Opening,
             st.integers(0, 10**12),
@@ -571,7 +571,7 @@ def test_a_log_that_never_stands_still_is_not_read_for_ever() -> None:
         st.sampled_from(["open", "base", "segment"]),
     )
 )
-def test_a_name_says_all(file: LogFile) -> None:
+def test_a_name_says_all(file: CoordinatorLogFile) -> None:
     """And nothing else is needed to order files."""
     file = file._replace(serial=0) if file.kind == "open" else file
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.flow.async_window import AsyncWindow, Held
+from gearpy.core.flow.async_window import AsyncWindow, HeldResult
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.late_time import late_time
 
@@ -55,7 +55,7 @@ def test_failed_record_holds_nobody_up() -> None:
 
     held = window.fail(0)
 
-    assert held == Held(0, 1)
+    assert held == HeldResult(0, 1)
     assert released(window) == ["b"]
 
 

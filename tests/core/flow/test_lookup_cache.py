@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.flow.lookup_cache import Answer, LookupCache
+from gearpy.core.flow.lookup_cache import LookupAnswer, LookupCache
 from gearpy.errors import ConfigError
 
 
@@ -24,7 +24,7 @@ def test_unknown_key_has_no_answer() -> None:
     cache = a_cache(known=None)
 
     assert cache.find("unknown", 0) is None
-    assert cache.find("known", 0) == Answer(None)
+    assert cache.find("known", 0) == LookupAnswer(None)
 
 
 def test_what_was_used_least_lately_makes_room() -> None:
@@ -36,14 +36,14 @@ def test_what_was_used_least_lately_makes_room() -> None:
     cache.answer("c", 3, 0)
 
     assert len(cache) == 2
-    assert [cache.find(key, 0) for key in "abc"] == [Answer(1), None, Answer(3)]
+    assert [cache.find(key, 0) for key in "abc"] == [LookupAnswer(1), None, LookupAnswer(3)]
 
 
 def test_answer_gets_old() -> None:
     """Since it came; looking at it does not keep it young."""
     cache = a_cache(a=1)
 
-    assert cache.find("a", 99) == Answer(1)
+    assert cache.find("a", 99) == LookupAnswer(1)
     assert cache.find("a", 100) is None
     assert len(cache) == 0
 
@@ -52,7 +52,7 @@ def test_answer_counts_for_ever_without_a_ttl() -> None:
     """For what does not change."""
     cache = a_cache(ttl_ms=None, a=1)
 
-    assert cache.find("a", 10**12) == Answer(1)
+    assert cache.find("a", 10**12) == LookupAnswer(1)
 
 
 def test_answer_from_the_future_does_not_count() -> None:

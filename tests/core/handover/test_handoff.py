@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gearpy.core.handover.handoff import (
     Call,
     Connect,
-    GiveUp,
+    GiveUpBatch,
     Handoff,
     HandoffBatch,
     HandoffLimits,
@@ -21,7 +21,7 @@ from gearpy.core.handover.handoff import (
     WriteDone,
     WriteIntent,
 )
-from gearpy.core.handover.window_log import LogView, Segment
+from gearpy.core.handover.window_log import LogSegment, LogView
 from gearpy.errors import GearpyError
 
 LIMITS = HandoffLimits(batch_rows=100, attempts=3, pause_ms=100, pause_max_ms=400, outage_ms=10_000)
@@ -31,7 +31,7 @@ LANE = "windows-00000"
 def a_view(*rows: int, first: int = 1, lane: str = LANE) -> LogView:
     """Return a log with one file for each number of rows."""
     return LogView(
-        Segment("", lane, seq, seq, count, seq, "run", 1)
+        LogSegment("", lane, seq, seq, count, seq, "run", 1)
         for seq, count in enumerate(rows, start=first)
     )
 
@@ -192,7 +192,7 @@ def test_gives_up_when_the_function_has_raised_too_often() -> None:
     for _ in range(3):
         handoff.on_call_failed(0)
 
-    assert [handoff.next(a_view(5), now) for now in (0, 10**9)] == [GiveUp("function")] * 2
+    assert [handoff.next(a_view(5), now) for now in (0, 10**9)] == [GiveUpBatch("function")] * 2
 
 
 def test_failures_of_one_batch_do_not_count_for_the_next() -> None:
@@ -259,7 +259,7 @@ def test_gives_up_when_spark_is_away_for_too_long() -> None:
     handoff.on_spark_lost(10_000)
 
     assert isinstance(before, Pause)
-    assert handoff.next(a_view(5), 10_000) == GiveUp("spark")
+    assert handoff.next(a_view(5), 10_000) == GiveUpBatch("spark")
 
 
 def test_nobody_misses_spark_while_nothing_waits_for_it() -> None:
@@ -277,7 +277,7 @@ def test_nobody_misses_spark_while_nothing_waits_for_it() -> None:
 
     assert idle == Connect()
     assert isinstance(waiting, Pause)
-    assert handoff.next(a_view(5), 110_000) == GiveUp("spark")
+    assert handoff.next(a_view(5), 110_000) == GiveUpBatch("spark")
 
 
 def test_a_call_that_was_void_is_repeated_at_once_and_counts_not() -> None:
@@ -318,7 +318,7 @@ def test_gives_up_when_spark_ends_in_every_call() -> None:
         handoff.on_spark_lost(now_ms)
         handoff.on_connected()
 
-    assert handoff.next(a_view(5), 11_000) == GiveUp("spark")
+    assert handoff.next(a_view(5), 11_000) == GiveUpBatch("spark")
 
 
 def test_an_outage_that_is_over_does_not_count_later() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.handover.window_log import (
+    LogPiece,
+    LogSegment,
     LogView,
-    Piece,
-    Segment,
     groups_to_compact,
     is_tiny,
     is_writer_name,
@@ -24,26 +24,26 @@ A = "windows-00000"
 B = "windows-00001"
 
 
-def a_segment(first: int, last: int | None = None, **changes: Any) -> Segment:
+def a_segment(first: int, last: int | None = None, **changes: Any) -> LogSegment:
     """Return a file of a lane; ten rows a batch."""
     last = first if last is None else last
     known: dict[str, Any] = {"lane": A, "rows": 10 * (last - first + 1), "epoch": last, "run": "r"}
     known |= {"incarnation": 1, **changes}
     name = segment_name(first=first, last=last, **known)
-    return Segment(name=name, first=first, last=last, **known)
+    return LogSegment(name=name, first=first, last=last, **known)
 
 
-def a_view(*segments: Segment) -> LogView:
+def a_view(*segments: LogSegment) -> LogView:
     """Return what can be read of some files."""
     return LogView(segments)
 
 
-def singles(first: int, last: int, **changes: Any) -> list[Segment]:
+def singles(first: int, last: int, **changes: Any) -> list[LogSegment]:
     """Return files of one batch each."""
     return [a_segment(seq, **changes) for seq in range(first, last + 1)]
 
 
-def numbers(pieces: list[Piece]) -> list[tuple[str, int]]:
+def numbers(pieces: list[LogPiece]) -> list[tuple[str, int]]:
     """Return the batches that would be read, in order."""
     return [
         (piece.segment.lane, seq) for piece in pieces for seq in range(piece.first, piece.last + 1)
@@ -70,7 +70,7 @@ def test_a_name_tells_all_of_a_file() -> None:
         "windows-00003-000000000007-000000000009-120-0000000041-k3f9-app~2f3-00000000000000ff.arrow"
     )
     assert segments_of([name]) == [
-        Segment(name, "windows-00003", 7, 9, 120, 41, "k3f9-app~2f3", 255)
+        LogSegment(name, "windows-00003", 7, 9, 120, 41, "k3f9-app~2f3", 255)
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_name_is_read_as_it_was_made(
 
     name = segment_name(**known, body=body)
 
-    assert segments_of([name]) == [Segment(name=name, **known)]
+    assert segments_of([name]) == [LogSegment(name=name, **known)]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_compacted_file_hides_those_it_was_made_of() -> None:
     whole = a_segment(1, 3)
     view = a_view(*singles(1, 4), whole)
 
-    assert view.between({}, view.ends()) == [Piece(whole, 1, 3), Piece(a_segment(4), 4, 4)]
+    assert view.between({}, view.ends()) == [LogPiece(whole, 1, 3), LogPiece(a_segment(4), 4, 4)]
     assert view.hidden == singles(1, 3)
 
 
@@ -192,8 +192,8 @@ def test_of_two_files_with_one_number_the_later_incarnation_counts() -> None:
     """A store without an atomic rename may show both, for a moment."""
     later = a_segment(1, incarnation=2)
 
-    assert a_view(a_segment(1), later).between({}, {A: 1}) == [Piece(later, 1, 1)]
-    assert a_view(later, a_segment(1)).between({}, {A: 1}) == [Piece(later, 1, 1)]
+    assert a_view(a_segment(1), later).between({}, {A: 1}) == [LogPiece(later, 1, 1)]
+    assert a_view(later, a_segment(1)).between({}, {A: 1}) == [LogPiece(later, 1, 1)]
 
 
 def test_a_part_of_a_compacted_file_can_be_read() -> None:
@@ -203,7 +203,7 @@ def test_a_part_of_a_compacted_file_can_be_read() -> None:
 
     (piece,) = view.between({A: 1}, {A: 3})
 
-    assert piece == Piece(whole, 2, 3)
+    assert piece == LogPiece(whole, 2, 3)
     assert (piece.is_whole, piece.batches, piece.rows) == (False, 2, 5)
     assert (view.rows_between({A: 1}, {A: 3}), view.batches_between({A: 1}, {A: 3})) == (5, 2)
 
@@ -323,7 +323,7 @@ def test_hidden_files_of_the_last_batch_stay_with_it() -> None:
 # -- compaction ------------------------------------------------------------------------------
 
 
-def pieces_of(*segments: Segment) -> list[Piece]:
+def pieces_of(*segments: LogSegment) -> list[LogPiece]:
     """Return the files of a lane."""
     return list(a_view(*segments).pieces(A))
 
@@ -383,7 +383,7 @@ def test_neighbours_are_joined_as_far_as_they_may() -> None:
 @st.composite
 def logs(draw: st.DrawFn) -> LogView:
     """Return lanes without a hole, some files of which are compacted, some left over."""
-    segments: list[Segment] = []
+    segments: list[LogSegment] = []
     for lane in draw(st.lists(st.sampled_from([A, B, "x-00000"]), unique=True)):
         seq = draw(st.integers(1, 5))
         for batches in draw(st.lists(st.integers(1, 6), min_size=1, max_size=8)):

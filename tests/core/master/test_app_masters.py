@@ -12,9 +12,9 @@ from gearpy.core.master.app_masters import (
     EndApplication,
     KeeperAction,
     Kill,
+    LaunchTimes,
     RecordLoss,
     RequestSlot,
-    Times,
 )
 from gearpy.core.master.commands import (
     AddWorker,
@@ -65,9 +65,9 @@ class Cluster:
         return self.do(self.keeper.on_start(self.now))
 
     @property
-    def now(self) -> Times:
+    def now(self) -> LaunchTimes:
         """Monotonic and wall time."""
-        return Times(self.now_ms, 1_000_000 + self.now_ms)
+        return LaunchTimes(self.now_ms, 1_000_000 + self.now_ms)
 
     def do(self, actions: list[KeeperAction]) -> list[KeeperAction]:
         """Apply what was decided."""

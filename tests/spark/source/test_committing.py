@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.handover.window_log import Segment
+from gearpy.core.handover.window_log import LogSegment
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.source import committing
 from gearpy.spark.source.committing import (
-    Delivery,
     Part,
+    SourceDelivery,
     begin_log,
     drop_parts,
     query_run,
@@ -79,11 +79,11 @@ def a_batch(*numbers: int) -> pa.RecordBatch:
 
 def deliver(
     log: WindowLog, number: int | None, *tasks: list[int], run: str = "q", **others: Any
-) -> Segment | None:
+) -> LogSegment | None:
     """Write a batch of some tasks, and show it."""
     run, options = query_run(run), options_of(log, **others)
     parts = [write_part(log, options, run, [a_batch(*rows)]) for rows in tasks]
-    return show(log, options, Delivery(run=run, number=number, parts=parts))
+    return show(log, options, SourceDelivery(run=run, number=number, parts=parts))
 
 
 def numbers_in(log: WindowLog) -> list[int]:
@@ -198,7 +198,7 @@ def test_writes_by_hand_are_recognised_by_their_number(tmp_path: Path) -> None:
         (single_run(), None),
     ):
         part = write_part(log, options_of(log), run, [a_batch(1)])
-        show(log, options_of(log), Delivery(run=run, number=number, parts=[part]))
+        show(log, options_of(log), SourceDelivery(run=run, number=number, parts=[part]))
 
     assert numbers_in(log) == [1, 1, 1, 1]
 
@@ -212,7 +212,7 @@ def test_what_is_large_waits_in_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     small = write_part(log, options, run, [a_batch(1)])
     large = write_part(log, options, run, [a_batch(*range(50)), a_batch(*range(50, 90))])
     waiting = log.store.names("_pending/")
-    show(log, options, Delivery(run=run, number=0, parts=[small, large]))
+    show(log, options, SourceDelivery(run=run, number=0, parts=[small, large]))
 
     assert (small.name, small.rows, large.rows, large.data) == ("", 1, 90, b"")
     assert waiting == [large.name]
@@ -264,7 +264,7 @@ def test_windows_and_watermarks_are_noted(tmp_path: Path) -> None:
     columns = pa.record_batch([[0, 5_000_000], [5_000_000, 10_000_000]], names=schema.names)
     part = write_part(log, options, "sparkquery-q", [columns.cast(schema)])
 
-    segment = show(log, options, Delivery(run="sparkquery-q", number=4, parts=[part]))
+    segment = show(log, options, SourceDelivery(run="sparkquery-q", number=4, parts=[part]))
 
     assert segment is not None
     (batch,) = log.info(segment).batches
@@ -292,7 +292,7 @@ def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
     columns = a_batch(7).select(["n", "key"])
     part = write_part(log, options_of(log), "sparkonce-1", [columns])
 
-    show(log, options_of(log), Delivery(run="sparkonce-1", number=None, parts=[part]))
+    show(log, options_of(log), SourceDelivery(run="sparkonce-1", number=None, parts=[part]))
 
     assert numbers_in(log) == [7]
 
@@ -337,11 +337,11 @@ def test_a_batch_whose_file_is_gone_is_not_noted(tmp_path: Path) -> None:
 
     log.store.move = lose  # type: ignore[method-assign]
     with pytest.raises(GearpyError, match="another writer has the same txnAppId"):
-        show(log, options, Delivery(run=run, number=7, parts=[part]))
+        show(log, options, SourceDelivery(run=run, number=7, parts=[part]))
     del log.store.move
 
     part = write_part(log, options, run, [a_batch(1)])
-    assert show(log, options, Delivery(run=run, number=7, parts=[part])) is not None
+    assert show(log, options, SourceDelivery(run=run, number=7, parts=[part])) is not None
     assert numbers_in(log) == [1]
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.spark.source.options import ReadOptions, WriteOptions, read_options, write_options
+from gearpy.spark.source.options import SourceReadOptions, WriteOptions, read_options, write_options
 
 
 def test_without_options_everything_is_read() -> None:
     """From the oldest batch that is kept; what is gone is an error."""
-    assert read_options({"path": "log"}) == ReadOptions(path="log")
-    assert ReadOptions(path="log").fail_on_data_loss
+    assert read_options({"path": "log"}) == SourceReadOptions(path="log")
+    assert SourceReadOptions(path="log").fail_on_data_loss
 
 
 @pytest.mark.parametrize(

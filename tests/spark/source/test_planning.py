@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.handover.window_log import LogView, Piece, Segment
+from gearpy.core.handover.window_log import LogPiece, LogSegment, LogView
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.source.planning import (
     ReadingPace,
@@ -26,7 +26,7 @@ from gearpy.spark.source.planning import (
 def a_view(*counts: int, first: int = 1, rows: int = 10) -> LogView:
     """Return lanes of so many batches."""
     return LogView(
-        Segment(f"{lane}-{seq}", f"w-{lane}", seq, seq, rows, seq, "r", 1)
+        LogSegment(f"{lane}-{seq}", f"w-{lane}", seq, seq, rows, seq, "r", 1)
         for lane, count in enumerate(counts)
         for seq in range(first, first + count)
     )
@@ -65,7 +65,7 @@ def test_step_by_step_everything_is_read_once(
     counts: list[int], max_rows: int | None, max_batches: int | None
 ) -> None:
     """Property: no step is larger than allowed, but for one batch; the last one changes nothing."""
-    view, position, found = a_view(*counts), dict[str, int](), list[Piece]()
+    view, position, found = a_view(*counts), dict[str, int](), list[LogPiece]()
     while (
         end := next_position(view, position, max_rows=max_rows, max_batches=max_batches)
     ) != position:

@@ -26,7 +26,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from gearpy.errors import ConfigError, GearpyError, WindowLogGap
 from gearpy.spark.source.format import DefaultSource
 from gearpy.spark.source.options import read_options
-from gearpy.spark.source.reading import FilteringLogReader, LogReader, arrow_schema_of
+from gearpy.spark.source.reading import FilteringLogReader, SourceLogReader, arrow_schema_of
 from gearpy.spark.source.stream import LogStreamReader, LogStreamWriter
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport
@@ -47,7 +47,7 @@ def a_stream(build: LogBuilder, **options: str) -> LogStreamReader:
     return source.streamReader(source.schema())
 
 
-def a_reader(build: LogBuilder, **options: str) -> LogReader:
+def a_reader(build: LogBuilder, **options: str) -> SourceLogReader:
     """Return a reader that reads once."""
     source = DefaultSource({"path": build.log.place, **options})
     return source.reader(source.schema())
@@ -145,7 +145,7 @@ def test_files_without_windows_that_are_asked_for_are_not_opened(tmp_path: Path)
 
 def test_filters_are_taken_only_where_spark_asks(tmp_path: Path) -> None:
     """Elsewhere a reader that takes them makes every query fail."""
-    assert type(a_reader(LogBuilder(tmp_path / "log"))) is LogReader
+    assert type(a_reader(LogBuilder(tmp_path / "log"))) is SourceLogReader
 
 
 def test_files_that_a_compaction_has_taken_are_read_all_the_same(tmp_path: Path) -> None:
@@ -167,13 +167,17 @@ def test_other_columns_than_those_of_the_log(tmp_path: Path) -> None:
     build.put(rows=1)
     some = StructType().add("value", StringType()).add("key", StringType())
 
-    reader = LogReader(read_options({"path": build.log.place}), some)
+    reader = SourceLogReader(read_options({"path": build.log.place}), some)
 
     (batch,) = reader.read(reader.partitions()[0])
     assert batch.to_pylist() == [{"value": "1", "key": "windows-00000/0"}]
     wrong = StructType().add("nope", LongType())
     with pytest.raises(ConfigError, match="no column 'nope': there are window_start"):
-        list(LogReader(read_options({"path": build.log.place}), wrong).read(reader.partitions()[0]))
+        list(
+            SourceLogReader(read_options({"path": build.log.place}), wrong).read(
+                reader.partitions()[0]
+            )
+        )
 
 
 def test_windows_since_needs_windows(tmp_path: Path) -> None:

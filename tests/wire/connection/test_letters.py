@@ -17,9 +17,9 @@ from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.letters import (
     Heartbeat,
     Intake,
+    LetterVerdict,
     Outbox,
     Patience,
-    Verdict,
     letter_bytes_max,
 )
 
@@ -157,7 +157,13 @@ def test_letters_are_handed_on_in_order_and_repeats_are_counted() -> None:
 
     verdicts = [intake.on_letter(greeting, number) for number in (1, 2, 1, 2, 3)]
 
-    assert [verdict is Verdict.HAND_ON for verdict in verdicts] == [True, True, False, False, True]
+    assert [verdict is LetterVerdict.HAND_ON for verdict in verdicts] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
     assert intake.repeats == 2
     again = a_greeting(resumes=True)
     assert intake.on_greeting(again) == Welcome(node=HERE, taken=3)
@@ -180,8 +186,8 @@ def test_a_new_session_begins_anew_and_ends_the_one_before() -> None:
 
     assert intake.on_greeting(new) == Welcome(node=HERE, taken=0)
 
-    assert intake.on_letter(old, 2) is Verdict.REFUSED
-    assert intake.on_letter(new, 1) is Verdict.HAND_ON
+    assert intake.on_letter(old, 2) is LetterVerdict.REFUSED
+    assert intake.on_letter(new, 1) is LetterVerdict.HAND_ON
     assert isinstance(intake.on_greeting(old), Fenced)
 
 
@@ -192,7 +198,7 @@ def test_one_sender_has_a_conversation_for_each_name_it_has_for_us() -> None:
     for greeting in (by_node, by_address):
         assert intake.on_greeting(greeting) == Welcome(node=HERE, taken=0)
     for greeting in (by_node, by_address):
-        assert intake.on_letter(greeting, 1) is Verdict.HAND_ON
+        assert intake.on_letter(greeting, 1) is LetterVerdict.HAND_ON
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_a_fenced_node_is_refused_and_counted() -> None:
     intake.fence(SENDER, "silent")
     intake.fence(SENDER, "again")
 
-    assert intake.on_letter(greeting, 1) is Verdict.REFUSED
+    assert intake.on_letter(greeting, 1) is LetterVerdict.REFUSED
     assert intake.on_greeting(greeting) == Fenced(node=HERE, reason="fenced: silent", given_up=True)
     assert not intake.on_ping(greeting)
     assert intake.on_ping(a_greeting(sender="c:3#cc"))
@@ -234,7 +240,7 @@ def test_only_so_many_senders_are_remembered_and_none_is_resumed_by_mistake() ->
     for greeting in (first, a_greeting(sender="s:2#2"), a_greeting(sender="s:3#3")):
         intake.on_greeting(greeting)
 
-    assert intake.on_letter(first, 1) is Verdict.REFUSED
+    assert intake.on_letter(first, 1) is LetterVerdict.REFUSED
     assert isinstance(intake.on_greeting(a_greeting(sender="s:1#1", resumes=True)), Fenced)
 
 
@@ -378,9 +384,9 @@ class Conversation(RuleBasedStateMachine):
             verdict = self.intake.on_letter(greeting, letter.number)
         except ProtocolError:
             return False
-        if verdict is Verdict.HAND_ON:
+        if verdict is LetterVerdict.HAND_ON:
             self.handed_on.append((greeting.session, int(letter.body)))
-        return verdict is not Verdict.REFUSED
+        return verdict is not LetterVerdict.REFUSED
 
     @invariant()
     def each_once_and_in_order(self) -> None:
