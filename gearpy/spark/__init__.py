@@ -1,4 +1,4 @@
-"""What needs a Spark: sessions, and the ways from gearpy to Spark that run on a driver.
+"""Sessions of Spark, and the ways from gearpy to Spark that run on a driver.
 
 - `sessions`: a Spark session that works on this machine: Java, JVM, settings.
 - `delivery`: finished windows to a function over DataFrames, each batch once.

@@ -1,4 +1,4 @@
-"""What waits to be handed over: the one thing that the task and the hand-over both touch."""
+"""The backlog: how much waits to be handed over; the task and the hand-over both use it."""
 
 import threading
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class Backlog:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let who waits go on, and end."""
+        """Mark the backlog as closed, and wake the threads that wait on it."""
         with self._changed:
             self.is_closed = True
             self._changed.notify_all()
@@ -90,7 +90,7 @@ class Backlog:
         return self._looked != self._shown
 
     def on_looking(self) -> None:
-        """Note that somebody begins to look; what is shown from now on comes on top."""
+        """Note that a look at the log begins; files that are shown from now on count as new."""
         with self._changed:
             self._looking = self._shown
             self._new_rows = 0
@@ -120,7 +120,7 @@ class Backlog:
             self._waiting_since_ms = 0  # Until it is weighed again.
 
     def on_trouble(self, what: str) -> None:
-        """Note what goes wrong, until a batch is taken."""
+        """Note the trouble with the hand-over, until a batch is taken."""
         with self._changed:
             self._trouble = what
 

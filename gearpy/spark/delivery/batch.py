@@ -1,4 +1,4 @@
-"""What a function is told of the windows that it gets, and a write that may be repeated."""
+"""Facts about a batch of windows for the user's function, and a write that may be repeated."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""A batch of a window log as a frame of Spark, and what is known of its windows."""
+"""A batch of a window log as a frame of Spark, and the facts about its windows."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -49,11 +49,11 @@ class BatchFrames:
         self._files: list[str] = []  # Names, of what Spark reads itself.
 
     def key_of(self, batch_id: int) -> str:
-        """Return what names a batch among those of all sinks: of another log it is another."""
+        """Return the batch key: no other batch has it, of any sink or log."""
         return f"{self._log.schema.log}-{self._sink}-{batch_id:012d}"
 
     def describe(self, batch: HandoffBatch, *, attempt: int) -> SparkBatch:
-        """Return what the function is told.
+        """Return the facts about a batch for the user's function.
 
         Raises:
             GearpyError: files of the log are gone or damaged.
@@ -91,14 +91,14 @@ class BatchFrames:
         return any(self._log.store.look(name) is None for name in self._files)
 
     def drop(self) -> None:
-        """Remove what was written for a frame that nobody needs any more, and forget it."""
+        """Remove the file that was written for a frame which is no longer needed, and forget it."""
         self._files = []
         if self._staged:
             self._log.store.remove(self._staged)
             self._staged = ""
 
     def _noted(self, batch: HandoffBatch) -> list[BatchInfo]:
-        """Return what files note; anew if one was replaced meanwhile."""
+        """Return the notes in the files of a batch; look again if a file was replaced meanwhile."""
         for _ in range(_TRIES - 1):
             pieces = self._log.view().between(batch.start, batch.end)
             try:
@@ -127,7 +127,7 @@ class BatchFrames:
         return [*files, self._stage(batch, rest)] if rest else files
 
     def _stage(self, batch: HandoffBatch, pieces: Iterable[LogPiece]) -> str:
-        """Write what is not large files of Parquet into one; return where."""
+        """Write the other pieces into one Parquet file; return its place."""
         table = pa.concat_tables([self._log.read(piece) for piece in pieces])
         name = f"{HANDOVERS}{self._sink}.{batch.batch_id:012d}.parquet"
         self._log.store.remove(name)  # Of an earlier attempt.

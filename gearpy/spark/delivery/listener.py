@@ -1,4 +1,4 @@
-"""What Spark tells of its queries, noted beside the log that they read."""
+"""Spark's progress reports of queries, noted beside the log that they read."""
 
 import json
 import logging
@@ -94,7 +94,7 @@ class QueryNotes:
         self._last: dict[str, ReaderReport] = {}
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Take what Spark tells after a batch."""
+        """Note the progress that Spark reports after a batch."""
         if self._query is not None and progress.get("name") != self._query:
             return
         try:
@@ -122,7 +122,7 @@ class QueryNotes:
 
 
 def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> ReaderReport | None:
-    """Return what a query's progress says of a log; None if it reads another one.
+    """Return a query's progress as a report on a log; None if it reads another log.
 
     Args:
         progress: Spark's `StreamingQueryProgress`, as it is in JSON.
@@ -149,7 +149,7 @@ def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> Rea
 
 
 def _reader_name(name: str, query: str) -> str:
-    """Return what a report is called, which is the name of a file."""
+    """Return the name of a report, which is also the name of a file."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("_.-")[:_NAME_CHARS] or f"spark-{query}"
 
 

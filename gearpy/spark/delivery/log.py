@@ -1,4 +1,4 @@
-"""What is written down of batches that are handed over: which were begun, and which were taken."""
+"""The log of batches that are handed over: which were begun, and which were taken."""
 
 import json
 import re
@@ -42,7 +42,7 @@ class BatchLog:
         self._token = ""
 
     def claim(self) -> None:
-        """Become the only one who may write."""
+        """Become the only writer of this log."""
         self._store.make(
             HANDOVERS
         )  # A log that was written without a hand-over may lack the folder.
@@ -87,7 +87,7 @@ class BatchLog:
             ) from None
 
     def write_intent(self, batch: HandoffBatch) -> None:
-        """Make durable what a batch is, before anybody is called with it.
+        """Make a batch durable before the function is called with it.
 
         Raises:
             GearpyError: another start of the sink has taken over, or has begun another batch.
@@ -142,7 +142,7 @@ class BatchLog:
             return None
 
     def _load(self, file: str) -> Any:
-        """Return what a file says; None if there is none, or it says nothing.
+        """Return the content of a file; None if it is missing or holds no JSON.
 
         Raises:
             GearpyError: it says that of another log.

@@ -78,7 +78,7 @@ class SparkSink(Sink):
 
     @property
     def writes(self) -> Sequence[str]:
-        """The lane, and what is written down of batches."""
+        """The places that this sink writes: its lane, and the log of its batches."""
         return *self._log.writes, f"batches of name {self._name!r} in {self._path}"
 
     def open(self, task_index: int, parallelism: int) -> "SparkWriter":
@@ -112,7 +112,7 @@ class SparkSink(Sink):
 
 
 class SparkWriter(PacedWriter):
-    """Writes a window log, and lets a `Delivery` hand over what it has shown.
+    """Writes a window log, and lets a `Delivery` hand over the batches that are shown.
 
     Args:
         inner: the writer of the log.
@@ -147,7 +147,7 @@ class SparkWriter(PacedWriter):
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Let the log go on; then begin to hand over, with what was shown before."""
+        """Recover the log; then start the hand-over with the batches that were shown before."""
         kept = {each: prepared[each][_KEPT] for each in prepared}
         self._inner.recover(kept, epoch=epoch, run=run, incarnation=incarnation)
         assert self._context is not None, "begin() comes first"

@@ -54,7 +54,7 @@ _LOCKS_LOCK: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySpec:
-    """What is handed over, to whom, and how.
+    """The settings of a delivery: which log, to which function, under which limits.
 
     Attributes:
         path: of the window log.
@@ -82,7 +82,7 @@ class DeliverySpec:
 
 
 class Delivery:
-    """Hands over what a lane of a window log shows; see `Handoff` for what is promised.
+    """Hands over the batches that a lane of a window log shows; see `Handoff` for the promises.
 
     Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
     `close` and all questions may come from any thread, and never wait for Spark.
@@ -225,7 +225,7 @@ class Delivery:
                 raise self._given_up(because)
 
     def _refresh(self) -> None:
-        """Look up what there is; what is shown meanwhile is looked up the next time."""
+        """Look for new files; files that are shown meanwhile are found the next time."""
         self._backlog.on_looking()
         self._look()
         self._check_kept()
@@ -239,7 +239,7 @@ class Delivery:
         self._foreign = {each: last for each, last in view.ends().items() if each != lane}
 
     def _check_kept(self) -> None:
-        """Refuse to go on if what was begun, or is next, is not there any more.
+        """Refuse to go on if files of a batch that was begun, or of the next one, are missing.
 
         Raises:
             GearpyError: says what is missing.
@@ -287,7 +287,7 @@ class Delivery:
                 self._handoff.on_called()
 
     def _made(self, batch: HandoffBatch, attempt: int) -> tuple[DataFrame, SparkBatch] | None:
-        """Return what the function gets; None if it cannot be had now.
+        """Return the frame and the facts for the function; None if they cannot be had now.
 
         Raises:
             GearpyError: files are damaged, or gone.
@@ -350,7 +350,7 @@ class Delivery:
         self._wake()
 
     def _tell_others(self) -> None:
-        """Let `gear window-log` and what removes old files know how far it is."""
+        """Report the position, for `gear window-log` and for the removal of old files."""
         self._reported_ms = _now_ms()
         report = ReaderReport(
             name=f"{READER_PREFIX}{self._spec.name}",
@@ -366,7 +366,7 @@ class Delivery:
             _log.warning("%s cannot tell how far it is: %s", self._spec.operator, error)
 
     def _expire(self) -> None:
-        """Remove what is old and was handed over; what was not is kept, however old it is."""
+        """Remove old files that were handed over; a file that was not stays, however old it is."""
         retain_ms, now_ms = self._spec.retain_ms, _now_ms()
         if retain_ms is None or now_ms - self._expired_ms < _EXPIRE_MS:
             return

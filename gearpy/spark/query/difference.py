@@ -1,4 +1,4 @@
-"""Two answers to one question, compared as what they are: records in no order.
+"""Two answers to one question, compared as records in no order.
 
 Floats are equal if they differ by less than a part of their size, since their sums depend on the
 order of addition; everything else is exact. What a set or dict holds has no order either.
@@ -26,7 +26,7 @@ _NAN: Final = ("nan",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What two answers do not have in common.
+    """The difference between two answers.
 
     Attributes:
         same: records that both have.
@@ -85,7 +85,7 @@ def _grouped(messages: Iterable[Message]) -> dict[Any, _Group]:
 
 
 def _paired(mine: _Group, others: _Group, tolerance: float) -> tuple[_Group, list[Message], int]:
-    """Return what is left on both sides, and how many are equal."""
+    """Return the records left over on both sides, and how many are equal."""
     if not mine or not mine[0][0]:  # Without floats all of them are alike.
         equal = min(len(mine), len(others))
         return mine[equal:], [message for _, message in others[equal:]], equal
@@ -115,7 +115,7 @@ def _floats(pair: tuple[_Floats, Message]) -> _Floats:
 
 
 def _matched(missing: list[Message], extra: list[Message], same: int) -> Difference:
-    """Find results of the same key and window among what differs."""
+    """Pair missing and extra results that have the same key and window."""
     by_window: dict[Any, list[Message]] = {}
     rest = []
     for message in extra:
@@ -143,7 +143,7 @@ def _window(message: Message) -> Any:
 
 
 def _exact(value: Any, floats: list[float]) -> Any:
-    """Return something that can be hashed of what is exact in a value; adds its floats."""
+    """Return a hashable value of the exact parts of a value; add its floats to the list."""
     if type(value) is float:
         return _exact_float(value, floats)
     if isinstance(value, Mapping):

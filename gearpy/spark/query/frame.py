@@ -186,7 +186,7 @@ class _Query:
 
 
 def _read(spark: "SparkSession", plan: LinearPlan) -> "tuple[DataFrame, Any]":
-    """Return what reads the source: Spark, where columns are plain and order does not matter."""
+    """Return a frame of the source, and its form; Spark itself reads plain columns in any order."""
     source = plan.source
     if isinstance(source, ParquetColumns) and source.parquet_files and _may_reorder(plan):
         assert source.schema is not None, "it has columns"
@@ -213,7 +213,7 @@ def _may_reorder(plan: LinearPlan) -> bool:
 
 
 def _run(frame: "DataFrame") -> pa.Table:
-    """Return what a query gives.
+    """Return the result of a query as a table.
 
     Raises:
         GearpyError: it failed.
@@ -227,7 +227,7 @@ def _run(frame: "DataFrame") -> pa.Table:
 
 
 def _cause_of(text: str) -> str:
-    """Return the line of an error that tells what happened, of the traceback of a worker."""
+    """Return the line of an error that tells the cause, also out of a worker's traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.match(line)]
     return (raised or lines or ["it does not say why"])[-1 if raised else 0]

@@ -68,7 +68,7 @@ class Combiner:
             raise operator_error(self._step.name, error) from error
 
     def pieces(self) -> Iterator[GroupPiece]:
-        """Yield what the records came to, and begin anew."""
+        """Yield the pieces of the records so far, and begin anew."""
         waiting: dict[int, list[_Entry]] = {}
         for entry in self._part.entries():
             bucket = stable_hash(entry[2]) % self._buckets
@@ -133,7 +133,7 @@ def _aligned(windows: object) -> AlignedWindows:
 
 
 def _in_slots(step: GroupStep, fold: Fold) -> bool:
-    """Tell whether sliding windows are folded by what lies between their boundaries."""
+    """Tell whether sliding windows are folded by slots, the time between two boundaries."""
     return isinstance(step.windows, SlidingWindows) and fold.commutes and fold.merge is not None
 
 
@@ -156,7 +156,7 @@ def _part_of(step: GroupStep) -> "_AlignedPart | _SessionPart | _RecordsPart":
 
 
 class _RecordsPart:
-    """Keeps the records, since there is no way to merge what they come to."""
+    """Keeps the records of a part, since their aggregates cannot be merged."""
 
     def __init__(self, key: Callable[[Any], Any]) -> None:
         self._key = key
@@ -172,7 +172,7 @@ class _RecordsPart:
 
 
 class _AlignedPart:
-    """Folds by window, or by what lies between the boundaries of windows."""
+    """Folds the records of a part by window, or by slots between the boundaries of windows."""
 
     def __init__(
         self, fold: Fold, key: Callable[[Any], Any], slots_of: Callable[[int], Sequence[int]]
@@ -254,7 +254,7 @@ class _SessionPart:
 
 
 class _Aligned:
-    """What each key comes to in each window."""
+    """Folds the pieces of each key and window into one value."""
 
     def __init__(self, fold: Fold, windows: AlignedWindows, *, in_slots: bool) -> None:
         self._fold = fold
@@ -308,7 +308,7 @@ class _Sessions:
             yield start, end, key, value
 
     def _joined(self, session: list[tuple[int, int, int, Any]]) -> Any:
-        """Return what the parts come to, in the order in which their records came."""
+        """Return the merged value of the parts, in the order in which their records came."""
         _, _, _, value = min(session, key=_place)
         for _, _, _, other in sorted(session, key=_place)[1:]:
             value = self._merge(value, other)

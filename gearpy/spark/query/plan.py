@@ -56,7 +56,7 @@ class BatchStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStep:
-    """What the records of each key and window come to; one result for each.
+    """The step that aggregates the records of each key and window; one result for each.
 
     Attributes:
         name: for people.
@@ -79,7 +79,7 @@ class GroupStep:
     takes: RowSchema | None = None
 
     def made_fold(self) -> Fold:
-        """Return what takes record by record in."""
+        """Return the fold that takes in record by record."""
         if self.fold is not None:
             return self.fold
         if self.is_single:

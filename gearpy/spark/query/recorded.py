@@ -1,4 +1,4 @@
-"""What a source gives, kept in Parquet files: the same records for whoever reads them.
+"""Records of a source, kept in Parquet files: every reader gets the same ones.
 
 Columns stay columns; other records are kept as the bytes in which they travel between processes.
 With them stand their event times and how far the source's watermark was.
@@ -119,7 +119,7 @@ class _Part:
 
 
 class RecordedSource(Source):
-    """What `record` has kept.
+    """The source that reads the files made by `record`.
 
     Args:
         paths: the files; each is a partition.
@@ -137,7 +137,7 @@ class RecordedSource(Source):
 
     @property
     def description(self) -> str:
-        """What was recorded."""
+        """The name of the recorded source."""
         return f"recorded {self._of}"
 
     @property
@@ -165,7 +165,7 @@ class RecordedSource(Source):
 
 
 class _RecordedReader(SourceReader):
-    """Gives what a partition gave, with the watermarks that it had."""
+    """Gives the records of one partition again, with the watermarks that it had."""
 
     out_of_order_ms = None
 

@@ -25,7 +25,7 @@ _GEARPY: Final = Path(__file__).resolve().parents[2]
 
 
 def send_by_value(plan: LinearPlan) -> dict[str, RecordType]:
-    """Let what a plan uses of the program's own modules travel as code.
+    """Make cloudpickle send the program's own modules, which a plan uses, as code.
 
     Returns:
         How instances of its classes travel, which no worker knows by itself, by their names.
@@ -97,7 +97,7 @@ def _functions_of(step: Step) -> Iterator[Any]:
 
 
 def _closed_over(function: Any) -> Iterator[Any]:
-    """Yield what a function of gearpy's calls that the user gave."""
+    """Yield the user's functions that a function of gearpy calls."""
     for cell in getattr(function, "__closure__", None) or ():
         with suppress(ValueError):  # Empty still.
             yield cell.cell_contents

@@ -49,7 +49,7 @@ class SqlGroup:
     schema: pa.Schema
 
     def cells(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any], list[int], list[int]]:
-        """Return keys, values, starts and ends of what SQL gave."""
+        """Return keys, values, starts and ends of a batch that SQL has aggregated."""
         columns = self.step.columns
         parts = [batch.column(f"k{at}").to_pylist() for at in range(len(columns))]
         keys: list[Any] = list(zip(*parts, strict=True)) if len(parts) > 1 else [*parts, []][0]
@@ -89,7 +89,7 @@ def tells_apart(names: Sequence[str]) -> bool:
 
 
 def grouped(frame: "DataFrame", group: SqlGroup) -> "DataFrame":
-    """Return what the windows of a frame come to: keys, values, start and end."""
+    """Return the aggregates of the windows of a frame: keys, values, start and end."""
     step = group.step
     keys = [f"k{at}" for at in range(len(step.columns))]
     inputs = {name: f"x{at}" for at, name in enumerate(group.schema.names)}
@@ -268,7 +268,7 @@ _MAKERS: Final[Mapping[str, Callable[[Aggregate, Any, bool], Any]]] = {
 
 
 def _values(aggregate: Aggregate, at: int, batch: pa.RecordBatch) -> list[Any]:
-    """Return what an aggregate came to, as gearpy has it."""
+    """Return the values of an aggregate as gearpy has them."""
     found: list[Any] = batch.column(f"v{at}").to_pylist()
     if aggregate.kind in {"sum", "mean"}:
         found = [int(value) if isinstance(value, Decimal) else value for value in found]

@@ -1,4 +1,4 @@
-"""What Spark's Python workers run of a plan: functions for ``mapInArrow``.
+"""Functions for ``mapInArrow``, by which Spark's Python workers run a plan.
 
 A function reads what comes (partitions of a source, columns, pieces of an aggregate, windows that
 SQL has aggregated), runs some steps, and gives what goes on (columns, pieces, records as bytes).
@@ -63,13 +63,13 @@ class _Stage(Protocol):
 
 
 class _In(Protocol):
-    """Reads what comes, part by part of the input: its number, and what is in it."""
+    """Reads the input of a function, part by part: the part's number, and its columns."""
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]: ...
 
 
 class _Out(Protocol):
-    """Makes what goes on of the results of the steps."""
+    """Makes Arrow batches of the results of the steps."""
 
     def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches: ...
 
@@ -103,7 +103,7 @@ class Worker:
 
 
 def _passed(stages: Sequence[_Stage], columns: Iterable[Columns]) -> Iterator[Columns]:
-    """Yield what comes of records behind all of the stages."""
+    """Yield the results of the columns after all of the stages."""
     if not stages:
         yield from columns
         return
@@ -259,7 +259,7 @@ class ColumnsOut:
 
 @dataclass(frozen=True, slots=True)
 class PiecesOut:
-    """What an aggregate has come to in each part of the input."""
+    """Makes pieces of an aggregate out of each part of the input."""
 
     step: GroupStep
     buckets: int
@@ -308,7 +308,7 @@ class TableOut:
 
 
 def decoded(table: pa.Table) -> Iterator[Batch]:
-    """Yield the records of what `RecordsOut` gave."""
+    """Yield the batches of records encoded by `RecordsOut`."""
     columns = (table.column(name).to_pylist() for name in RECORDS.names)
     for count, body in zip(*columns, strict=True):
         yield decode_batch(body, count)

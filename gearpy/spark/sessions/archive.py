@@ -179,13 +179,13 @@ def _rehearse(
 
 
 def _account(done: subprocess.CompletedProcess[str]) -> str:
-    """Return how a program ended, and the end of what it and its JVM printed."""
+    """Return how a program ended, and the end of the text that it and its JVM printed."""
     said = done.stdout.strip()[-_SAID_MAX:]
     return f"its program ended with status {done.returncode} and printed {said or 'nothing'}"
 
 
 def _check(java: Java, conf: Mapping[str, str]) -> None:
-    """Raise what keeps this Java from making an archive for these settings."""
+    """Refuse if this Java cannot make an archive for these settings."""
     mistakes = []
     if java.version < _AOT_SINCE and not _base(java).is_file():
         mistakes.append(
@@ -207,7 +207,7 @@ def _base(java: Java) -> Path:
 
 
 def _front(conf: Mapping[str, str]) -> list[str]:
-    """Return the part of the class path that counts: what is behind it hides no class."""
+    """Return the front of the class path; entries behind it hide no class."""
     env = {name: value for name, value in os.environ.items() if name not in _BEHIND}
     return class_path(spark_home(), conf, env)
 
@@ -222,7 +222,7 @@ def _files(places: Iterable[str]) -> Iterator[Path]:
 
 
 def _stamp(file: Path) -> str:
-    """Return what changes when a file does."""
+    """Return a text that changes whenever a file does."""
     if not file.exists():
         return str(file)
     state = file.stat()
@@ -231,7 +231,7 @@ def _stamp(file: Path) -> str:
 
 @functools.cache
 def _reports() -> Path:
-    """Return the folder for what JVMs of this process say of their archives."""
+    """Return the folder for the archive reports of JVMs of this process."""
     folder = tempfile.mkdtemp(prefix="gearpy-archive-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -1,4 +1,4 @@
-"""The Spark driver of this process, and what PySpark keeps about it in its modules.
+"""The Spark driver of this process, and the state that PySpark keeps about it in its modules.
 
 PySpark has one gateway to one JVM for the life of a process, and no way to get another one after
 that JVM was killed: every call fails from then on. All that reaches into PySpark for the sake of
@@ -48,7 +48,7 @@ def spark_home() -> Path:
 
 
 class Driver:
-    """The JVM of this process, if it has one, whoever started it.
+    """The JVM of this process, if it has one, also one that gearpy did not start.
 
     Runs on: any thread, under the lock of `session`. There is one, `DRIVER`.
     """
@@ -65,7 +65,7 @@ class Driver:
 
     @property
     def session(self) -> SparkSession | None:
-        """The session there is, whoever made it; one that was stopped counts as none."""
+        """The session of this process, whether gearpy made it or not; None if it was stopped."""
         context: Any = SparkContext._active_spark_context
         if context is None or context._jsc is None:
             return None
@@ -221,7 +221,7 @@ def _connect(jvm: jvms.Jvm) -> None:
 
 
 def _close_context(context: Any) -> None:
-    """End what a context has in this process. Its own `stop` would ask the JVM first."""
+    """Close the parts of a context in this process. Its own `stop` would ask the JVM first."""
     context._jsc = None
     server = context._accumulatorServer
     if server is not None:
@@ -245,7 +245,7 @@ def _forget_functions() -> None:
 
 @contextmanager
 def _silence(name: str) -> Iterator[None]:
-    """Keep a logger quiet about what is known."""
+    """Keep a logger quiet about an error that is expected."""
     logger = logging.getLogger(name)
     was, logger.disabled = logger.disabled, True
     try:

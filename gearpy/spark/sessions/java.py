@@ -147,7 +147,7 @@ def java_home(env: Mapping[str, str] | None = None) -> Path:
 
 
 def shim_script(program: Path) -> str:
-    """Return the text of a ``bin/java`` that starts `program`, and leaves out what it refuses."""
+    """Return the text of a ``bin/java`` that starts `program` without the option it refuses."""
     return (
         "#!/bin/sh\n"
         "# Made by gearpy: this Java lacks a module that Spark's launcher asks for.\n"
@@ -160,7 +160,7 @@ def shim_script(program: Path) -> str:
 
 
 def cache_folder(env: Mapping[str, str] | None = None) -> Path:
-    """Return where gearpy keeps what it can make again: ``$XDG_CACHE_HOME/gearpy``."""
+    """Return gearpy's folder for files that can be made again: ``$XDG_CACHE_HOME/gearpy``."""
     env = os.environ if env is None else env
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "gearpy"

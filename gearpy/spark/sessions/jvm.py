@@ -210,7 +210,7 @@ def environment(
 
 
 def read_connection(data: bytes) -> tuple[int, str]:
-    """Return port and secret from what a driver wrote: numbers are four bytes, big end first."""
+    """Return port and secret out of a driver's bytes: numbers are four bytes, big end first."""
     port, length = struct.unpack_from("!ii", data)
     return port, data[8 : 8 + length].decode()
 

@@ -1,4 +1,4 @@
-"""A program that uses what most programs use of Spark, for `archive` to see which classes that is.
+"""A program that uses Spark as most programs do, so that `archive` sees which classes they need.
 
 ``python -m gearpy.spark.sessions.rehearsal CLASSPATH OPTION…``: more places for classes, or
 nothing, and options for Java. What goes wrong, and how the JVM ended, is on standard error.

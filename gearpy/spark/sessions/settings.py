@@ -120,7 +120,7 @@ def session_settings(
 
 
 def remote_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return what a session on a Spark Connect server gets: the rest is the server's matter."""
+    """Return the settings of a session on a Spark Connect server; the server has the rest."""
     return {"spark.sql.session.timeZone": "UTC", **conf}
 
 
@@ -130,7 +130,7 @@ def conflicts(
     current: Callable[[str], str | None],
     is_changeable: Callable[[str], bool],
 ) -> list[str]:
-    """Return what a session that is there cannot be given any more, one text for each setting.
+    """Return the settings that a living session cannot take any more, one text for each.
 
     Args:
         wanted: What the caller said, without what gearpy adds.

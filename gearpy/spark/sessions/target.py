@@ -51,12 +51,12 @@ class SessionTarget:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the session is gone, so that what has failed on it tells nothing."""
+        """Whether the session is gone, so that a failure on it tells nothing."""
         return self._session is None or not is_alive(self._session)
 
 
 def target_of(spark: Any) -> SessionTarget:
-    """Return what gives sessions.
+    """Return the target that gives sessions for a user's argument.
 
     Raises:
         ConfigError: it is none of `SparkTarget`.

@@ -1,4 +1,4 @@
-"""From what tasks have written to one batch of a log, shown once. Knows no Spark.
+"""From the parts that tasks have written to one batch of a log, shown once. Knows no Spark.
 
 What a task has written is a *part*: nobody sees it until the driver has made one file of all parts
 and moved it into its place. Before that, a crash leaves nothing to be seen; after it, the batch is
@@ -65,7 +65,7 @@ _WINDOW_END: Final = "window_end"
 
 
 class Part(NamedTuple):
-    """What one task has written: the name of a pending file, or the bytes themselves."""
+    """The rows of one task: the name of a pending file, or the bytes themselves."""
 
     rows: int
     name: str = ""
@@ -116,7 +116,7 @@ def begin_log(log: WindowLog, schema: pa.Schema) -> None:
 
 
 def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
-    """Make a new log; return its columns, which may be those that another has made first."""
+    """Make a new log; return its columns, or those of a writer that made it first."""
     log.store.make(*LOG_FOLDERS)
     schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=_now_ms())
     log.store.put_new(SCHEMA_FILE, schema_text(schema))
@@ -133,7 +133,7 @@ def _in_order(kept: pa.Schema, wanted: pa.Schema) -> pa.Schema:
 def write_part(
     log: WindowLog, options: WriteOptions, run: str, batches: Iterable[pa.RecordBatch]
 ) -> Part:
-    """Write what a task has; nothing is left of it if it fails."""
+    """Write the batches of a task; nothing is left of them if that fails."""
     rows, data, rest = _first_bytes(batches)
     if rest is None:
         return Part(rows, data=data if rows else b"")
@@ -148,7 +148,7 @@ def write_part(
 
 
 def drop_parts(log: WindowLog, parts: Iterable[Part]) -> None:
-    """Remove what tasks have written of a batch that will not be shown."""
+    """Remove the parts of a batch that will not be shown."""
     for part in parts:
         if part.name:
             log.store.remove(PENDING + part.name)
@@ -174,7 +174,7 @@ def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> Log
 
 
 class _Ledger:
-    """What each run has written last into a lane, noted once it is to be seen."""
+    """Notes of the batch that each run has written last into a lane, made before it is shown."""
 
     def __init__(self, store: Folder, lane: str) -> None:
         self._store = store
@@ -261,7 +261,7 @@ def _written(
 
 
 def _noted(table: pa.Table, options: WriteOptions, *, seq: int, number: int) -> BatchInfo:
-    """Return what the file notes of a batch."""
+    """Return the notes about a batch for its file."""
     notes = BatchNotes()
     for batch in table.to_batches():
         notes.add(batch)
@@ -269,7 +269,7 @@ def _noted(table: pa.Table, options: WriteOptions, *, seq: int, number: int) -> 
 
 
 def _watermark_ms(table: pa.Table, options: WriteOptions) -> int | None:
-    """Return what no later row is older than, if the writer was told to say so."""
+    """Return the watermark behind a batch; None if the writer was not told to give one."""
     if options.watermark is None:
         return None
     newest = pc.max(_times(table, options.watermark)).as_py()
@@ -334,7 +334,7 @@ def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
 
 @contextmanager
 def _tables(store: Folder, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
-    """Open what tasks have written. On a disk it is mapped: it may be larger than memory."""
+    """Open the parts of tasks. On a disk they are mapped: they may be larger than memory."""
     sources = [_source(store, part) for part in parts if part.rows]
     try:
         yield [pa.ipc.open_file(source).read_all() for source in sources]
@@ -352,7 +352,7 @@ def _source(store: Folder, part: Part) -> Any:
 
 
 def _clear(store: Folder, options: WriteOptions, delivery: SourceDelivery) -> None:
-    """Remove what this run has left: parts, and those of tasks that were killed or given up."""
+    """Remove the parts that this run has left, also those of tasks that were killed or given up."""
     prefix = _prefix(options, delivery.run)
     for name in store.names(PENDING):
         if name.startswith(prefix):

@@ -1,4 +1,4 @@
-"""What Spark asks for readers and writers. What it gives is loaded when it is asked for."""
+"""The format "gearpy", which Spark asks for readers and writers; each is loaded on first use."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -50,14 +50,14 @@ class DefaultSource(DataSource):
         return StructType.fromJson(dict(log.schema.spark))
 
     def reader(self, schema: StructType) -> "SourceLogReader":
-        """Return what reads the log once."""
+        """Return a reader that reads the log once."""
         from gearpy.spark.source.reading import FilteringLogReader, SourceLogReader  # noqa: PLC0415
 
         make = FilteringLogReader if _takes_filters() else SourceLogReader
         return make(read_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> "LogStreamReader":  # noqa: N802 - as Spark has it
-        """Return what reads the log on and on.
+        """Return a reader that goes on reading the log.
 
         Raises:
             ConfigError: this Spark is too old for it.
@@ -71,7 +71,7 @@ class DefaultSource(DataSource):
         return LogStreamReader(read_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> "SourceLogWriter":  # noqa: FBT001 - Spark's
-        """Return what appends to the log once."""
+        """Return a writer that appends to the log once."""
         from gearpy.spark.source.writing import SourceLogWriter, check_append  # noqa: PLC0415
 
         check_append(overwrite=overwrite)
@@ -82,7 +82,7 @@ class DefaultSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001 - as Spark has it
     ) -> "LogStreamWriter":
-        """Return what appends to the log on and on.
+        """Return a writer that goes on appending to the log.
 
         Raises:
             ConfigError: this Spark is too old for it, or everything is to be replaced each time.

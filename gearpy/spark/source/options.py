@@ -1,4 +1,4 @@
-"""What `.option(...)` may say of the format "gearpy". Names of options know no case."""
+"""Options in `.option(...)` of the format "gearpy". Their names know no case."""
 
 import difflib
 import json
@@ -55,7 +55,7 @@ _TRUE: Final = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReadOptions:
-    """What is read of a log, and how.
+    """The options for reading a log.
 
     Attributes:
         starting: where to begin; None: at the oldest batch that is kept.
@@ -82,7 +82,7 @@ class SourceReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What is written into a log, and how.
+    """The options for writing a log.
 
     Attributes:
         writer: the beginning of the name of the lane.
@@ -100,7 +100,7 @@ class WriteOptions:
 
 
 class _Given:
-    """Options as texts; collects what is wrong with them."""
+    """Options as texts; collects the mistakes in them."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._options = {name.lower(): text for name, text in options.items()}
@@ -108,7 +108,7 @@ class _Given:
         self._check_names(known)
 
     def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """Return what an option says; the default if it is not there or says nothing."""
+        """Return the value of an option; the default if it is missing or empty."""
         text = self._options.get(name.lower())
         if text is None:
             return default
@@ -126,12 +126,12 @@ class _Given:
         return path
 
     def check(self) -> None:
-        """Refuse what is wrong, all at once."""
+        """Refuse all mistakes at once."""
         if self.mistakes:
             raise ConfigError(*(f'format "gearpy": {mistake}' for mistake in self.mistakes))
 
     def _check_names(self, known: tuple[str, ...]) -> None:
-        """Refuse what is nearly a known name; Spark itself adds options that are not ours."""
+        """Refuse a name that is nearly a known one; Spark itself adds options that are not ours."""
         names = {name.lower(): name for name in known}
         for name in sorted(self._options.keys() - names.keys()):
             if close := difflib.get_close_matches(name, names, n=1, cutoff=0.85):
@@ -139,7 +139,7 @@ class _Given:
 
 
 def read_options(options: Mapping[str, str]) -> SourceReadOptions:
-    """Return what options for reading mean.
+    """Return the options for reading, parsed.
 
     Raises:
         ConfigError: all that is wrong with them.
@@ -165,7 +165,7 @@ def read_options(options: Mapping[str, str]) -> SourceReadOptions:
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Return what options for writing mean.
+    """Return the options for writing, parsed.
 
     Raises:
         ConfigError: all that is wrong with them.

@@ -1,4 +1,4 @@
-"""Positions of readers in a log, and what is read from one to the next. Knows no Spark."""
+"""Positions of readers in a log, and the files between two of them. Knows no Spark."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def check_known(view: LogView, position: Position, *, place: str) -> None:
 
 
 def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[LogPiece]]:
-    """Return what each task reads: neighbours, of about as many rows.
+    """Split files into the shares of tasks: neighbours, of about as many rows.
 
     Args:
         pieces: to read, in order.

@@ -1,4 +1,4 @@
-"""What all readers of Spark do with a log; and reading it once."""
+"""The parts that all readers of Spark share; and the reader that reads a log once."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class SourceShare(InputPartition):
-    """What one task reads."""
+    """The files that one task reads."""
 
     pieces: Sequence[LogPiece]
 
@@ -56,14 +56,14 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def shares_of(pieces: Sequence[LogPiece], options: SourceReadOptions) -> list[SourceShare]:
-    """Return what each task reads."""
+    """Return the shares of tasks."""
     return [SourceShare(tuple(share)) for share in shares(pieces, options.partitions)]
 
 
 def batches_of(
     share: InputPartition, options: SourceReadOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what a task reads, as Spark takes it. A file is read when its turn comes."""
+    """Yield the rows of a task's share in Spark's types. A file is read when its turn comes."""
     if not isinstance(share, SourceShare):  # Spark's own one, of nothing at all.
         return
     log, wanted = log_at(options), arrow_schema_of(schema)
@@ -73,7 +73,7 @@ def batches_of(
 
 
 class SourceLogReader(DataSourceReader):
-    """Reads what there is between two positions.
+    """Reads the rows between two positions.
 
     Runs on: a process for planning, then those of the tasks.
 
@@ -88,7 +88,7 @@ class SourceLogReader(DataSourceReader):
         self._span = Span(ends_after_ms=options.windows_since_ms)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what each task reads."""
+        """Return the share of each task."""
         log, options = log_at(self._options), self._options
         view = log.view()
         end = view.ends() if options.ending is None else options.ending
@@ -112,7 +112,7 @@ class FilteringLogReader(SourceLogReader):
     """A reader that is told the query's filters, and passes over files by them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - as Spark has it
-        """Take what filters say of windows. Spark still looks at each row itself."""
+        """Use the filters on windows to leave out files. Spark still looks at each row itself."""
         for each in filters:
             self._span = self._span.and_also(_span_of(each))
         return filters

@@ -1,4 +1,4 @@
-"""Reading and writing a log on and on: offsets, limits, what is told, what is recognised."""
+"""Streams that read and write a log: offsets, limits, reports, and batches that come again."""
 
 import logging
 import time
@@ -54,7 +54,7 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what comes into a log. An offset is a position in it, as JSON.
+    """Reads new batches of a log. An offset is a position in it, as JSON.
 
     Runs on: a process of its own for each query, one thread; and those of the tasks, which read.
     Restart: Spark gives the offsets of its checkpoint.
@@ -109,7 +109,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = position_of(self._view().ends())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return what each task reads of the batches between two offsets.
+        """Return the shares of tasks in the batches between two offsets.
 
         Raises:
             WindowLogGap: some are gone, and ``failOnDataLoss`` is not false.
@@ -123,7 +123,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return batches_of(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Remove what no reader needs any more that has ever told of itself, if asked to."""
+        """Remove files that all known readers have passed, if ``purge`` is set."""
         if not self._options.purge:
             return
         log = log_at(self._options)
@@ -174,7 +174,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write what a task has."""
+        """Write the batches of a task."""
         run = self._run()
         return Written(write_part(log_at(self._options), self._options, run, iterator), run)
 
@@ -185,11 +185,11 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
-        """Remove what tasks have written."""
+        """Remove the parts that tasks have written."""
         drop_parts(log_at(self._options), parts_of(messages))
 
     def _run(self) -> str:
-        """Return who writes: the query, or what the options say instead."""
+        """Return the name of the writing run: the query, or the application in the options."""
         if self._options.transaction is not None:
             return transaction_run(self._options.transaction[0])
         context = TaskContext.get()

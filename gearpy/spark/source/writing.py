@@ -1,4 +1,4 @@
-"""Appending to a log once: what the tasks do, and what the driver does when they are done."""
+"""Appending to a log once: the work of the tasks, and that of the driver behind them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ __all__ = ["SourceLogWriter", "Written", "begun_log", "check_append", "parts_of"
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task tells the driver: its part, and who has written it."""
+    """A task's report to the driver: its part, and the run that has written it."""
 
     part: Part
     run: str
@@ -50,7 +50,7 @@ class SourceLogWriter(DataSourceArrowWriter):
         self._run = single_run() if application is None else transaction_run(application[0])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write what a task has."""
+        """Write the batches of a task."""
         part = write_part(log_at(self._options), self._options, self._run, iterator)
         return Written(part, self._run)
 
@@ -76,12 +76,12 @@ def begun_log(options: WriteOptions, schema: StructType) -> None:
 
 
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
-    """Return what tasks have written; those that failed have not."""
+    """Return the parts of the tasks that did not fail."""
     return [each.part for each in messages if isinstance(each, Written)]
 
 
 def check_append(*, overwrite: bool) -> None:
-    """Refuse to replace what is there.
+    """Refuse an overwrite.
 
     Raises:
         ConfigError: that is what is wanted.
