@@ -1,4 +1,4 @@
-"""The stream language: from what users write to the graph that runs.
+"""The stream language: from the steps of a program to the graph that runs.
 
 - `application`: an application, which reads sources into streams.
 

@@ -1,4 +1,4 @@
-"""An application in the stream language: what has streams."""
+"""An application in the stream language: it reads sources into streams."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class StreamApp:
 
     @property
     def plan(self) -> tuple[Operator, ...]:
-        """The steps as they were written, inputs before what reads them."""
+        """The steps as they were written, inputs before the steps that read them."""
         return tuple(self._program.steps)
 
     def build(self) -> StreamApplication:

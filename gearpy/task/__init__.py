@@ -1,4 +1,4 @@
-"""The task runtime: what users write and what runs it, without actors' or sockets' details.
+"""The task runtime: users' tasks and the code that runs them, without details of actors or sockets.
 
 - `api`: what users write, and what they get: tasks, sources, sinks, the graph.
 - `runtime`: what runs one task: its inputs and outputs, time, epochs, state.
@@ -8,7 +8,7 @@
   at the end.
 - `aggregates`: stages that fold records by key: running, or per window; rows and columns.
 - `joins`: stages that join two streams, or a stream with a table.
-- `time`: event time of one task: what waits for it, what is late, what is promised, what is due.
+- `time`: event time of one task: waiting for it, late records, promises, timers.
 
 Start with `api.interfaces`, then `runtime.runner`. May be imported by connectors, dsl, cluster and
 above.

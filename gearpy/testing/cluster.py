@@ -90,7 +90,7 @@ class _NoTuning(ProcessTuning):
 
 
 class ClusterSimulation:
-    """One master, some workers, and what they start, each in a process of a `World`.
+    """Simulates one master, some workers and their children, each in a process of a `World`.
 
     The master's log and the checkpoints outlive their processes, as disks do; of the log, what was
     synced.
@@ -175,14 +175,14 @@ class ClusterSimulation:
         return False
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
-        """Return what the master knows, if it lives."""
+        """Return the master's summary of an application, if the master lives."""
         with suppress(GearpyError):
             if self._has_master:
                 return self.client.application(app_id)
         return None
 
     def run_until_free(self, *, within_ms: int) -> dict[WorkerId, int]:
-        """Let the world go on until no slot is taken; return what still is, by worker."""
+        """Let the world go on until no slot is taken; return the slots still taken, by worker."""
         taken: dict[WorkerId, int] = {}
         next_look_ms = 0
 
@@ -261,7 +261,7 @@ class ClusterSimulation:
             self.workers[number] = self.start_worker(number)
 
     def kill(self, process: Process) -> None:
-        """End a process as SIGKILL does; what a worker has started ends with it."""
+        """End a process as SIGKILL does; processes that a worker has started end with it."""
         if not process.is_alive:
             return
         process.system.kill()
@@ -347,7 +347,7 @@ class ClusterSimulation:
         return process
 
     def _wait_ms(self, actor: str) -> int:
-        """Keep who stores snapshots waiting while the store is slow."""
+        """Return the delay for an actor that stores snapshots, while the store is slow."""
         return self.checkpoints.wait_ms() if actor.endswith(_SNAPSHOTS) else 0
 
     # -- roles -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One task, or one application, fed by hand: what goes in, how far event time is, what came out.
+"""Drivers of one task, or one application: records go in by hand, results come out.
 
 Everything happens in virtual time, within the call that causes it; nothing waits, and no thread
 is started.
@@ -169,7 +169,7 @@ class TaskDriver(Generic[TaskT]):
         self._deliver(Batch([], []), MAX_MS)
 
     def cut(self) -> TaskResume:
-        """End an epoch and return what the task is then, to give to another driver."""
+        """End an epoch and return the state of the task, to give to another driver."""
         if self._is_source:
             self._runner.cut(self._runner.epoch)
             self._work(self.now_ms)
@@ -191,7 +191,7 @@ class TaskDriver(Generic[TaskT]):
         self.now_ms = max(self.now_ms, until_ms)
 
     def take(self) -> list[Message]:
-        """Return what was sent since the last time; ``outputs`` is empty afterwards."""
+        """Return the messages sent since the last time; ``outputs`` is empty afterwards."""
         taken, self.outputs = self.outputs, []
         return taken
 
@@ -207,7 +207,7 @@ class TaskDriver(Generic[TaskT]):
 
     @property
     def clock(self) -> TaskClock:
-        """What the task reports: clock, watermark that it passed on, numbers of records."""
+        """The report of the task: clock, watermark that it passed on, numbers of records."""
         return self._runner.clock()
 
     def _open(self) -> None:
@@ -255,7 +255,7 @@ class TaskDriver(Generic[TaskT]):
         heapq.heappush(self._acts, (self.now_ms + delay_ms, next(self._act_ids), act))
 
     def _act(self) -> bool:
-        """Let happen what is due; return whether anything was."""
+        """Let due acts happen; return whether there were any."""
         due = 0
         while self._acts and self._acts[0][0] <= self.now_ms:
             heapq.heappop(self._acts)[2]()
@@ -393,7 +393,7 @@ class FlowDriver:
         return reader
 
     def _settle(self) -> None:
-        """Let happen what is due, up to a limit, since other sources may never be quiet."""
+        """Let due events happen, up to a limit, since other sources may never be quiet."""
         until_ms = self._simulation.now_ms + _SETTLE_MS_MAX
         for task in self._sources:
             self._simulation.wake(task)

@@ -22,7 +22,7 @@ _RETAINED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFaults:
-    """What goes wrong with the epochs of a simulation. Shares are from 0 to 1.
+    """The faults of epochs in a simulation. Shares are from 0 to 1.
 
     Attributes:
         store_ms: an epoch that all tasks have ended is stored after up to this long.
@@ -47,7 +47,7 @@ class _Complete(NamedTuple):
 
 
 class SimulatedEpochs:
-    """Which epoch is being ended, which are complete, and what tasks go on from.
+    """The epochs of a simulation: the one being ended, and the complete ones to go on from.
 
     Invariant: one epoch is being ended at a time; it is complete when every task has given its
     snapshot of exactly this epoch, and that is stored. One that was given up never is; what was
@@ -77,7 +77,7 @@ class SimulatedEpochs:
 
     @property
     def ending(self) -> Cut | None:
-        """What was asked for and is not complete."""
+        """The cut that was asked for and is not complete."""
         return self._cut
 
     @property
@@ -87,7 +87,7 @@ class SimulatedEpochs:
 
     @property
     def resumes(self) -> Mapping[TaskId, TaskResume]:
-        """What tasks go on from."""
+        """The state from which each task goes on."""
         return self._history[-1].resumes if self._history else {}
 
     @property
@@ -96,7 +96,7 @@ class SimulatedEpochs:
         return min((self._committed.get(task, 0) for task in self._tasks), default=0)
 
     def uncommitted(self, epoch: int) -> list[TaskId]:
-        """Return who does not know that an epoch is complete; nobody if a newer one is."""
+        """Return the tasks that do not know that an epoch is complete; none if a newer one is."""
         if epoch != self.complete_epoch:
             return []
         return [task for task in self._tasks if self._committed.get(task, 0) < epoch]
@@ -113,7 +113,7 @@ class SimulatedEpochs:
         return self._cut
 
     def on_snapshots(self, task: TaskId, snapshots: Sequence[TaskSnapshot]) -> int | None:
-        """Take what a task hands over; return the epoch if it is to be stored now."""
+        """Take the snapshots of a task; return the epoch if it is to be stored now."""
         self._waiting.setdefault(task, []).extend(snapshots)
         if self._cut is None or self._is_ended or not snapshots:
             return None
@@ -124,7 +124,7 @@ class SimulatedEpochs:
         return epoch if self._is_ended else None
 
     def on_stored(self, epoch: int) -> bool:
-        """Encode what was handed over, not before; False if the epoch was given up meanwhile."""
+        """Encode the snapshots of an epoch, not before; False if it was given up meanwhile."""
         if self._cut is None or self._cut.epoch != epoch:
             return False
         self._note_cut(self._cut)
@@ -134,7 +134,7 @@ class SimulatedEpochs:
         return True
 
     def on_committed(self, task: TaskId, epoch: int) -> None:
-        """Note that a task has shown what belongs to an epoch, and to those before it."""
+        """Note that a task has shown the records of an epoch, and of the epochs before it."""
         self._committed[task] = max(epoch, self._committed.get(task, 0))
 
     def on_crash(self, rng: Random) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["ManualReader", "ManualSource"]
 
 
 class ManualSource(Source[T]):
-    """A source that gives what a `FlowDriver` is told to send; one partition.
+    """A source whose records a `FlowDriver` sends; one partition.
 
     Args:
         name: for plans and messages.
@@ -34,20 +34,20 @@ class ManualSource(Source[T]):
         return [self._name]
 
     def open(self, partition: str, resume: Any | None) -> SourceReader[T]:
-        """Return a reader that waits for what will be sent."""
+        """Return a reader that waits for records to be sent."""
         self._reader = ManualReader()
         return self._reader
 
     @property
     def reader(self) -> "ManualReader[T]":
-        """What the driver gives its orders to."""
+        """The reader that takes the orders of the driver."""
         if self._reader is None:
             raise ConfigError(f"source {self._name!r} is not read by the application of the driver")
         return self._reader
 
 
 class ManualReader(SourceReader[T]):
-    """Gives what was put into ``records``; the rest are plain fields, set from outside."""
+    """Gives the records put into ``records``; the rest are plain fields, set from outside."""
 
     def __init__(self) -> None:
         self.records: deque[Message[T]] = deque()
@@ -55,7 +55,7 @@ class ManualReader(SourceReader[T]):
         self.ends = False
 
     def read_batch(self, max_records: int) -> Batch[T] | None:
-        """Give what is there."""
+        """Give the records that are there."""
         count = min(max_records, len(self.records))
         batch = Batch.of(*(self.records.popleft() for _ in range(count)))
         self.finished = self.ends and not self.records

@@ -29,7 +29,7 @@ _DATA: Final = "data"  # What is not a letter.
 
 @dataclass(slots=True)
 class _Wire:
-    """What is under way from one process to another, in order."""
+    """The messages under way from one process to another, in order."""
 
     waiting: deque[Callable[[], None]]
     free_at_ms: int = 0
@@ -146,7 +146,7 @@ class Network:
         self.world.later(duration_ms, heal)
 
     def reset_link(self, one: str, other: str) -> None:
-        """Break the data connection between two transports: what is under way is lost."""
+        """Break the data connection between two transports: messages under way are lost."""
         for pair in ((one, other), (other, one)):
             sender = self._transports.get(pair[0])
             if sender is not None:
@@ -171,7 +171,7 @@ class Network:
     # -- what is under way -----------------------------------------------------------------
 
     def carry(self, source: str, target: str, kind: str, act: Callable[[], None]) -> None:
-        """Have something done at the target, after what was sent before on the same wire."""
+        """Have something done at the target, after all that was sent before on the same wire."""
         key = (address_of(source), address_of(target), kind)
         wire = self._wires.setdefault(key, _Wire(deque()))
         wire.waiting.append(act)
@@ -182,7 +182,7 @@ class Network:
         self.world.at(at_ms, lambda: self._deliver_next(key))
 
     def drop(self, source: str, target: str, kind: str) -> None:
-        """Lose what is under way."""
+        """Lose the messages under way."""
         wire = self._wires.get((address_of(source), address_of(target), kind))
         if wire is not None:
             wire.waiting.clear()
@@ -269,7 +269,7 @@ class WorldNodes:
             )
 
     def ask_around(self) -> None:
-        """Ask those that this process depends on whether they listen to it."""
+        """Ask the processes that this one depends on whether they listen to it."""
         for other in self._network.living():
             is_watched = {other.node, address_of(other.node)} & self._watchers.keys()
             if is_watched and self._node in other.given_up:
@@ -281,7 +281,7 @@ class WorldNodes:
         self.system.do(lambda: self.give_up(node, "connection refused"))
 
     def give_up(self, node: str, reason: str) -> None:
-        """Count a process as lost and tell who watches it; for ever, if it was known as such.
+        """Count a process as lost and tell its watchers; for ever, if it was known as such.
 
         Who is known by address alone, as masters are, may come back.
         """
@@ -369,7 +369,7 @@ class WorldTransport:
                 self._carry(address, message)
 
     def lose(self, address: str, reason: str) -> None:
-        """Lose the connection to a peer, with what is under way on it."""
+        """Lose the connection to a peer, with the messages under way on it."""
         self._network.drop(self._address, address, _DATA)
         if not self.system.is_killed and address in self.spoken_to:
             self.system.do(lambda: self._on_lost(address, reason))

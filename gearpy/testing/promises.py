@@ -1,4 +1,4 @@
-"""What the roles of a cluster promise each other, looked at in every letter of a simulated one."""
+"""Promises between the roles of a cluster, checked in every letter of a simulated one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class LetterPromises:
             self._check_begin_of(message)
 
     def _check_begin_of(self, message: LaunchTasks) -> None:
-        """Look at what an attempt goes on from: files that are there, of one complete epoch."""
+        """Check the files that an attempt goes on from: they are there, of one complete epoch."""
         manifests = [each for each in self.manifests() if each.region == message.region]
         wanted = {each.location for each in message.snapshots}
         self._check(wanted <= {*self._stored.names("")}, f"some of {wanted} are deleted")

@@ -61,13 +61,13 @@ class _Commit(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What a task was told about epochs arrives; in the order in which it was told."""
+    """News of epochs arrives at a task; in the order in which it was told."""
 
     task: TaskId
 
 
 class _Stored(NamedTuple):
-    """What all tasks have handed over for an epoch is durable."""
+    """The snapshots of all tasks for an epoch are durable."""
 
     epoch: int
 
@@ -258,7 +258,7 @@ class Simulation:
         self._announce(self.epochs.begin(self.clocks()))
 
     def crash(self) -> None:
-        """Kill all tasks and what is under way; go on from the newest complete epoch.
+        """Kill all tasks, lose messages under way; go on from the newest complete epoch.
 
         Nothing is stopped or closed, as when processes are killed.
         """
@@ -301,7 +301,7 @@ class Simulation:
 
     @property
     def resumes(self) -> Mapping[TaskId, TaskResume]:
-        """What tasks go on from when they are killed; after that, what they have gone on from."""
+        """The state to which a kill takes each task back; after it, the state it started from."""
         return self.epochs.resumes
 
     @property
@@ -311,7 +311,7 @@ class Simulation:
 
     @property
     def is_calm(self) -> bool:
-        """Whether no message is under way and no task has anything left to do with what it got."""
+        """Whether no message is under way and all tasks have finished the work that they got."""
         return not any(self._links.values()) and all(
             runner.is_settled for runner in self.runners.values()
         )
@@ -384,7 +384,7 @@ class Simulation:
             self._push(at_ms, task)
 
     def _store(self, task: TaskId) -> None:
-        """Keep what a task hands over; an epoch is complete when all tasks have ended it."""
+        """Keep the snapshots of a task; an epoch is complete when all tasks have ended it."""
         runner = self.runners[task]
         self.quarantined += [(task, record) for record in runner.rejected]
         runner.rejected.clear()
@@ -429,7 +429,7 @@ class Simulation:
             self._push(self._within_ms(self._faults.commit_ms), _TellCommitted(epoch))
 
     def _tell_committed(self, epoch: int) -> None:
-        """Tell who does not know; again and again, as what is told may be lost."""
+        """Tell the tasks that do not know; again and again, as the news may be lost."""
         tasks = self.epochs.uncommitted(epoch)
         for task in tasks:
             if self._rng.random() >= self._faults.commits_lost:

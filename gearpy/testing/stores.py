@@ -32,7 +32,7 @@ class FaultyCheckpoints:
     # -- what is done to it ----------------------------------------------------------------
 
     def fail(self, duration_ms: int, *, part: str = "") -> None:
-        """Do not do most of what is asked for, for a time; or where a name has this part."""
+        """Fail most requests for a time; with a part, only those for names that have it."""
         self._failing_part = part
         self._fails_until_ms = self._world.now_ms + duration_ms
 
@@ -41,7 +41,7 @@ class FaultyCheckpoints:
         self._slow_until_ms = self._world.now_ms + duration_ms
 
     def damage(self, location: str, duration_ms: int) -> None:
-        """Change a byte of what is stored; after a time it is as it was, if it is there still."""
+        """Change a byte of a stored file; after a time it is as it was, if it is there still."""
         whole = self.stored.load(location)
         at = self._world.rng.randrange(len(whole))
         damaged = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
@@ -57,7 +57,7 @@ class FaultyCheckpoints:
     # -- what others see -------------------------------------------------------------------
 
     def wait_ms(self) -> int:
-        """Return how long who saves or loads is kept waiting now."""
+        """Return how long a process that saves or loads has to wait now."""
         if self._world.now_ms >= self._slow_until_ms:
             return 0
         return self._world.rng.randrange(_SLOW_MS_MAX)
@@ -68,7 +68,7 @@ class FaultyCheckpoints:
         return self.stored.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """See `Checkpoints`. What fails may be there afterwards, as with stores on a network."""
+        """See `Checkpoints`. A failed save may have stored the file, as on stores in a network."""
         data = b"".join(chunks)
         if self._is_failing(name):
             if self._world.rng.random() < _DONE_ALL_THE_SAME:

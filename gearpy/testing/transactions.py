@@ -13,7 +13,7 @@ __all__ = ["MemoryTransactions"]
 
 @dataclass(slots=True)
 class _Part:
-    """What one task of one run has written."""
+    """The records that one task of one run has written."""
 
     prepared: dict[int, tuple[int, list[Any]]] = field(default_factory=dict)  # By transaction.
     shown: dict[int, list[Any]] = field(default_factory=dict)  # By epoch.
@@ -76,7 +76,7 @@ class MemoryTransactions(Sink):
         epoch: int,
         incarnation: int,
     ) -> None:
-        """Show what is prepared up to an epoch, and let vanish what is of later ones.
+        """Show the prepared records up to an epoch, and remove those of later epochs.
 
         Raises:
             LookupError: the task has begun later elsewhere; who asks was given up.
@@ -94,13 +94,13 @@ class MemoryTransactions(Sink):
         }
 
     def prepare(self, run: str, task_index: int, epoch: int, values: list[Any]) -> int:
-        """Make records durable; return what they are shown by."""
+        """Make records durable; return the number of the transaction that shows them."""
         transaction = next(self._transactions)
         self._parts[run, task_index].prepared[transaction] = (epoch, values)
         return transaction
 
     def show(self, epoch: int, transaction: int) -> None:
-        """Show what was prepared, also by a run before; the same again if it is shown.
+        """Show the records of a transaction, also of a run before; a second time changes nothing.
 
         Raises:
             LookupError: it has vanished; who asks was given up, and has prepared it for nothing.

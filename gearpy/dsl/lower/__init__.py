@@ -1,5 +1,6 @@
 """From the plan to the graph that runs.
 
 - `lower`: from the plan to the graph that runs: chains of steps become one processor each.
-- `rewired`: a program with other sources and sinks: what its streams give is gathered in lists.
+- `rewired`: a program with other sources and sinks: the records of its streams are gathered in
+  lists.
 """

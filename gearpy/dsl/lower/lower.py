@@ -67,7 +67,7 @@ class _Chain:
 
     @property
     def may_set_aside(self) -> bool:
-        """Whether what leaves the task may be of a side output."""
+        """Whether records that leave the task may be of a side output."""
         return bool(self.sides) or isinstance(self.steps[0], ProcessOperator)
 
 
@@ -81,7 +81,7 @@ class _Edge:
 
     @property
     def partitioner(self) -> Partitioner:
-        """Return how records are spread. Who makes no side outputs pays nothing for them."""
+        """Return the partitioner of the edge. A task without side outputs pays nothing for them."""
         partitioner = _partitioner(self.source, self.target)
         if self.source.may_set_aside:
             return SidePartitioner(partitioner, self.tags)

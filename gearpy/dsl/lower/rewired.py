@@ -1,4 +1,4 @@
-"""A program with other sources and sinks: what its streams give is gathered in lists."""
+"""A program with other sources and sinks: the records of its streams are gathered in lists."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ __all__ = ["Gathering", "gathering"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:
-    """A program that gathers what it gives.
+    """A program that gathers its results in lists.
 
     Attributes:
         application: what to run, in this process.
@@ -40,7 +40,7 @@ def gathering(
     sources: Mapping[Source, Source],
     late: Literal["as written", "keep", "gather"] = "as written",
 ) -> Gathering:
-    """Return a program that gathers what goes to the sinks of another one.
+    """Return a program that gathers the records that another one would write to its sinks.
 
     Args:
         name: of the application.

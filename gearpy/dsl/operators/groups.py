@@ -204,7 +204,7 @@ class AggregateOperator(Grouping):
         return any(each.kind in _OF_ORDER for each in self.aggregates.values())
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        """Yield the fields of the key, and those that are aggregated."""
+        """Yield the fields of the key, and the fields that are aggregated."""
         yield from super().named_fields()
         of = dict.fromkeys(each.of for each in self.aggregates.values())
         yield self.inputs[0], [name for name in of if isinstance(name, str)]

@@ -145,7 +145,7 @@ def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) ->
 
 @contextmanager
 def checked(what: str) -> Iterator[None]:
-    """Let mistakes say what they are about."""
+    """Let mistakes name the call, or the argument, that they are about."""
     try:
         yield
     except ConfigError as error:

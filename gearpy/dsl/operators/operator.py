@@ -243,7 +243,7 @@ class TakesRows(Operator):
 
 
 class PassesRecords(Operator):
-    """Answers: the records that go out are among those that came in."""
+    """Answers: each outgoing record is one of the incoming records."""
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         """Return the schema of all inputs, if they have the same."""

@@ -30,7 +30,7 @@ class PlannedProcessor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEdge:
-    """Where records travel: how they are spread, and as what."""
+    """An edge of the plan: how its records are spread, and their form."""
 
     source: ProcessorId
     target: ProcessorId

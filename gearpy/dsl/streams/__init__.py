@@ -6,7 +6,7 @@
   sink.
 - `keyed`: streams grouped by key: running aggregates, state, and the way to windows and joins.
 - `grouped`: records that a step takes together: by key, by window, or both.
-- `windowed`: streams in windows: what an aggregate takes together, by window and perhaps by key.
+- `windowed`: streams in windows: records are aggregated by window, and perhaps by key.
 - `joined`: joins of a stream that is grouped by key with another one.
 - `branches`: a stream taken apart by predicates: each record goes into one of several streams.
 - `asynchronous`: steps of a stream whose functions are coroutines.

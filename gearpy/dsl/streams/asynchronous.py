@@ -40,7 +40,7 @@ class Asynchronous(ProgramStream[T]):
         retries: int = 0,
         name: str = "",
     ) -> Stream[U]:
-        """Replace each record by what a coroutine returns for it, many at a time.
+        """Replace each record by the result of a coroutine, many at a time.
 
         Args:
             function: an ``async def`` of a record.
@@ -120,7 +120,7 @@ class Asynchronous(ProgramStream[T]):
         retries: int = 0,
         name: str = "",
     ) -> Stream[Any]:
-        """Pair each record with what a coroutine finds for its key.
+        """Pair each record with the answer of a coroutine for its key.
 
         Answers, None too, are kept by each task for a while. Records with equal keys that come at
         the same time share one call.

@@ -102,10 +102,10 @@ class Grouped:
         return self.single("top_n", top_records(n, by), name)
 
     def _check_merge(self, *parts: tuple[str, object, str]) -> None:
-        """Refuse what cannot be merged where windows are.
+        """Refuse functions without a merge in session windows, which merge.
 
         Raises:
-            ConfigError: something cannot.
+            ConfigError: a function has none.
         """
         if isinstance(self.windows, SessionWindows):
             mistakes = [

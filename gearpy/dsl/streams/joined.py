@@ -514,7 +514,7 @@ class Joins(Generic[K, T]):
         parallelism: int | None = None,
         name: str = "",
     ) -> Stream[Any]:
-        """Pair each record with what the other stream says of its key by now.
+        """Pair each record with the newest record of its key in the other stream.
 
         The other stream is a table: the newest record of a key by event time counts, None deletes.
         It is looked up when the watermark has passed a record; with ``ordered=False`` in `key_by`

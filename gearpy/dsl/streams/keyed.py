@@ -385,7 +385,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         ttl: Duration | None = None,
         name: str = "",
     ) -> Stream[U]:
-        """Replace each record by what a function makes of it and of what it has kept for its key.
+        """Replace each record by a function's result; the function also gets the state of its key.
 
         What is kept comes back after a restart; it is plain data, and better not changed in place.
 

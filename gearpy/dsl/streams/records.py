@@ -119,7 +119,7 @@ class RecordSteps(ProgramStream[T]):
         times: str | None = None,
         name: str = "",
     ) -> Stream[Row]:
-        """Replace batches of records in columns by what a function makes of them.
+        """Replace batches of records in columns by the results of a function.
 
         Steps behind it that take rows get dicts, or what ``schema`` says. The function returns as
         many rows as it gets, in their order, as event times stay in their places; or none.

@@ -198,7 +198,7 @@ class RouteSteps(ProgramStream[T]):
         name: str = "",
         dispatcher: Dispatcher = "default",
     ) -> Stream[U]:
-        """Hand the records to a `Task` of one's own; the stream behind it is what it sends.
+        """Hand the records to a `Task` of one's own; the task sends the records of the new stream.
 
         Args:
             task: a `Task` class, or a function that makes one of a `TaskContext`.

@@ -127,7 +127,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T])
         parallelism: int | None = None,
         name: str = "",
     ) -> Stream[T]:
-        """Let the first record of each key pass, and drop what comes again.
+        """Let the first record of each key pass, and drop its later records.
 
         Args:
             key: a field, or a function of the record; the record itself if not given.

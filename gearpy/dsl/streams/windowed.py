@@ -1,4 +1,4 @@
-"""Streams in windows: what an aggregate takes together, by window and perhaps by key."""
+"""Streams in windows: records are aggregated by window, and perhaps by key."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 - `sink`: the sink that keeps finished windows in a log and calls a function with them on Spark.
 - `thread`: the thread that calls a function with one batch of finished windows after the other.
-- `backlog`: what waits to be handed over: the one thing that the task and the hand-over both touch.
-- `batch`: what a function is told of the windows that it gets, and a write that may be repeated.
-- `log`: what is written down of batches that are handed over: which were begun, and which were
-  taken.
-- `frames`: a batch of a window log as a frame of Spark, and what is known of its windows.
-- `listener`: what Spark tells of its queries, noted beside the log that they read.
+- `backlog`: the backlog: how much waits to be handed over; the task and the hand-over both use it.
+- `batch`: facts about a batch of windows for the user's function, and a write that may be repeated.
+- `log`: the log of batches that are handed over: which were begun, and which were taken.
+- `frames`: a batch of a window log as a frame of Spark, and the facts about its windows.
+- `listener`: Spark's progress reports of queries, noted beside the log that they read.
 """

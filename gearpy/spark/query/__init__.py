@@ -6,8 +6,8 @@
 - `groups`: aggregates of windows in two halves, with Spark's exchange between them.
 - `sql`: windows and aggregates over columns as Spark's own expressions.
 - `table`: the Spark query of a plan as a table with the columns of a window log.
-- `worker`: what Spark's Python workers run of a plan: functions for ``mapInArrow``.
-- `recorded`: what a source gives, kept in Parquet files: the same records for whoever reads them.
-- `difference`: two answers to one question, compared as what they are: records in no order.
+- `worker`: functions for ``mapInArrow``, by which Spark's Python workers run a plan.
+- `recorded`: records of a source, kept in Parquet files: every reader gets the same ones.
+- `difference`: two answers to one question, compared as records in no order.
 - `shipping`: a program's own functions and classes, on their way to Spark's Python workers.
 """

@@ -260,7 +260,7 @@ class _KeyStore:
         self._stored: set[Any] = set(panes.panes)
 
     def tidy(self) -> None:
-        """Forget what has gone and was never stored; called after each step of time.
+        """Forget keys that have gone and were never stored; called after each step of time.
 
         Not each time: it looks at all that was touched.
         """

@@ -7,9 +7,9 @@
 - `window_result`: what windows put out.
 - `join_result`: what joins yield.
 - `sides`: side outputs: streams of a processor beside its main one, told apart by a tag.
-- `failure`: from an exception in user code to an `OperatorError` that names what, where, which
+- `failure`: from an exception in user code to an `OperatorError` that names operator, line and
   record.
-- `rejects`: records that user code could not take, and what follows from it.
+- `rejects`: records that user code could not take, and the policies for them.
 - `output`: what user code puts out, checked and as columns.
 - `counters`: what a task counts of itself.
 - `keyed`: the keyed state of one task as its runner sees it: made when first used, saved, restored.

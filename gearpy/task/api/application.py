@@ -169,14 +169,14 @@ class StreamApplication:
 
 
 def _kind(processor: Processor) -> str:
-    """Name what a processor runs, alike in every process that built it."""
+    """Name the code that a processor runs, alike in every process that built it."""
     task = processor.task
     module = without_package(getattr(task, "__module__", None) or "")
     return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"
 
 
 def _steps(processors: Sequence[Processor]) -> Iterator[tuple[StepSpec, ...]]:
-    """Yield the steps of each processor; what has none is one, and one of several with a name."""
+    """Yield the steps of each processor; one without steps is a step itself, numbered by name."""
     times: Counter[str] = Counter()
     for each in processors:
         if each.steps:
@@ -244,7 +244,7 @@ def _source_mistakes(processor: Processor) -> list[str]:
 
 
 def _sink_mistakes(processors: Sequence[Processor]) -> list[str]:
-    """Find what two transactional sinks write to: each would remove the other's files."""
+    """Find places that two transactional sinks write to: each would remove the other's files."""
     sinks = [p.sink for p in processors if p.sink and p.sink.transactional]
     places = [place for sink in sinks for place in sink.writes]
     return [

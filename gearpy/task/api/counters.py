@@ -10,7 +10,7 @@ __all__ = ["TaskCounters"]
 
 @dataclass(slots=True)
 class TaskCounters:
-    """Counts what a task handles; reported with its clock. Goes on after a restart."""
+    """Counters of a task's records; reported with its clock. They go on after a restart."""
 
     records_in: int = 0
     records_out: int = 0
@@ -23,6 +23,6 @@ class TaskCounters:
     span_ms: int = 0  #: ... and how far that was ahead of what it had promised at most.
 
     def restore(self, counted: Mapping[str, int]) -> None:
-        """Go on from what was counted before; a name that is not known any more is left out."""
+        """Go on from earlier counts; a name that is not known any more is left out."""
         for field in fields(self):
             setattr(self, field.name, counted.get(field.name, field.default))

@@ -1,4 +1,4 @@
-"""From an exception in user code to an `OperatorError` that names what, where, which record."""
+"""From an exception in user code to an `OperatorError` that names operator, line and record."""
 
 import linecache
 import os
@@ -57,7 +57,7 @@ def operator_error(
     record: Any = _NOTHING,
     event_time_ms: int | None = None,
 ) -> OperatorError:
-    """Describe what user code raised. An `OperatorError` is returned as it is."""
+    """Describe an exception of user code. An `OperatorError` is returned as it is."""
     if isinstance(error, OperatorError):
         return error
     error = raised_by_user(error)
@@ -132,7 +132,7 @@ def note_place(error: GearpyError) -> None:
 
 
 def complete(error: OperatorError) -> None:
-    """Add what a core that blamed user code cannot find out: where in the code it was."""
+    """Add the place in the code, which a core that blamed user code cannot find out."""
     if error.__cause__ is not None and not error.traceback:
         error.source, error.source_line = source_of(error.__cause__.__traceback__)
         error.traceback = _trace_of(error.__cause__)

@@ -127,7 +127,7 @@ class TaskContext(Generic[Out_co]):
     """Runs user code that is asynchronous, for gearpy's own operators."""
 
     def output_to(self, tag: str, message: Message) -> None:
-        """Send one message to the side output of this name; `Stream.side` is what comes of it."""
+        """Send one message to the side output of this name; `Stream.side` returns its stream."""
         self.output(Message(Side(tag, message.value), message.timestamp))
 
     @property
@@ -180,7 +180,7 @@ class Task(Generic[In_contra, Out_co]):
         """Start; sources go to ``start_time_ms`` (`MIN_MS` on a first start)."""
 
     def on_next(self, message: Message[In_contra]) -> Iterable[Message[Out_co | Side]] | None:
-        """Take one message. What is returned is sent, pulled as fast as downstream allows."""
+        """Take one message. The returned messages are sent, pulled as fast as downstream allows."""
         raise NotImplementedError(f"{type(self).__name__} has inputs but no on_next or on_batch")
 
     def on_batch(self, batch: Batch[In_contra]) -> Iterator[Batch[Out_co] | None] | None:
@@ -211,7 +211,7 @@ class Task(Generic[In_contra, Out_co]):
         return FINISHED
 
     def on_timer(self, payload: object) -> None:
-        """Take what `TaskContext.schedule` was given, when its time has come."""
+        """Take the payload given to `TaskContext.schedule`, when its time has come."""
 
     def on_key_timer(self, timer: KeyTimer) -> Iterable[Message[Out_co | Side]] | None:
         """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
@@ -259,7 +259,7 @@ class Task(Generic[In_contra, Out_co]):
         return True
 
     def end_cut(self) -> None:
-        """Go on behind the end of the epoch, with what was held back first."""
+        """Go on behind the end of the epoch; send the records that were held back first."""
 
     def offsets(self) -> Mapping[str, Any]:
         """Return where a task that reads a source is, by partition; called after `snapshot`."""
@@ -269,11 +269,11 @@ class Task(Generic[In_contra, Out_co]):
         """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
 
     def on_stop(self, *, completed: bool) -> None:
-        """Release what `on_start` took; ``completed`` when the stream has ended well."""
+        """Release the resources of `on_start`; ``completed`` when the stream has ended well."""
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time of what this task keeps and has not sent yet; `MAX_MS` if nothing."""
+        """Oldest event time of records that this task keeps and still has to send, or `MAX_MS`."""
         return MAX_MS
 
     @property
@@ -286,7 +286,7 @@ class Task(Generic[In_contra, Out_co]):
         return None
 
     def on_wake(self, now_ms: int) -> Iterator[Batch[Out_co]] | None:
-        """Learn that `wake_ms` has come. What is returned is sent; at most one call in each ms."""
+        """Learn that `wake_ms` has come. Returned batches are sent; at most one call in each ms."""
         return None
 
     @property
@@ -300,7 +300,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def epoch_fill(self) -> float:
-        """How much it keeps until its epoch ends, as a share of what it may keep.
+        """The share in use of the room for records that are kept until the epoch ends.
 
         In good time before that is 1 the epoch is ended, whatever its time; and a source waits.
         """
@@ -321,7 +321,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the end of the stream need not wait for who takes what `on_commit` has shown.
+        """Whether the end of the stream need not wait for consumers of shown records.
 
         Asked after `on_commit`; where it is false, the app master does not hear of the commit, and
         so does not end the application, until it has become true. `TaskContext.wake` has it asked
@@ -330,7 +330,7 @@ class Task(Generic[In_contra, Out_co]):
         return True
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who takes what a sink of this task has shown, and how far they are."""
+        """Return the consumers of a sink of this task, and how far they are."""
         return ()
 
     @property
@@ -382,7 +382,7 @@ class SourceReader(ABC, Generic[T_co]):
 
     @property
     def watermark_ms(self) -> int:
-        """No later record is older than this. A function of what was read so far only."""
+        """No later record is older than this. It depends on nothing but the records read so far."""
         return MIN_MS
 
     @property
@@ -391,7 +391,7 @@ class SourceReader(ABC, Generic[T_co]):
         return (0, 0)
 
     def close(self) -> None:
-        """Release what `Source.open` took."""
+        """Release the resources that `Source.open` took."""
 
 
 class Source(ABC, Generic[T_co]):
@@ -419,11 +419,11 @@ class Source(ABC, Generic[T_co]):
         """Open a partition at the start, or where a snapshot of it was taken."""
 
     def renewed(self) -> "Source":
-        """Return a source that looks again at what there is, such as which files; for a table."""
+        """Return a source that looks again for its input, such as new files; for a table."""
         return self
 
     def version(self) -> str | None:
-        """Return text that is another when what the source gives has changed, at little cost.
+        """Return a text that changes whenever the source's records have changed, at little cost.
 
         None: nobody knows without reading it. A table that is refreshed is read again only if this
         is None, or another.
@@ -432,7 +432,7 @@ class Source(ABC, Generic[T_co]):
 
     @property
     def schema(self) -> "RowSchema | None":
-        """The columns of what readers give, which are tables then; None where they give rows."""
+        """The columns of the tables that readers give; None where they give rows."""
         return None
 
     @property
@@ -454,7 +454,7 @@ class SinkContext:
 
 
 class SinkWriter(ABC, Generic[T_contra]):
-    """Writes what one task gets.
+    """Writes the records of one task.
 
     After a restart records are written again from the last complete epoch on: at least once.
     With `snapshot` and `restore` a writer can take back what was written since then, and so
@@ -471,7 +471,7 @@ class SinkWriter(ABC, Generic[T_contra]):
         """Learn for whom it writes."""
 
     def restore(self, state: Any) -> None:
-        """Go on from what `snapshot` returned; with None begin afresh.
+        """Go on from the return value of `snapshot`; with None begin afresh.
 
         None does not mean that nothing was written: a task may have failed before the end of
         the first epoch.
@@ -485,7 +485,7 @@ class SinkWriter(ABC, Generic[T_contra]):
         """Learn how far event time has come."""
 
     def snapshot(self) -> Any:
-        """Make durable what was written so far, and return where this is, as plain data.
+        """Make the records written so far durable, and return the position, as plain data.
 
         Called at the end of each epoch. Once it has returned, what was written before is not
         written again; what is written later may be.
@@ -493,12 +493,12 @@ class SinkWriter(ABC, Generic[T_contra]):
         return None
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who takes what was written, and how far they are; asked often."""
+        """Return the consumers of the written records, and how far they are; asked often."""
         return ()
 
     @property
     def epoch_fill(self) -> float:
-        """How much is kept until the epoch ends, as a share of what may be: `Task.epoch_fill`."""
+        """The share in use of the room for records kept until the epoch ends: `Task.epoch_fill`."""
         return 0.0
 
     def close(self, *, completed: bool) -> None:
@@ -519,7 +519,7 @@ class TransactionalWriter(SinkWriter[T_contra]):
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Begin, or go on from the end of an epoch, whoever has written before.
+        """Begin, or go on from the end of an epoch, no matter which process has written before.
 
         Args:
             prepared: what `prepare` returned for the epochs up to ``epoch`` that may not be
@@ -534,7 +534,7 @@ class TransactionalWriter(SinkWriter[T_contra]):
 
     @abstractmethod
     def prepare(self, epoch: int) -> Any:
-        """Make durable what was written since the last call, so that `commit` cannot fail.
+        """Make the records since the last call durable, so that `commit` cannot fail.
 
         Returns:
             Plain data that tells `commit` or `recover`, in any process, what to show; None when
@@ -543,11 +543,11 @@ class TransactionalWriter(SinkWriter[T_contra]):
 
     @abstractmethod
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show what `prepare` returned; the same again if it is shown already."""
+        """Show the records of `prepare`; to show them once more changes nothing."""
 
 
 class PacedWriter(TransactionalWriter[T_contra]):
-    """Hands what it has shown to somebody, on a thread of its own, and as fast as they take it.
+    """Hands shown records to a consumer, on a thread of its own, as fast as that takes them.
 
     What it is asked here may change at any time, on any thread; it calls `SinkContext.wake` then.
     """
@@ -599,7 +599,7 @@ class Sink(ABC, Generic[T_contra]):
 
     @property
     def pending_folders(self) -> Sequence[Path]:
-        """Folders with what it has prepared, in files that have the run in their names.
+        """Folders for prepared records, in files that have the run in their names.
 
         A run that was killed and cannot be resumed is cleared away there by whoever runs next.
         """

@@ -81,12 +81,12 @@ class KeyedTask:
         self._is_refused = True
 
     def load(self, sections: Iterable[Section]) -> None:
-        """Go on from what was saved; called before the state is used."""
+        """Load saved state; called before the state is used."""
         for section in sections:
             self.state.load(section)
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over what has changed."""
+        """Hand over the changes of the state."""
         return None if self._state is None else self._state.snapshot()
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class KeyedTask:
         state.time_ms = message.timestamp
 
     def advance(self, watermark_ms: int) -> Iterator[KeyTimer]:
-        """Let event time go on: forget what is over, give the timers that are due, in order."""
+        """Move event time on: forget state that is over, give the timers that are due, in order."""
         if self._state is None:
             return
         yield from self._reached(self._state.timers.due_event(watermark_ms))

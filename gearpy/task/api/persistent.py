@@ -84,14 +84,14 @@ class PersistentTask(Task, ABC, Generic[S]):
 
     @abstractmethod
     def persistent_state(self) -> S:
-        """Return a new state. Called once, at the start; what was kept is put into it."""
+        """Return a new state. Called once, at the start; kept state is put into it."""
 
     @abstractmethod
     def process_message(self, state: S, message: Message) -> Iterable[Message] | None:
-        """Take one message, most likely to update the state. What is returned is sent."""
+        """Take one message, most likely to update the state. The returned messages are sent."""
 
     def process_watermark(self, state: S, watermark_ms: int) -> Iterable[Message] | None:
-        """Learn how far event time has come, before the state does. What is returned is sent.
+        """Learn how far event time has come, before the state does. The returned messages are sent.
 
         The state shows all records of the epochs that have ended, and of the one that is ending.
         """
@@ -104,7 +104,7 @@ class PersistentTask(Task, ABC, Generic[S]):
         return self._state
 
     def on_start(self, start_time_ms: int) -> None:
-        """Make the state, and go on from what was kept."""
+        """Make the state, and go on from the checkpoint."""
         state = self.persistent_state()
         if self.context.resume is not None:
             state.recover(self.context.resume)

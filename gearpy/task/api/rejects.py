@@ -1,4 +1,4 @@
-"""Records that user code could not take, and what follows from it.
+"""Records that user code could not take, and the policies for them.
 
 Policies: "fail" ends the task, which is then restarted as a whole; "skip" goes on without the
 record and counts it; "quarantine" also hands it over, to be kept and perhaps given to the task

@@ -75,7 +75,7 @@ class SidePartitioner(Partitioner):
     def partition(
         self, values: list[Any], timestamps: list[int], *, parallelism: int, sender: int
     ) -> list[Part]:
-        """Split what belongs to the edge."""
+        """Split the records of this edge among the tasks."""
         if _has_sides(values):
             values, timestamps = self._pick(values, timestamps)
         elif MAIN not in self._tags:

@@ -29,7 +29,7 @@ class WindowResult(NamedTuple, Generic[K_co, V_co]):
     retracts: bool = False  #: This was put out before, and is replaced by what comes next.
 
     def __repr__(self) -> str:
-        """Leave out what is as it mostly is."""
+        """Show the fields; the last ones only if they are not the usual ones."""
         shown = list(zip(self._fields, self, strict=True))
         plain = (self.firing, self.timing, self.retracts) == (0, "on-time", False)
         fields = ", ".join(f"{name}={value!r}" for name, value in shown[: 4 if plain else None])

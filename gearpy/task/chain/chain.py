@@ -40,11 +40,11 @@ class Stage(Protocol):
     place: int  #: Number in the chain, which sets it; for `Midway`.
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Take records, yield what follows from them now."""
+        """Take records, yield the results that are ready now."""
         ...
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Learn how far event time has come, yield what was waiting for it."""
+        """Learn how far event time has come, yield the records that were waiting for it."""
         ...
 
     def snapshot(self) -> Any:
@@ -76,7 +76,7 @@ class DrainingStage(Protocol):
 
 @runtime_checkable
 class CommittingStage(Protocol):
-    """A stage that shows what it has done only when the epoch is complete."""
+    """A stage that shows its results only when the epoch is complete."""
 
     def commit(self, epoch: int) -> None:
         """Learn that an epoch, and all before it, are complete."""
@@ -89,7 +89,7 @@ class KeepingStage(Protocol):
 
     @property
     def epoch_fill(self) -> float:
-        """How many, as a share of those that it may keep; see `Task.epoch_fill`."""
+        """The share in use of the room for kept records; see `Task.epoch_fill`."""
         ...
 
 
@@ -103,7 +103,7 @@ class ConsumedStage(Protocol):
         ...
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who they are."""
+        """Return the consumers."""
         ...
 
 
@@ -121,7 +121,7 @@ class TimedStage(Stage, Protocol):
         ...
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Learn that ``wake_ms`` has come, yield what was waiting for it.
+        """Learn that ``wake_ms`` has come, yield the records that were waiting for it.
 
         Called at most once in each ms, and never at the end of the stream, when nothing is kept
         any more.
@@ -290,7 +290,7 @@ class ChainTask(Task):
         return {STEPS: {name: state for name, state in named if state}}
 
     def before_snapshot(self) -> Iterator[Batch]:
-        """Let stages send what they would not have in a snapshot."""
+        """Let stages send the records that they would not have in a snapshot."""
         for place, stage in enumerate(self._stages):
             if isinstance(stage, DrainingStage):
                 for values, timestamps in stage.drain():
@@ -298,7 +298,7 @@ class ChainTask(Task):
                     yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
-        """Let the sinks of the chain show what belongs to the epoch."""
+        """Let the sinks of the chain show the records of the epoch."""
         for stage in self._stages:
             if isinstance(stage, CommittingStage):
                 stage.commit(epoch)
@@ -313,7 +313,7 @@ class ChainTask(Task):
         return self._left_for_room(job) if self._deferring else job
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None]:
-        """Tell each stage, and push what it yields through the stages behind it."""
+        """Tell each stage, and push its records through the stages behind it."""
         job = self._advance(0, watermark_ms)
         if not self._deferring:
             return job
@@ -329,7 +329,7 @@ class ChainTask(Task):
         )
 
     def on_wake(self, now_ms: int) -> Iterator[Batch]:
-        """Let each lane do what it can, the last one first, as that makes room."""
+        """Let each lane work as far as it can, the last one first, as that makes room."""
         for lane in reversed(self._lanes):
             if not self._may_run(lane):
                 continue
@@ -371,11 +371,11 @@ class ChainTask(Task):
 
     @property
     def is_working(self) -> bool:
-        """Whether a stage waits for what is done outside of the task."""
+        """Whether a stage waits for work outside of the task."""
         return any(stage.is_working for stage in self._stages if isinstance(stage, WorkingStage))
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who takes what sinks of the chain have shown."""
+        """Return the consumers of all sinks of the chain."""
         return [each for stage in self._consumed for each in stage.consumers()]
 
     def on_stop(self, *, completed: bool) -> None:
@@ -400,7 +400,7 @@ class ChainTask(Task):
         return lane.wake_ms if lane.work is None else 0
 
     def _may_run(self, lane: _Lane) -> bool:
-        """Tell whether a lane is behind all that is left, or what was left last can go on in it."""
+        """Tell whether a lane is behind all work left, or owns the last of it and has room."""
         if not self._left:
             return True
         place, owner = self._left[-1]

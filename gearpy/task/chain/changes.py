@@ -61,7 +61,7 @@ class Changes:
             self._copy()
 
     def note(self, changed: Iterable[Any]) -> None:
-        """Learn what a batch has changed: pairs, or keys, of which the last counts."""
+        """Note the changes of a batch: pairs, or keys; for one key the last change counts."""
         self._is_changed = True
         if self._noted is not None:
             self._noted.update(changed)

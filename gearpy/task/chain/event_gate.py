@@ -132,7 +132,7 @@ class EventGate:
             yield Due(MIN_MS, values, times)
 
     def restore(self, place: int, operator: str) -> None:
-        """Go on with what was waiting; called once, before all else."""
+        """Go on with the waiting records; called once, before all else."""
         is_keyed = self._key is not None
         self._kept = step_bulk(
             self._context, "waiting", place, operator=operator, is_keyed=is_keyed
@@ -142,7 +142,7 @@ class EventGate:
             self._order.load(held for flat in pairs.values() for held in _records(flat))
 
     def tell(self) -> None:
-        """Let keyed state have what waits, at the end of an epoch."""
+        """Give the waiting records to keyed state, at the end of an epoch."""
         if not (self._told or len(self._order)):
             return
         assert self._kept is not None, "restore comes first"
@@ -213,7 +213,7 @@ class OrderedOutput(list[Message]):
 
 
 class OrderedStage:
-    """A stage of which the records come in the order of event time.
+    """A stage whose records come in the order of event time.
 
     Args:
         context: of the task.
@@ -282,7 +282,7 @@ class OrderedStage:
 
 
 def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
-    """Return the times of what follows from a late record, for which event time was there."""
+    """Return the times of results of a late record, marked late at that event time."""
     return [late_time(time_ms, at_ms) for time_ms in timestamps]
 
 

@@ -208,7 +208,7 @@ def _generate(
 def _step(
     operator: RowOperator, index: int, variable: str, *, is_last: bool
 ) -> tuple[list[str], list[int]]:
-    """Return the lines of an operator, and the places of those that run the user's code."""
+    """Return the lines of an operator, and the places of the lines that run the user's code."""
     call = f"f{index}({variable})"
     if operator.kind == "map":
         return [f"v{index} = {call}"], [0]

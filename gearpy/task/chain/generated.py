@@ -1,4 +1,4 @@
-"""Functions made of generated source: loops that do for each record what a step is made of."""
+"""Functions made of generated source: loops that do the work of a step for each record."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

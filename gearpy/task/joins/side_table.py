@@ -97,7 +97,7 @@ class TableRows:
 
 
 class SideTable:
-    """Reads a table, and has what it has read for all tasks of the process that look rows up.
+    """Reads a table, and keeps its rows for all tasks of the process that look rows up.
 
     Runs on: the threads of these tasks.
     Restart: a table that nobody uses any more is forgotten, and read anew.

@@ -1,4 +1,4 @@
-"""The stage that joins two streams by key, and what says how."""
+"""The stage that joins two streams by key, and the specification of a join."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -162,7 +162,7 @@ class JoinSpec:
     def latest(
         cls, *, how: Literal["left", "inner"] = "left", combine: Combine | None = None
     ) -> "JoinSpec":
-        """Return a join of each left record with what the right stream says of its key by now.
+        """Return a join of each left record with the newest right record of its key by now.
 
         Raises:
             ConfigError: an argument is not known.
@@ -245,7 +245,7 @@ class JoinStage:
             yield from self._results(rows, times)
 
     def snapshot(self) -> list[Any]:
-        """Let keyed state have what has changed; return of which join it is, and the watermark."""
+        """Give the changes to keyed state; return the join's description, and the watermark."""
         self._gate.tell()
         for namespace, pairs, is_deleted in self._join.changes():
             if is_deleted:
@@ -255,7 +255,7 @@ class JoinStage:
         return [self._spec.description, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from there, and from what keyed state has.
+        """Go on from the watermark, and from the keyed state.
 
         Raises:
             ConfigError: it was kept by another join.
@@ -278,19 +278,19 @@ class JoinStage:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time of a result that may come of what is kept."""
+        """Oldest event time of a result that kept records may give."""
         return min(self._join.hold_ms, self._gate.first_ms)
 
     # -- as a stage that defers --------------------------------------------------------------
 
     @property
     def has_room(self) -> bool:
-        """Always: what waits is bounded by time."""
+        """Always true: waiting records are bounded by time."""
         return True
 
     @property
     def is_ready(self) -> bool:
-        """Never: what is known is yielded at once."""
+        """Always false: results are yielded at once."""
         return False
 
     def release(self) -> Iterator[Columns]:
@@ -299,7 +299,7 @@ class JoinStage:
 
     @property
     def passed_ms(self) -> int:
-        """How far event time has come behind the join. Only grows, as what comes is not older."""
+        """How far event time has come behind the join. Only grows: no later result is older."""
         return min(self._watermark_ms, self._join.hold_ms)
 
     def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
@@ -364,7 +364,7 @@ class JoinStage:
 
 
 def _right_first(value: _Keyed) -> int:
-    """Return the rank of a record among others at its time: what is looked up comes first."""
+    """Return the rank of a record among others at its time: rows of the right side come first."""
     return 1 if value[0] == LEFT else 0
 
 
@@ -411,7 +411,7 @@ def _of_windows(windows: object) -> list[str]:
 
 
 def _text_of(windows: Windows) -> str:
-    """Return the windows without what is as it is always."""
+    """Return a text of the windows, without values that are always the same."""
     if isinstance(windows, SessionWindows):
         return f"session windows, {windows.gap_ms} ms"
     numbers = [

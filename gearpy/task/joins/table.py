@@ -200,7 +200,7 @@ class TableJoinStage:
         return results, times
 
     def _merged(self, record: Any, row: Any) -> dict[str, Any]:
-        """Return the fields of both; those that a row lacks are None."""
+        """Return the fields of both; fields that a row lacks are None."""
         left = record if type(record) is dict else _as_dict(record)
         right = {} if row is None else row if type(row) is dict else _as_dict(row)
         added = {name: right.get(name) for name in self._names}

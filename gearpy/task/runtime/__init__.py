@@ -8,8 +8,8 @@
   and the promises that the task passes on.
 - `driving`: gives a task its records: one by one or as batches, past bad ones if that is the
   policy.
-- `epoch_ends`: the ends of a task's epochs: when it was asked for one, and what waits for the next
-  to begin.
+- `epoch_ends`: the ends of a task's epochs: when one was asked for, and output that waits for the
+  next.
 - `wiring`: from an application and a task id to the runner of that task.
 - `turns`: the turns of an executor's tasks at this moment, for turns that do not end.
 """

@@ -76,7 +76,7 @@ class CommitTask:
 
 @dataclass(frozen=True, slots=True)
 class InjectMessage:
-    """Process this record, encoded as it was in quarantine, beside what comes on the links."""
+    """Process this record, encoded as it was in quarantine, beside the records from the links."""
 
     value: bytes
     event_time_ms: int
@@ -126,7 +126,7 @@ class TaskEvents(Protocol):
         ...
 
     def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
-        """The task was stopped; ``error`` is what its `on_stop` raised."""
+        """The task was stopped; ``error`` is the exception of its `on_stop`."""
         ...
 
     def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:

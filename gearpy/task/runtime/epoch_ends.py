@@ -1,4 +1,4 @@
-"""The ends of a task's epochs: when it was asked for one, and what waits for the next to begin."""
+"""The ends of a task's epochs: when one was asked for, and output that waits for the next."""
 
 from collections import deque
 from collections.abc import Iterator

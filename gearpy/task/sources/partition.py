@@ -92,12 +92,12 @@ class SourcePartition:
         return self._split(portion, self._cut_ms)
 
     def begin_cut(self, cut_time_ms: int) -> None:
-        """Hold back what does not belong before this time; another cut is given up."""
+        """Hold back records that do not belong before this time; another cut is given up."""
         self.end_cut()
         self._cut_ms = cut_time_ms
 
     def end_cut(self) -> None:
-        """Give what was held, then go on."""
+        """Give the records that were held back, then go on."""
         self._backlog.extendleft(reversed(self._held))
         self._held = []
         self.held_records = 0
@@ -133,7 +133,7 @@ class SourcePartition:
         return [self._encoded(portion) for portion in (*self._held, *self._backlog)]
 
     def restore(self, kept: Iterable[Any]) -> None:
-        """Go on from what `snapshot` returned; `floor_ms` is set beside it."""
+        """Go on from the return value of `snapshot`; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
         for count, body, before_ms, after_ms, *rest in kept:
             places = rest[0] if rest else None
@@ -199,7 +199,7 @@ class SourcePartition:
             )
 
     def _note_silence(self, now_ms: int) -> None:
-        """Count as idle after a while. Only what was asked and gave nothing is silent."""
+        """Count as idle after a while. Silent is a partition that was asked and gave nothing."""
         if self._idle_after_ms is None:
             return
         if self._quiet_since_ms is None:

@@ -176,7 +176,7 @@ class SourceTask(ChainTask):
         return next((part.reader.waits_for for part in self._parts if part.reader.waits_for), "")
 
     def offsets(self) -> Mapping[str, Any]:
-        """Return where each partition is; None for those that have finished."""
+        """Return the position of each partition; None for a finished one."""
         finished: dict[str, Any] = dict.fromkeys(self._finished)
         return finished | {part.name: part.reader.snapshot() for part in self._parts}
 
@@ -194,7 +194,7 @@ class SourceTask(ChainTask):
         return self.context.limits.idle_poll_ms if portion is None else 0
 
     def begin_cut(self, cut_time_ms: int) -> bool:
-        """Hold back what is not older than the cut."""
+        """Hold back records that are not older than the cut."""
         self._cut_ms = cut_time_ms
         for part in self._parts:
             part.begin_cut(cut_time_ms)
@@ -211,7 +211,7 @@ class SourceTask(ChainTask):
         )
 
     def end_cut(self) -> None:
-        """Give what is held, then read on."""
+        """Give the records that were held back, then read on."""
         self._cut_ms = MAX_MS
         for part in self._parts:
             part.end_cut()
@@ -283,7 +283,7 @@ class SourceTask(ChainTask):
         self.context.enter(NOWHERE)
 
     def _promise(self) -> Iterator[Batch | None]:
-        """Promise what the partitions do, but nothing behind the cut."""
+        """Promise the least watermark of the partitions, but nothing behind the cut."""
         watermark_ms = MAX_MS
         if self._parts:
             live = [part.promised_ms for part in self._live()]

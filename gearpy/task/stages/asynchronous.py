@@ -25,7 +25,7 @@ CoroutineFunction: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Enrichment: a function is called with a key of each record, and what it finds is kept.
+    """Enrichment: a function is called with a key of each record, and its answer is kept.
 
     Each task has a cache of its own, in memory, which is empty after a restart. Records with equal
     keys that come at the same time share one call, and its failure. What was not found, None, is
@@ -199,7 +199,7 @@ class AsyncStage:
         self._begin(values, times)
 
     def close(self, *, completed: bool) -> None:
-        """Cancel what is in flight."""
+        """Cancel the calls in flight."""
         if self._calls is not None:
             self._calls.close()
 

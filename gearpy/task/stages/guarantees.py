@@ -55,7 +55,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """A part of a path that keeps it from being exactly-once: which, why, and what to do."""
+    """A part of a path that keeps it from being exactly-once: name, effect, reason and remedy."""
 
     part: str
     effect: Effect
@@ -122,7 +122,7 @@ def guarantees_of(application: StreamApplication) -> list[PathGuarantee]:
 
 
 def guarantee_lines(paths: Iterable[PathGuarantee]) -> Iterator[str]:
-    """Yield one line if all is exactly-once, else what keeps which paths from it."""
+    """Yield one line if all is exactly-once, else the weaknesses and the paths that have them."""
     paths = list(paths)
     weak: dict[tuple[Guarantee, Weakness], list[PathGuarantee]] = {}
     for path in paths:
@@ -150,7 +150,7 @@ def short_guarantee(paths: Iterable[PathGuarantee]) -> str:
 
 
 def cannot_be_resumed(application: StreamApplication) -> str | None:
-    """Return a line for who runs an application without a folder to resume it from.
+    """Return a warning for a run without a folder to resume it from.
 
     None where it does not matter: its input has an end, or cannot be read again anyway.
     """
@@ -280,7 +280,7 @@ def _of_end(end: Processor) -> Iterator[Weakness]:
 
 
 def _task_class(processor: Processor) -> type[Task] | None:
-    """Return the class of a processor's tasks; of a function what it says that it returns."""
+    """Return the class of a processor's tasks; of a function the class in its return annotation."""
     made: Any = processor.task
     if not isinstance(made, type):
         try:

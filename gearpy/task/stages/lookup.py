@@ -1,4 +1,4 @@
-"""Enrichment: what a user's coroutine function finds for a key of each record."""
+"""Enrichment: a user's coroutine function looks up each record's key."""
 
 from collections.abc import Callable
 from typing import Any

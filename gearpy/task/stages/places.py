@@ -42,7 +42,7 @@ class PlaceStage:
         return iter(())
 
     def snapshot(self) -> int:
-        """Return how many records came, up to those that are counted."""
+        """Return the number of records that came, up to those counted."""
         return self._came
 
     def restore(self, state: int | None) -> None:

@@ -81,7 +81,7 @@ class SinkStage:
         return iter(())
 
     def snapshot(self) -> Any:
-        """Let the writer make durable what it has."""
+        """Let the writer make its records durable."""
         with self._blamed():
             if not isinstance(self._writer, TransactionalWriter):
                 return self._writer.snapshot()
@@ -93,7 +93,7 @@ class SinkStage:
             return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
 
     def commit(self, epoch: int) -> None:
-        """Let the writer show what belongs to complete epochs."""
+        """Let the writer show the records of complete epochs."""
         with self._blamed():
             for each in sorted(each for each in self._prepared if each <= epoch):
                 assert isinstance(self._writer, TransactionalWriter)
@@ -121,7 +121,7 @@ class SinkStage:
         return self._writer.epoch_fill
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return who takes what the writer has written."""
+        """Return the consumers of the written records."""
         with self._blamed():
             return self._writer.consumers()
 
@@ -150,9 +150,9 @@ class SinkStage:
 
 
 class PacedSinkStage(SinkStage):
-    """The same for a sink that hands on what it has shown, and may make the stream wait.
+    """The stage of a sink that hands on its shown records, and may make the stream wait.
 
-    A `DeferringStage` that never yields anything: while the writer has no room, what comes waits
+    A `DeferringStage` that never yields anything: while the writer has no room, records wait
     in the stages before; when the hand-over has failed, so does the task. The end of the stream
     waits until everything was handed over.
     """

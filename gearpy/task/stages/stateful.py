@@ -18,7 +18,7 @@ __all__ = ["KeyedStage", "StateFunction"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFunction:
-    """A user's function of what is kept for a key and a record.
+    """A user's function of a record and the kept state of its key.
 
     Attributes:
         function: returns what to keep from now on, None for nothing, and what to yield.
@@ -34,7 +34,7 @@ class StateFunction:
 
 
 class KeyedStage:
-    """Calls a function with what is kept for each record's key, and keeps what it returns.
+    """Calls a function with the kept state of each record's key, and keeps the state it returns.
 
     One record after the other, so that each finds what the one before it has left. A record that
     user code raises on leaves what is kept for its key as it was, provided that the function

@@ -62,7 +62,7 @@ class RowsStage(_Stateless):
         self._portion = max(1, context.limits.batch_records)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the rows; what are rows already pass, but a dict is made what rows should be."""
+        """Yield the rows; records that are rows pass, but a dict becomes a row as declared."""
         if self._makes and type(values) is list and set(map(type, values)) == {dict}:
             assert self._schema is not None
             values = as_table(values, RowSchema(self._schema.arrow))  # Out of quarantine.
@@ -76,7 +76,7 @@ class RowsStage(_Stateless):
                 yield rows, times
 
     def _converted(self, part: Table, timestamps: list[int]) -> Columns:
-        """Return rows; a class may refuse what it is given, and then each is looked at."""
+        """Return rows; if the row class refuses one, each row is looked at alone."""
         try:
             return self._rows(part), list(timestamps)
         except USER_ERRORS as error:
@@ -123,7 +123,7 @@ class TableStage(_Stateless):
         self._rejects = context.rejects
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the table; what is a table already passes."""
+        """Yield the table; a table already there passes."""
         if not values:
             return
         try:
@@ -159,7 +159,7 @@ class TableStage(_Stateless):
 
 
 class MapBatchesStage(_Stateless):
-    """Calls a user's function with tables, and yields what it returns.
+    """Calls a user's function with tables, and yields the tables it returns.
 
     The function gives as many rows as it was given, and row for row they keep their event times;
     or it gives None or no rows at all. To leave rows out or add some, it needs the event times as
@@ -261,7 +261,7 @@ def _halves(count: int) -> Sequence[tuple[int, int]]:
 
 
 def _blamed(operator: str, error: BaseException) -> OperatorError:
-    """Say which step it was, where the error knows only what does not fit."""
+    """Name the step in an error that knows only which value does not fit."""
     blamed = operator_error(operator, error)
     if isinstance(error, OperatorError):
         return OperatorError(operator=operator, cause=error.cause, record=error.record)

@@ -1,4 +1,4 @@
-"""Late records of a source: older than what their own partition had promised before them.
+"""Late records of a source: older than an earlier promise of their own partition.
 
 Whether a record is late depends on the records before it in its partition and on nothing else,
 least of all on how many are read at a time. So a replay finds the same ones again.
@@ -48,7 +48,7 @@ LATE: Final = "late"
 
 @dataclass(slots=True)  # Not frozen, which would make it slow to make.
 class Portion:
-    """Some records of one partition in their order, and what it promised around them.
+    """Some records of one partition in their order, and the promises around them.
 
     Attributes:
         before_ms: promised before the first one: no record is older, late ones excepted.
@@ -131,7 +131,7 @@ class LateRecords:
 
     @property
     def sets_aside(self) -> bool:
-        """Whether what `judge` returns may have records of the side output."""
+        """Whether `judge` may return records of the side output."""
         return self._policy == "side"
 
     def judge(self, portion: Portion) -> Portion:

@@ -48,7 +48,7 @@ def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None"
 
 
 def marked(times: Times, promised: "Times | int") -> Times:
-    """Return the times with what was promised before each."""
+    """Return the times with the promise before each."""
     import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
 
     if isinstance(promised, Times):
@@ -57,7 +57,7 @@ def marked(times: Times, promised: "Times | int") -> Times:
 
 
 def restamped(times: Times, promised: "Times | int") -> Times:
-    """Return the times, but no time older than what was promised before it."""
+    """Return the times, none of them older than the promise before it."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     least = promised.array if isinstance(promised, Times) else promised
@@ -89,7 +89,7 @@ def places_of(flags: "pa.BooleanArray") -> list[int]:
 
 
 def flags_at(places: list[int], count: int) -> Any:
-    """Return the flags of ``count`` rows of which those at some places have one."""
+    """Return the flags of ``count`` rows: true at the given places."""
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
 
     there = set(places)
