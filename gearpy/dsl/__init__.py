@@ -4,7 +4,7 @@
 
 Rooms:
 
-- `streams`: what users write: streams, and the steps that they go through.
+- `streams`: streams, and the steps that users write for them.
 - `operators`: the operators of the language, one class for each.
 - `plan`: functions of the plan of a program.
 - `lower`: from the plan to the graph that runs.

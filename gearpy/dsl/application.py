@@ -27,7 +27,7 @@ __all__ = ["StreamApp", "written_as"]
 
 #: Steps that write, or may do so in the user's code, though they give records, too.
 _EFFECTS: Final = (WriteOperator, LogOperator, ProcessOperator, AsyncOperator, BatchOperator)
-#: What applications were built of, for who wants to see the steps as they were written.
+#: The steps of which applications were built, as they were written.
 _written: Final[WeakKeyDictionary[StreamApplication, StreamApp]] = WeakKeyDictionary()
 
 
@@ -79,16 +79,16 @@ class StreamApp:
         """Return the stream of a source's records.
 
         Args:
-            source: what to read.
+            source: the source to read.
             parallelism: number of tasks that share its partitions.
             name: for people, and to find its state by when the program has changed.
-            late: what to do with a record that is older than its partition has promised by the
+            late: the rule for a record that is older than its partition has promised by the
                 records before it: "keep" it, and let windows decide; "drop" it; "restamp" it with
                 the time that was promised; or "side", which puts it into `Stream.late`. All but
                 the first count it.
             idle_after: a partition that has given nothing for so long holds event time back no
-                longer, until it gives again. Without it, what the source says counts alone.
-            when_idle: what event time does when partitions are idle. "hold": it stands still when
+                longer, until it gives again. Without it, the source alone decides.
+            when_idle: the rule for event time of idle partitions. "hold": it stands still when
                 all are, where the furthest one was: windows behind that stay open. "advance": it
                 follows the clock on the wall, ``idle_after`` behind it, so that windows close on
                 silent input. This is for event times of now: results then depend on when records
@@ -179,5 +179,5 @@ class StreamApp:
 
 
 def _has_effect(step: Operator) -> bool:
-    """Tell whether a step may do something that somebody outside can see."""
+    """Tell whether a step may have an effect that can be seen outside."""
     return isinstance(step, _EFFECTS) or step.kind == "inspect"

@@ -92,14 +92,14 @@ class _NoTuning(ProcessTuning):
 class ClusterSimulation:
     """Simulates one master, some workers and their children, each in a process of a `World`.
 
-    The master's log and the checkpoints outlive their processes, as disks do; of the log, what was
-    synced.
+    The master's log and the checkpoints outlive their processes, as disks do; of the log, the
+    synced part.
 
     Args:
         seed: decides the order of everything.
         workers: how many.
         slots: of each.
-        settings: keys of the configuration that differ from what is quick to simulate.
+        settings: keys of the configuration that differ from those quick to simulate.
         duplicates: share of data messages that arrive twice.
         checkpoints: the store; by default in memory.
         chain_files_max: see `ExecutorSettings`.
@@ -141,7 +141,7 @@ class ClusterSimulation:
             self.workers.append(self.start_worker(number))
         self.client = ClusterClient(self._ask)
 
-    # -- what a user does ------------------------------------------------------------------
+    # -- a user's actions ------------------------------------------------------------------
 
     def submit(
         self,

@@ -68,15 +68,15 @@ _SESSION: Final = SessionId(1)
 class TaskDriver(Generic[TaskT]):
     """Runs one task by hand.
 
-    What it sends is in ``outputs``, as `Message`s, whoever would get it.
+    Messages that it sends are in ``outputs``, for all targets together.
 
     Args:
         task: a `Task` class, or a function that makes a task of a `TaskContext`.
-        parallelism: what the context says about the number of tasks.
+        parallelism: the number of tasks in the context.
         task_index: which of them this one is.
-        config: what the task finds in `TaskContext.config`.
+        config: the content of `TaskContext.config`.
         is_source: the task has no inputs; its `produce` is called as `advance` lets time pass.
-        resume: what `cut` of another driver returned; the task goes on from there.
+        resume: the result of another driver's `cut`; the task goes on from there.
 
     Raises:
         OperatorError: from every method here, when the task raises.
@@ -121,7 +121,7 @@ class TaskDriver(Generic[TaskT]):
         self._epoch = 1
         self._kept = resume
         self._got = 0
-        self._acts: list[tuple[int, int, Callable[[], object]]] = []  # Heap of what will happen.
+        self._acts: list[tuple[int, int, Callable[[], object]]] = []  # Heap of acts to come.
         self._act_ids = count()
         self._runner = TaskRunner(
             TaskInfo(
@@ -299,8 +299,8 @@ class FlowDriver:
     can look, such as ``gp.to_list(results)``. A call may take some ms of virtual time.
 
     Args:
-        app: what to run.
-        seed: decides the order of what happens at the same time.
+        app: the application to run.
+        seed: decides the order of events at the same time.
 
     Raises:
         ConfigError: the application cannot run, or a source is not one of its own.

@@ -56,7 +56,7 @@ class SimulatedEpochs:
     Args:
         tasks: all of the application.
         cut: where epochs end.
-        faults: what goes wrong.
+        faults: of epochs and commits.
     """
 
     def __init__(self, tasks: Iterable[TaskId], *, cut: EpochCut, faults: EpochFaults) -> None:
@@ -101,7 +101,7 @@ class SimulatedEpochs:
             return []
         return [task for task in self._tasks if self._committed.get(task, 0) < epoch]
 
-    # -- what happens ----------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------
 
     def begin(self, clocks: Iterable[TaskClock]) -> Cut:
         """Ask for the end of the next epoch; one that is not complete is given up."""

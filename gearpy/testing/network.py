@@ -1,6 +1,6 @@
 """The network of a world: letters between its processes, and batches between their tasks.
 
-What a socket does is done here by chance: delay, cut, reset. Links keep their order.
+Chance delays, cuts and resets connections, as with sockets. Links keep their order.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ from gearpy.transport.links.routes import Routes
 __all__ = ["Network", "WorldNodes", "WorldTransport"]
 
 _REFUSED_MS: Final = 60  # A dead process is noticed within this time.
-_DATA: Final = "data"  # What is not a letter.
+_DATA: Final = "data"  # Everything but letters.
 
 
 @dataclass(slots=True)
@@ -39,8 +39,8 @@ class Network:
     """Where the processes of a world find each other.
 
     Args:
-        delay_ms: what is sent arrives after up to this time.
-        heartbeat_timeout_ms: who is silent for so long is lost to those who watch.
+        delay_ms: messages arrive after up to this time.
+        heartbeat_timeout_ms: a peer that is silent for so long is lost to its watchers.
         duplicates: share of data messages that arrive twice.
     """
 
@@ -168,7 +168,7 @@ class Network:
                     lambda transport=transport: transport.lose(address, "closed"),  # type: ignore[misc]
                 )
 
-    # -- what is under way -----------------------------------------------------------------
+    # -- messages under way ----------------------------------------------------------------
 
     def carry(self, source: str, target: str, kind: str, act: Callable[[], None]) -> None:
         """Have something done at the target, after all that was sent before on the same wire."""
@@ -207,7 +207,7 @@ class WorldNodes:
         self._deliver: TakeLetter | None = None
         self._watchers: dict[str, dict[object, PeerLost]] = {}
         self.given_up: set[str] = set()  # With incarnation; for ever.
-        self._known: set[str] = set()  # Who was written to or watched.
+        self._known: set[str] = set()  # Peers that were written to or watched.
         self._number = 0
         self.on_given_up: Callable[[str], None] = lambda _: None
 
@@ -277,13 +277,13 @@ class WorldNodes:
                 return
 
     def on_dead(self, node: str) -> None:
-        """Learn that nobody listens there any more."""
+        """Learn that no process listens there any more."""
         self.system.do(lambda: self.give_up(node, "connection refused"))
 
     def give_up(self, node: str, reason: str) -> None:
         """Count a process as lost and tell its watchers; for ever, if it was known as such.
 
-        Who is known by address alone, as masters are, may come back.
+        A process known by address alone, as masters are, may come back.
         """
         if node in self._known:
             self.given_up.add(node)

@@ -29,7 +29,7 @@ class _Attempt:
 
 
 class LetterPromises:
-    """Notes every letter of an app master that breaks a promise, whatever has failed before.
+    """Notes every letter of an app master that breaks a promise, even after failures.
 
     An app master that was given up may still write, so what one promises holds within each of its
     launches. The upper half of an attempt's number is the launch.
@@ -38,7 +38,7 @@ class LetterPromises:
         stored: the store of the cluster, without its faults.
 
     Attributes:
-        broken: what was promised and not kept.
+        broken: the promises that were not kept.
     """
 
     def __init__(self, stored: Checkpoints) -> None:

@@ -49,7 +49,7 @@ SMALL_LIMITS: Final = OutputLimits(
     watermark_interval_ms=3,
 )
 _START_MS: Final = 1_000_000
-#: Who has not said that it knows of a complete epoch is told again after so long.
+#: A task that has not confirmed a complete epoch is told again after so long.
 _TELL_AGAIN_MS: Final = 40
 _NO_FAULTS: Final = EpochFaults()
 
@@ -100,7 +100,7 @@ class Simulation:
     """Runs an application to its end, or as far as it is told to.
 
     Args:
-        app: what to run.
+        app: the application to run.
         seed: decides the order of everything.
         delay_ms: a message takes between 0 and this long; later ones of a link never overtake.
         limits: flow control of the tasks.
@@ -110,15 +110,15 @@ class Simulation:
         cut_every_ms: end an epoch about so often, if the one before is complete or given up;
             None: never.
         cut: where epochs end: wherever each source is, or at an event time.
-        faults: what goes wrong with epochs.
+        faults: of epochs and commits.
         crash_at_ms: call `crash` so long after the start, as often as there are times.
-        on_error: what to do with a record that user code raises on.
+        on_error: the policy for a record that user code raises on.
 
     Attributes:
         runners: the tasks; others after a crash.
         crashes: how often everything was restarted.
         fallbacks: how often that was from an older epoch than the newest.
-        epochs: what there is of them.
+        epochs: the epochs of this run.
         quarantined: records that user code raised on, and the tasks that had them.
 
     Raises:
@@ -193,7 +193,7 @@ class Simulation:
     def run(self, *, steps_max: int = 1_000_000) -> "Simulation":
         """Run until every task has finished, then stop the tasks.
 
-        What is raised has the seed in its text or in a note.
+        An error has the seed in its text or in a note.
 
         Raises:
             OperatorError: user code raised.

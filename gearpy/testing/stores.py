@@ -8,9 +8,9 @@ from gearpy.testing.world import World
 
 __all__ = ["FaultyCheckpoints"]
 
-#: Of what is asked for while the store fails, so much does not work.
+#: The share of requests that fail while the store fails.
 _FAILING: Final = 0.7
-#: Of what fails so much was done, and only the answer is lost.
+#: The share of failed requests that were done, where only the answer is lost.
 _DONE_ALL_THE_SAME: Final = 0.3
 _SLOW_MS_MAX: Final = 400
 
@@ -24,12 +24,12 @@ class FaultyCheckpoints:
     def __init__(self, world: World, stored: Checkpoints | None = None) -> None:
         self._world = world
         self.stored: Checkpoints = MemoryCheckpoints() if stored is None else stored
-        """What is there, for who looks from outside."""
+        """The stored files, for a look from outside."""
         self._fails_until_ms = self._slow_until_ms = 0
         self._failing_part = ""
         self.failures = 0  #: How often something did not work.
 
-    # -- what is done to it ----------------------------------------------------------------
+    # -- faults ----------------------------------------------------------------------------
 
     def fail(self, duration_ms: int, *, part: str = "") -> None:
         """Fail most requests for a time; with a part, only those for names that have it."""
@@ -54,7 +54,7 @@ class FaultyCheckpoints:
 
         self._world.later(duration_ms, heal)
 
-    # -- what others see -------------------------------------------------------------------
+    # -- the view of others ----------------------------------------------------------------
 
     def wait_ms(self) -> int:
         """Return how long a process that saves or loads has to wait now."""

@@ -24,7 +24,7 @@ class MemoryTransactions(Sink):
     """Shows records when their epoch is complete, as a database would.
 
     For simulations: all tasks write into this object, and also those that were given up and do not
-    know it. What it shows is what a reader sees at that moment.
+    know it. It shows the records that a reader sees at that moment.
 
     Attributes:
         retracted: records that were shown and have vanished. Right only after going back to an
@@ -79,7 +79,7 @@ class MemoryTransactions(Sink):
         """Show the prepared records up to an epoch, and remove those of later epochs.
 
         Raises:
-            LookupError: the task has begun later elsewhere; who asks was given up.
+            LookupError: the task has begun later elsewhere; the caller was given up.
         """
         part = self._parts.setdefault((run, task_index), _Part())
         if incarnation <= part.incarnation:
@@ -103,7 +103,7 @@ class MemoryTransactions(Sink):
         """Show the records of a transaction, also of a run before; a second time changes nothing.
 
         Raises:
-            LookupError: it has vanished; who asks was given up, and has prepared it for nothing.
+            LookupError: it has vanished; the caller was given up, and has prepared it for nothing.
         """
         for part in self._parts.values():
             if transaction in part.prepared:

@@ -52,7 +52,7 @@ class _Chain:
 
     steps: list[Operator]
     parallelism: int
-    #: Tags of the side outputs that somebody reads, by the step that makes them and its own tag.
+    #: Tags of the side outputs that are read, by the step that makes them and its own tag.
     sides: dict[tuple[Operator, str], str] = field(default_factory=dict)
     processor: Processor | None = field(default=None)
 
@@ -97,7 +97,7 @@ def lower(
         name: of the application.
         steps: the plan as it was written.
         parallelism: of steps that do not say otherwise.
-        mistakes: those that are known already.
+        mistakes: the mistakes known already.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.

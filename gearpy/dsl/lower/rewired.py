@@ -22,7 +22,7 @@ class Gathering:
     """A program that gathers its results in lists.
 
     Attributes:
-        application: what to run, in this process.
+        application: the application to run, in this process.
         written: by sink, in the order of the program: the records with their event times.
         late: by the name of a step: the late records that it left out, if that was asked for.
     """
@@ -46,8 +46,8 @@ def gathering(
         name: of the application.
         steps: the steps as they were written.
         parallelism: of steps that do not say otherwise.
-        sources: what is read instead of a source.
-        late: what becomes of late records: as the program says; sources leave them to the windows
+        sources: the source to read instead of another.
+        late: the rule for late records: as the program says; sources leave them to the windows
             ("keep"); or they are gathered, too.
     """
     maker = _Maker(sources, late)

@@ -44,8 +44,8 @@ def check_function(
 
     Args:
         kind: of the step.
-        function: what was given.
-        of: what it is called with, for people.
+        function: the argument.
+        of: the arguments of its calls, for people.
         takes: how many arguments these are.
         awaits: the step awaits what the function returns.
 

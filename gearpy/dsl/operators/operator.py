@@ -51,7 +51,7 @@ Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
 Kind: TypeAlias = Literal["rows", "table"]
 #: The order that a step goes by, if it sees more than which records there are.
 Order: TypeAlias = Literal["", "event time", "arrival", "wall time"]
-#: Tags of the side outputs that somebody reads, by the step that makes them and its own tag.
+#: Tags of the side outputs that are read, by the step that makes them and its own tag.
 Sides: TypeAlias = "Mapping[tuple[Operator, str], str]"
 _Made = TypeVar("_Made", bound="Operator")
 

@@ -33,7 +33,7 @@ def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
     _check_given(steps)
     taken = {_of_name(step.given) for step in steps if step.given}
     ids: dict[Operator, str] = {}
-    from_: dict[Operator, str] = {}  # What tells where the records of a step come from.
+    from_: dict[Operator, str] = {}  # The origin of the records of a step, as text.
     times: Counter[str] = Counter()
     for step in steps:
         if step.given:

@@ -128,7 +128,7 @@ class Asynchronous(ProgramStream[T]):
         Args:
             function: an ``async def`` of a key.
             key: a field, or a function of the record.
-            combine: makes the result of a record and what was found; a pair if not given.
+            combine: makes the result of a record and the answer; a pair if not given.
             cache: answers that each task keeps, those used last; 0: none.
             ttl: how long one counts, by wall time; None: for ever.
             concurrency: as in `map_async`, like all that follows.

@@ -31,11 +31,11 @@ class Grouped:
 
     Attributes:
         program: gets them.
-        step: what they read.
+        step: the step whose records they are.
         key: None for all records together.
         parallelism: of the step; None: as the application's.
         windows: None for a result after every record.
-        late: what becomes of records whose window has closed.
+        late: the rule for records whose window has closed.
         begun: number by which the program knows that this is no step yet.
     """
 

@@ -30,7 +30,7 @@ R = TypeVar("R")
 class Joins(Generic[K, T]):
     """Joins of two streams that are grouped by key.
 
-    Records with equal keys meet in one task. What waits for a partner is kept as long as one can
+    Records with equal keys meet in one task. A record waits for a partner as long as one can
     come by event time, and no longer; records that come later than that are counted and dropped.
     A side without a partner is None, unless ``how`` leaves such records out: "inner" has pairs
     only, "left" all records of this stream, "right" all of the other one, "outer" all of both.
@@ -518,7 +518,7 @@ class Joins(Generic[K, T]):
 
         The other stream is a table: the newest record of a key by event time counts, None deletes.
         It is looked up when the watermark has passed a record; with ``ordered=False`` in `key_by`
-        of a stream, when the record comes, so that what is found depends on which came first.
+        of a stream, when the record comes, so that the result depends on which came first.
 
         Args:
             right: the table, grouped by keys of the same kind.

@@ -235,7 +235,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
 
         Args:
             n: how many.
-            by: what is compared: a field, or a function of the record; the record if not given.
+            by: the value to compare: a field, or a function of the record; else the record itself.
             name: for people.
 
         Raises:
@@ -279,7 +279,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
     def enumerate(self, start: int = 0, *, name: str = "") -> Stream[tuple[int, T]]:
         """Put before each record its number among those of its key; gives ``(number, record)``.
 
-        Numbers go on after a restart. What is kept is one number for each key, for good.
+        Numbers go on after a restart. One number is kept for each key, for good.
 
         Args:
             start: the number of the first record.
@@ -306,7 +306,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
     def pairwise(self, *, name: str = "") -> Stream[tuple[T, T]]:
         """Pair each record with the one of its key before it; the first of a key gives nothing.
 
-        What is kept is the last record of each key, for good and over restarts.
+        The last record of each key is kept, for good and over restarts.
 
         Example:
             >>> import gearpy as gp
@@ -327,7 +327,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
     def rolling(self, n: int, *, name: str = "") -> Stream[list[T]]:
         """Give the last ``n`` records of the key after each one, the newest last; fewer at first.
 
-        What is kept is these records of each key, for good and over restarts. By time instead of
+        These records of each key are kept, for good and over restarts. By time instead of
         number it is a sliding window.
 
         Args:
@@ -387,12 +387,12 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
     ) -> Stream[U]:
         """Replace each record by a function's result; the function also gets the state of its key.
 
-        What is kept comes back after a restart; it is plain data, and better not changed in place.
+        The state comes back after a restart; it is plain data, and better not changed in place.
 
         Args:
-            function: called with what is kept and the record; returns what to keep, or None to
+            function: called with the state and the record; returns the new state, or None to
                 forget the key, and the result. Its event time is that of the record.
-            initial: what is there for a key that nothing is kept for; each gets its own copy.
+            initial: the state of a key without one; each key gets its own copy.
             ttl: a key that had no record for so long is forgotten: in event time, from its last
                 record to the watermark.
             name: for people.

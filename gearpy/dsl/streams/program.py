@@ -19,7 +19,7 @@ __all__ = ["Program", "ProgramStream"]
 class Program:
     """Gathers the steps that streams add, and makes the streams behind them.
 
-    Invariant: a step comes after those that it reads.
+    Invariant: a step comes after the steps that it reads.
 
     Args:
         name: of the application.
@@ -50,7 +50,7 @@ class Program:
         """Note that something is not a step yet; return a number for `end`.
 
         Args:
-            mistake: what to tell if it never becomes one.
+            mistake: the text of the error if it never becomes one.
         """
         number = len(self._begun)
         self._begun[number] = mistake

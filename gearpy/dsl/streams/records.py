@@ -121,14 +121,14 @@ class RecordSteps(ProgramStream[T]):
     ) -> Stream[Row]:
         """Replace batches of records in columns by the results of a function.
 
-        Steps behind it that take rows get dicts, or what ``schema`` says. The function returns as
+        Steps behind it that take rows get dicts, or rows of ``schema``. The function returns as
         many rows as it gets, in their order, as event times stay in their places; or none.
 
         Args:
-            function: gets and returns a `pyarrow.RecordBatch`, or what ``form`` says.
-            schema: of what it returns: a dataclass, NamedTuple or TypedDict class, a dict of names
+            function: gets and returns a `pyarrow.RecordBatch`, or another ``form``.
+            schema: of its results: a dataclass, NamedTuple or TypedDict class, a dict of names
                 and types, or a `pyarrow.Schema`. Without it, it is as it comes.
-            takes: the same of what it gets, for streams that come in rows and do not say.
+            takes: the same of its input, for streams in rows that have no schema.
             form: "arrow"; "pandas" or "polars" for a function over data frames.
             times: name of a column of event times, in ms, which the function gets and returns in
                 addition; then it may leave rows out, and add some.

@@ -274,7 +274,7 @@ class RouteSteps(ProgramStream[T]):
             spark: nothing: a session on this machine. Or the URL of a master or of a Spark Connect
                 server, or a function that returns a session. A session itself cannot be had again
                 when it ends, nor taken to another process.
-            name: what was handed over is known by it: keep it.
+            name: batches that were handed over are known by it: keep it.
             options: of `gearpy.window_log_folder`; ``retain`` is "7d", and at least until the call.
 
         Raises:

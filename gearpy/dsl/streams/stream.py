@@ -38,8 +38,8 @@ _NEED_GROUPS: Final = frozenset(
 class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T]):
     """Records of type ``T``, each with an event time, without an end unless the source has one.
 
-    All methods take a ``name``: it is shown to people, and what a step keeps is found by it when
-    the program has changed.
+    All methods take a ``name``: it is shown to people, and the state of a step is found by it
+    when the program has changed.
     """
 
     @overload
@@ -99,7 +99,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T])
 
         Args:
             windows: which ones, such as ``gp.tumbling("10s")``.
-            late: what to do with a record that comes when its window takes none any more: "drop"
+            late: the rule for a record that comes when its window takes none any more: "drop"
                 it; "restamp" it, so that it counts in the window that is open; or "side", which
                 puts it into `Stream.late` of the results. It is counted always.
 

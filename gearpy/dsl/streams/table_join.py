@@ -41,7 +41,7 @@ _KIND: Final = "join_table"
 _HOWS: Final = ("inner", "left")
 #: A field, several of them, or a function.
 _OneSide: TypeAlias = str | list[str] | Callable[[T], Any]
-#: What is equal in a record and a row: the same on both sides, or a pair of one for each. One for
+#: The equal values of a record and a row: one for both sides, or a pair of one for each. One for
 #: both is here one of rows, as all that a stream by key takes is one of rows.
 OnKey: TypeAlias = _OneSide[R] | tuple[_OneSide[T], _OneSide[R]]
 
@@ -139,7 +139,7 @@ class TableJoins(ABC, Generic[K, T]):
 
         Args:
             table: any source that ends, such as ``gp.csv("customers.csv")`` or ``gp.rows(rows)``.
-            on: what is equal in a record and its row: the name of a field, a list of names, or a
+            on: the values equal in a record and its row: the name of a field, a list of names, or a
                 function, for both; or a pair of one for the records and one for the rows. A stream
                 that is grouped by key may leave it out: then it is its key.
             how: "inner" leaves out records without a row; "left" gives them with None.
@@ -151,7 +151,7 @@ class TableJoins(ABC, Generic[K, T]):
                 record gets the one that counts at its own event time. The table's source says by
                 ``time=`` where the times of rows are.
             refresh: how often the table is looked at again, by wall time; it is read anew if its
-                files have changed, or if nobody knows. Without it, it is read once in a run.
+                files have changed, or if that is not known. Without it, it is read once in a run.
             name: for people.
 
         Raises:

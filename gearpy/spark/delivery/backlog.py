@@ -13,12 +13,12 @@ _RATE_MS: Final = 10_000  #: A rate is one of about so long a time.
 
 
 class Backlog:
-    """How many rows were shown and not handed over, and whether that is too many.
+    """Counts the rows that were shown and not handed over, and tells whether they are too many.
 
     Runs on: any thread.
 
-    Invariant: what was shown after the last look counts until it was looked at, so `is_empty` is
-    never told too early.
+    Invariant: rows shown after the last look count until the next one, so `is_empty` never comes
+    too early.
 
     Args:
         rows_max: see `Pressure`.
@@ -29,10 +29,10 @@ class Backlog:
         self._wall_ms = wall_ms
         self._changed = threading.Condition()
         self._pressure = Pressure(rows_max)
-        self._looked_rows = 0  # Waited when somebody looked last ...
-        self._new_rows = 0  # ... and what was shown since it began to look.
+        self._looked_rows = 0  # Rows that waited at the last look ...
+        self._new_rows = 0  # ... and rows shown since that look began.
         self._shown = 1  # Times; the first look is due.
-        self._looking = self._looked = 0  # How many of them somebody looks, or has looked, at.
+        self._looking = self._looked = 0  # How many of these a look has covered.
         self._is_all = False
         self.is_closed = False
         self._batch_id = 0
@@ -86,7 +86,7 @@ class Backlog:
 
     @property
     def is_changed(self) -> bool:
-        """Whether something was shown that nobody has looked at."""
+        """Whether rows were shown since the last look."""
         return self._looked != self._shown
 
     def on_looking(self) -> None:

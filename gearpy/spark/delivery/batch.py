@@ -15,7 +15,7 @@ class SparkBatch:
 
     Attributes:
         id: its number: 1, 2, 3 ... for each sink, without a gap.
-        key: names the batch among those of all sinks; what a write that may be repeated goes by.
+        key: names the batch among the batches of all sinks; a write that may be repeated uses it.
             Made of letters, digits and ``_.-``.
         app: name of the application.
         sink: name of the sink.
@@ -24,7 +24,7 @@ class SparkBatch:
             records are of no window.
         window_start: the oldest start of a window; None if none has one.
         window_end: the newest end of a window; None if none has one.
-        attempt: 1 if nobody can have been called with this batch before.
+        attempt: 1 if the function cannot have been called with this batch before.
     """
 
     id: int
@@ -44,11 +44,11 @@ def overwrite(
     """Write a batch into a folder of its own below a table's: exactly once, however often called.
 
     The folder is ``path/gearpy_batch=KEY``, so the table has a partition column ``gearpy_batch``
-    more when Spark reads ``path``. A batch that comes again takes the place of what was written of
-    it before. No other batch is touched, nor those of other sinks.
+    more when Spark reads ``path``. A batch that comes again replaces its
+    earlier files. No other batch is touched, nor those of other sinks.
 
     Args:
-        df: what to write, as often as not the frame that the function was called with.
+        df: the rows to write, often the frame that the function was called with.
         path: of the table; a path or URL that Spark knows.
         batch: which one it is.
         file_format: one that Spark writes.

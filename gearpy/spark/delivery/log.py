@@ -23,7 +23,7 @@ class BatchLog:
     """Small files in the folder of a window log, two for each batch; old ones are removed.
 
     ``NAME.ID.intent`` is written before the function is called with a batch, ``NAME.ID.done``
-    after it. ``NAME.owner`` says who may write them: whoever has begun last. ``NAME.begin`` says
+    after it. ``NAME.owner`` names the only writer: the start that began last. ``NAME.begin`` says
     where the first batch begins.
 
     Invariant: an intent that was once followed by a call never changes, and neither does where the
@@ -63,7 +63,7 @@ class BatchLog:
                 f"{self._store.location(self._file(done_id, _DONE))} is damaged: nobody knows "
                 "which batch is next"
             )
-        # One that cannot be read was not complete, so nobody was called with it.
+        # One that cannot be read was not complete, so no function was called with it.
         return done, self._read(begun_id, _INTENT) if begun_id else None
 
     def begin(self, start: Mapping[str, int]) -> Mapping[str, int]:

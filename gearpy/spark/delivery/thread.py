@@ -60,7 +60,7 @@ class DeliverySpec:
         path: of the window log.
         options: for the file system of its URL.
         name: of the sink, in the log.
-        lane: what of the log: that which the sink itself writes.
+        lane: the lane of the log that the sink itself writes.
         app: name of the application.
         operator: name of the sink, for people.
         function: the user's.
@@ -89,7 +89,7 @@ class Delivery:
     Restart: another one goes on, in any process; in this one it begins when this one has ended.
 
     Args:
-        spec: what and how.
+        spec: the settings.
         wake: called when an answer has changed.
     """
 

@@ -1,7 +1,7 @@
 """Two answers to one question, compared as records in no order.
 
 Floats are equal if they differ by less than a part of their size, since their sums depend on the
-order of addition; everything else is exact. What a set or dict holds has no order either.
+order of addition; everything else is exact. Items of a set or dict have no order either.
 """
 
 import dataclasses

@@ -73,8 +73,8 @@ class TwinFrame:
 
     Attributes:
         frame: the query as far as its last exchange.
-        worker: what runs behind it, without what goes on then.
-        takes: what rows are made of columns, where these come.
+        worker: the function behind it, without the form of its output.
+        takes: the schema by which columns become rows, where columns come.
         group: the aggregate that SQL computes at the end, if it ends so.
     """
 
@@ -122,7 +122,7 @@ def twin_frame(spark: "SparkSession", plan: LinearPlan) -> TwinFrame:
 
     Args:
         spark: runs it.
-        plan: what it computes.
+        plan: the steps that it computes.
 
     Raises:
         ConfigError: the source gives nothing to read.

@@ -1,6 +1,6 @@
 """A program as one line from a source to a sink, which says nothing of gearpy's tasks.
 
-What is written in the stream language becomes this, and this becomes a Spark query; neither knows
+A program in the stream language becomes a plan, and the plan a Spark query; neither knows
 the other. Without Spark: nothing here imports it.
 """
 

@@ -36,7 +36,7 @@ def record(source: Source, folder: Path, *, limit: int | None = None) -> "Record
     """Read a source to its end, or so many records of it, into files of a folder.
 
     Args:
-        source: what is read.
+        source: the source to read.
         folder: is made.
         limit: how many records of all partitions together.
 
@@ -124,7 +124,7 @@ class RecordedSource(Source):
     Args:
         paths: the files; each is a partition.
         schema: of their columns; None for records of any kind.
-        of: what was recorded.
+        of: the description of the recorded source.
     """
 
     replayable = True

@@ -1,7 +1,7 @@
 """Functions for ``mapInArrow``, by which Spark's Python workers run a plan.
 
-A function reads what comes (partitions of a source, columns, pieces of an aggregate, windows that
-SQL has aggregated), runs some steps, and gives what goes on (columns, pieces, records as bytes).
+A function reads its input (partitions of a source, columns, pieces of an aggregate, windows that
+SQL has aggregated), runs some steps, and gives its output (columns, pieces, records as bytes).
 All steps between two exchanges run in one such function. Without Spark: nothing here imports it.
 """
 
@@ -79,9 +79,9 @@ class Worker:
     """One function for ``mapInArrow``.
 
     Attributes:
-        reads: what comes.
-        steps: what becomes of it.
-        gives: what goes on.
+        reads: the input.
+        steps: the steps between.
+        gives: the output.
         records: how classes travel that are not known where it runs, by their names.
     """
 
@@ -156,7 +156,7 @@ def _context() -> TaskContext:
     return cast("TaskContext", SimpleNamespace(rejects=Rejects(), limits=limits))
 
 
-# -- what comes ------------------------------------------------------------------------------------
+# -- input -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class PartitionsIn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsIn:
-    """Columns with event times; in which order they come nobody knows."""
+    """Columns with event times; their order is not known."""
 
     schema: pa.Schema
 
@@ -238,7 +238,7 @@ class WindowsIn:
         return rows, [end - 1 for end in ends]
 
 
-# -- what goes on ----------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ class TableOut:
 
     Attributes:
         make: returns the columns of some records with their event times.
-        takes: what rows are made of columns, where these come.
+        takes: the schema by which columns become rows, where columns come.
     """
 
     make: Callable[[list[Any], list[int]], pa.RecordBatch]

@@ -108,7 +108,7 @@ class Driver:
     def start(self, arguments: Sequence[str], *, master: str) -> None:
         """Have a JVM that was started as `arguments` say; without one, start it.
 
-        One of ours that was started otherwise (with less memory, say) is ended: nobody uses it.
+        One of ours that was started otherwise (with less memory, say) is ended: it is not in use.
         """
         if self._jvm is not None and self._arguments != arguments:
             self.end()
@@ -182,7 +182,7 @@ def server_answers(spark: Any) -> bool:
 
 
 def is_open(url: str) -> bool:
-    """Whether somebody listens where a Spark Connect server is said to be."""
+    """Whether a process listens at the address of a Spark Connect server."""
     where = urlsplit(url)
     return _is_open(where.hostname or "", where.port or _CONNECT_PORT)
 

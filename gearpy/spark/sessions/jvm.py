@@ -127,7 +127,7 @@ def command(
         conf: All settings. Those that only count when a JVM starts (``spark.driver.memory``,
             ``spark.driver.extraJavaOptions``, ``spark.driver.extraClassPath``) become arguments.
         options: More arguments for Java.
-        submit: What ``PYSPARK_SUBMIT_ARGS`` says.
+        submit: The value of ``PYSPARK_SUBMIT_ARGS``.
         env: The environment, for the folders with Spark's and Hadoop's files of settings.
     """
     plain = {
@@ -192,7 +192,7 @@ def environment(
     Args:
         env: That of this process.
         spark_home: Where Spark is.
-        java_home: What the driver is to start executors with.
+        java_home: The Java with which the driver is to start executors.
         python: Which Python runs user functions.
         here: Whether nothing but this machine takes part; then it needs no name or address.
         connection: The file in which the driver tells how to reach it.

@@ -1,6 +1,6 @@
 """Which settings a session gets. Pure: no JVM, no files.
 
-What the caller gives always wins. The rest makes a session on one machine quiet, closed to the
+The caller's settings always win. The rest makes a session on one machine quiet, closed to the
 outside, and quick with small files; on a cluster gearpy sets only what holds there, too.
 """
 
@@ -133,7 +133,7 @@ def conflicts(
     """Return the settings that a living session cannot take any more, one text for each.
 
     Args:
-        wanted: What the caller said, without what gearpy adds.
+        wanted: The caller's settings, without gearpy's own.
         current: Gives the value in the session, if it has one.
         is_changeable: Whether a setting may change while the session lives.
     """
@@ -152,7 +152,7 @@ def python_env(master: str, env: Mapping[str, str], *, python: str) -> dict[str,
 
     Args:
         master: Where Spark runs.
-        env: The environment; what it says wins.
+        env: The environment; its settings win.
         python: The program of this process.
     """
     chosen = {"PYSPARK_DRIVER_PYTHON": python}

@@ -1,9 +1,9 @@
 """From the parts that tasks have written to one batch of a log, shown once. Knows no Spark.
 
-What a task has written is a *part*: nobody sees it until the driver has made one file of all parts
-and moved it into its place. Before that, a crash leaves nothing to be seen; after it, the batch is
-recognised when Spark delivers it again: by the name of the file, or by a note of what each query
-has written last, which is made before anything else is written into the lane.
+The rows that a task has written are a *part*: no reader sees it until the driver has made one file
+of all parts and moved it into its place. Before that, a crash leaves nothing to be seen; after it,
+the batch is recognised when Spark delivers it again: by the name of the file, or by a note of the
+last batch of each query, which is made before anything else is written into the lane.
 """
 
 import io

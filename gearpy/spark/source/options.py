@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 Body = Literal["parquet", "arrow"]
 
-#: What a reader is called that was not given a name.
+#: The name of a reader without a name of its own.
 READER: Final = "spark"
 _SINKS: Final = "to_spark."  # So functions of `Stream.to_spark` are called.
 
@@ -59,10 +59,10 @@ class SourceReadOptions:
 
     Attributes:
         starting: where to begin; None: at the oldest batch that is kept.
-        from_end: begin with what comes next.
+        from_end: begin with the next batch that comes.
         ending: where to end; None: at the newest batch.
         windows_since_ms: rows of windows that begin earlier are left out.
-        reader: what its reports are called.
+        reader: the name of its reports.
         partitions: number of tasks of Spark; None: by the number of rows.
     """
 

@@ -35,8 +35,8 @@ _SIGN_OF_LIFE_MS: Final = 10_000
 def position_of(offset: Any) -> dict[str, int]:
     """Return the position that an offset of Spark stands for.
 
-    Equal positions are equal texts as JSON: Spark compares those. So lanes are in order, and one
-    of which nothing was read is left out.
+    Equal positions are equal texts as JSON: Spark compares those. So lanes are in order, and a
+    lane without a file that was read is left out.
 
     Raises:
         ConfigError: it is no position.
@@ -166,7 +166,7 @@ def span_of(column: str, condition: str, time: datetime) -> Span:
 
     Args:
         column: that it is about.
-        condition: what Spark calls it.
+        condition: its name in Spark.
         time: that it compares with.
     """
     if column not in _WINDOW_COLUMNS:

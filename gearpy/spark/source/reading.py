@@ -78,7 +78,7 @@ class SourceLogReader(DataSourceReader):
     Runs on: a process for planning, then those of the tasks.
 
     Args:
-        options: what is read.
+        options: which log, from where to where.
         schema: as Spark wants it.
     """
 

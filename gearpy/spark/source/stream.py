@@ -49,7 +49,7 @@ from gearpy.windowlog.log import ReaderReport
 __all__ = ["LogStreamReader", "LogStreamWriter"]
 
 _LOG: Final = logging.getLogger(__name__)
-#: What Spark tells the tasks of a query: its id, the same over restarts from one checkpoint.
+#: The property with a query's id in Spark's tasks: the same over restarts from one checkpoint.
 _QUERY_ID: Final = "sql.streaming.queryId"
 
 
@@ -60,7 +60,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Restart: Spark gives the offsets of its checkpoint.
 
     Args:
-        options: what is read.
+        options: which log, from where to where.
         schema: as Spark wants it.
     """
 
@@ -165,7 +165,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     Restart: Spark may deliver its last batch again, which is recognised then.
 
     Args:
-        options: what is written.
+        options: which log, under which name.
         schema: of the rows.
     """
 

@@ -39,7 +39,7 @@ class SourceLogWriter(DataSourceArrowWriter):
     Runs on: a process for planning, those of the tasks, and one that shows what they have written.
 
     Args:
-        options: what is written.
+        options: which log, under which name.
         schema: of the rows.
     """
 
@@ -84,7 +84,7 @@ def check_append(*, overwrite: bool) -> None:
     """Refuse an overwrite.
 
     Raises:
-        ConfigError: that is what is wanted.
+        ConfigError: an overwrite is wanted.
     """
     if overwrite:
         raise ConfigError(
