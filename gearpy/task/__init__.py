@@ -1,8 +1,8 @@
 """The task runtime: users' tasks and the code that runs them, without details of actors or sockets.
 
-- `api`: what users write, and what they get: tasks, sources, sinks, the graph.
-- `runtime`: what runs one task: its inputs and outputs, time, epochs, state.
-- `sources`: what reads a source: its partitions, late records, the end of an epoch.
+- `api`: the classes that users write and get: tasks, sources, sinks, the graph.
+- `runtime`: runs one task: its inputs and outputs, time, epochs, state.
+- `sources`: reads a source: its partitions, late records, the end of an epoch.
 - `chain`: a chain of stages in one task: records run through it without a queue between.
 - `stages`: stages of single steps: stateless, with state, asynchronous, over columns, and the sink
   at the end.

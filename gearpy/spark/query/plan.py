@@ -32,7 +32,7 @@ class RowsStep:
 
     Attributes:
         operators: at least one.
-        takes: what rows are made of columns, where these come.
+        takes: the schema by which columns become rows, where columns come.
     """
 
     operators: tuple[RowOperator, ...]
@@ -66,7 +66,7 @@ class GroupStep:
         aggregates: by the name in the result; empty where there is a ``fold``.
         is_single: there is one aggregate, and its value is the result.
         fold: the user's own.
-        takes: what rows are made of columns, where these come.
+        takes: the schema by which columns become rows, where columns come.
     """
 
     name: str
@@ -105,8 +105,8 @@ class LinearPlan:
         app: name of the application.
         sink: name of the step that writes.
         source: where records come from; it ends.
-        steps: what becomes of them.
-        gives: the schema of what is written, where something says so.
+        steps: the steps for its records.
+        gives: the schema of the records written, if it is declared.
     """
 
     app: str

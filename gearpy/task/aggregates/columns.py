@@ -1,7 +1,7 @@
 """Aggregates over windows where records are columns: tables in, results in rows out.
 
-Arrow computes what the rows of each table come to, by window and key, where they are sent; these
-few rows travel to the tasks of the keys, which merge them into their windows. So a record costs its
+Arrow aggregates the rows of each table, by window and key, where they are sent; the few rows of
+results travel to the tasks of the keys, which merge them into their windows. So a record costs its
 share of a few vector operations. The results are those of the same aggregates over rows; only of
 floats the last digits may differ, as they are added up in another order, and the keys of a window
 may come in another order, as Arrow finds them.
@@ -283,7 +283,7 @@ def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
 class MergeAggregateStage(WindowFold):
     """Merges partials into windows; yields `WindowResult`s when the watermark closes them.
 
-    A `WindowFold` whose records are the rows of partials: what it keeps is the same as if it were
+    A `WindowFold` whose records are the rows of partials: its state is the same as if it were
     given the records behind them. Late ones are counted and dropped.
 
     Args:

@@ -42,7 +42,7 @@ __all__ = [
 
 KeyFunction: TypeAlias = Callable[[Any], Any]
 #: Folds records with their event times into values by key, and returns the keys of those taken.
-#: Called with the dict of values, records, times, and what takes ``(error, place)`` of a bad one.
+#: Called with the dict of values, records, times, and a function of a bad one's ``(error, place)``.
 FoldLoop: TypeAlias = Callable[
     [dict[Any, Any], list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
 ]
@@ -68,7 +68,7 @@ class Fold:
         add: called with a value and a record; where ``timed``, also with its event time. It may
             change the value and return it.
         merge: joins the values of two panes, which are not used any more; the second came later.
-        result: makes what a pane gives of its value, which goes on. None: the value itself.
+        result: makes the result of a pane's value, which goes on. None: the value itself.
         timed: whether the functions take event times.
         loop: makes a loop that folds a whole batch in, quicker than record by record.
         commutes: the order of records makes no difference, so parts may be merged in any.
@@ -123,11 +123,11 @@ class RunningStage(FoldingStage):
         context: of the task.
         name: for people.
         key: of a record.
-        fold: what becomes of a key's records.
+        fold: the fold of a key's records.
     """
 
     hold_ms = MAX_MS
-    #: What ``process`` notes of the keys that it has changed; see `Changes`.
+    #: The notes of ``process`` about the keys that it has changed; see `Changes`.
     _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
 
     def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
@@ -158,7 +158,7 @@ class RunningStage(FoldingStage):
 class RunningFold(RunningStage):
     """Folds each key over the whole stream; yields ``(key, value)`` after every record.
 
-    A record that user code raises on leaves what its key has come to as it was, provided that
+    A record that user code raises on leaves the value of its key as it was, provided that
     the fold's functions change nothing themselves.
     """
 
@@ -214,7 +214,7 @@ class RunningFold(RunningStage):
                     before = state.get(key, _MISSING)
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
-                # The next record may change what is kept, within this batch.
+                # The next record may change the kept value, within this batch.
                 out.append((key, after if type(after) in ATOMS else own(after)))
             except USER_ERRORS as error:
                 self._drop(error, record, timestamps, len(out), dropped)
@@ -235,9 +235,9 @@ class RunningFold(RunningStage):
 def shared_state(states: Sequence[Any]) -> Any | None:
     """Merge snapshots of old tasks into one for each new task; None if that is not possible.
 
-    Of how far event time is the least is safe for windows and joins that are done with what has
-    closed. It is not for a `WindowStage` that allows lateness, which would close windows again.
-    Each `WindowFold` forgets the windows of which it has nothing.
+    The least watermark is safe for windows and joins that are done with closed windows. It is not
+    for a `WindowStage` that allows lateness, which would close windows again. Each `WindowFold`
+    forgets the windows that it has no value of.
     """
     return reduce(_shared_by_both, states) if states else None
 
@@ -263,7 +263,7 @@ class WindowedStage(FoldingStage):
         name: for people.
         key: of a record; None for one value over all records.
         limit: results handed over at once.
-        late: what becomes of records that come too late for all of their windows: "restamp" gives
+        late: the rule for records that come too late for all of their windows: "restamp" gives
             them the time of the watermark, "side" sends them to a side output.
         late_tag: of that side output.
         waits: which records wait for event time; all, where the fold sees their order.
@@ -340,7 +340,7 @@ class WindowFold(WindowedStage):
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Fold the records into their windows; late ones may have to wait for that.
 
-        Yields nothing, but what had to come before a late one.
+        Yields nothing but the records that had to come before a late one.
         """
         self._fold_in(*self._in_time(values, timestamps))
         return self._due(self._watermark_ms) if len(self._gate) else iter(())
@@ -368,7 +368,7 @@ class WindowFold(WindowedStage):
             if len(self._gate):
                 yield from self._due(watermark_ms)
             yield from self._closed(watermark_ms)
-        except USER_ERRORS as error:  # No record is to blame for what makes results.
+        except USER_ERRORS as error:  # No record is to blame for the function that makes results.
             raise operator_error(self.name, error) from error
 
     def _closed(self, watermark_ms: int) -> Iterator[Columns]:
@@ -394,8 +394,7 @@ class WindowFold(WindowedStage):
     def snapshot(self) -> Any:
         """Return the oldest record times of open windows, and the watermark.
 
-        What has changed in the windows, keyed state has. All are of one kind, which the program
-        tells.
+        Keyed state has the changes of the windows. All are of one kind, which the program tells.
         """
         for changes in self._changes.values():
             changes.tell()

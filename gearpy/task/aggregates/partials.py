@@ -1,8 +1,8 @@
 """Partial results of the rows of a table, by group, as columns of Arrow, then as accumulators.
 
-A partial is what an aggregate makes of one table: columns with one row for each group. It says what
-Arrow has to compute (`inputs`), finishes what Arrow gives (`finish`) into what travels, and turns
-that, at the other end, into the accumulators of `core.window.aggregates` (`accumulators`).
+A partial is the result of an aggregate over one table: columns with one row for each group. It
+names the values that Arrow computes (`inputs`), turns them into columns that travel (`finish`), and
+those, at the other end, into the accumulators of `core.window.aggregates` (`accumulators`).
 """
 
 from collections.abc import Callable
@@ -341,7 +341,7 @@ class _Values:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the places of the rows: they can be listed, whatever their values are."""
+        """Return the places of the rows: they can be listed, also if the values cannot."""
         return [(rows.places, "list", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:

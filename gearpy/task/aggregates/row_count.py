@@ -26,7 +26,7 @@ __all__ = ["PartialCount", "key_of_part", "merging_counts"]
 #: Keys that wait; more of them would be of little use, and take long to send.
 _WAITING_MAX: Final = 16_384
 
-#: Finds the key in what `PartialCount` gives.
+#: Finds the key in the rows of `PartialCount`.
 key_of_part: Final[KeyFunction] = itemgetter(0)
 _number_of_part: Final = itemgetter(1)
 
@@ -34,8 +34,8 @@ _number_of_part: Final = itemgetter(1)
 class PartialCount(WindowFold):
     """Counts records by window and key; yields ``(key, number)`` with the time of the oldest.
 
-    Nothing of it is in a snapshot: the chain sends what waits when an epoch ends; see `drain`.
-    What is late is sent at once, each record with its own time, since it may still be taken.
+    Nothing of it is in a snapshot: the chain sends waiting counts when an epoch ends; see `drain`.
+    Late records are sent at once, each with its own time, since it may still be taken.
 
     Args:
         context: of the task.

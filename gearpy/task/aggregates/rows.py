@@ -1,7 +1,7 @@
 """Aggregates over rows: one generated loop for all aggregates of a step.
 
 Generated as Python source and compiled once for a step, so that a record costs one look-up of its
-key and a few bytecodes for each aggregate. What a key has come to is a tuple, one accumulator for
+key and a few bytecodes for each aggregate. The value of a key is a tuple, one accumulator for
 each aggregate; a record's values are all taken and checked before anything changes, so that a
 record on which something raises changes nothing.
 """
@@ -43,7 +43,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "distinct": ("{y} = {x} if {x} == {x} else nan", "hash({y})"),
 }
 _STEP: Final = ("{s} = {add}({s}, {x})",)
-#: What changes an accumulator in place comes when nothing can fail any more.
+#: Code that changes an accumulator in place comes when nothing can fail any more.
 _COMMITS: Final = {
     "collect": "if {x} is not None: {s}.append({x})",
     "distinct": "if {x} is not None: {s}.add({y})",
@@ -167,7 +167,7 @@ class _Code:
         self._aggregates = aggregates
         self.is_timed = any(each.is_timed for each in aggregates)
         of_all = [each.of for each in aggregates if each.kind != "count"]
-        self._of = list(dict.fromkeys(of_all))  # Each is taken once, whoever needs it.
+        self._of = list(dict.fromkeys(of_all))  # Each is taken once, however many need it.
         self._names: dict[str, Any] = {
             "nan": NAN,
             "one_nan": one_nan,
@@ -244,7 +244,7 @@ class _Code:
         """Return the lines that take the values in."""
         steps: list[str] = []
         commits: list[str] = []
-        # What users wrote may change what it was given, so it comes when the rest cannot fail.
+        # Users' code may change its arguments, so it comes when the rest cannot fail.
         order = sorted(enumerate(self._aggregates), key=lambda pair: pair[1].kind == "custom")
         for at, each in order:
             value = self._of.index(each.of) if each.kind != "count" else 0

@@ -61,18 +61,18 @@ def window_stage(
 class WindowStage(WindowedStage):
     """Folds each key within each window; yields `WindowResult`s when a trigger says so.
 
-    No record is kept, only what they come to. What is put out when event or wall time has passed
-    comes by end and start of the windows, then in the order in which the keys came. A record
+    No record is kept, only their folded values. Results that are put out when time has passed
+    come by end and start of the windows, then in the order in which the keys came. A record
     that user code raises on leaves the windows as they were, provided that the fold's functions
     change nothing themselves. Gearpump: `WindowOperator`, which buffers all records.
 
     Args:
         windows: with trigger, accumulation and lateness.
-        fold: what it does.
+        fold: the fold of the records of a pane.
         others: see `WindowedStage`.
 
     Raises:
-        ConfigError: the windows need what the fold cannot do.
+        ConfigError: the windows need a function that the fold lacks.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class WindowStage(WindowedStage):
         if watermark_ms < MAX_MS or not isinstance(self._panes, CountPanes):
             yield from self._advance(watermark_ms, self._context.now_ms())
             return
-        # What is left of them is as old as its records, whatever event time was.
+        # The rest of them is as old as its records, at any event time.
         self._context.sees_late = True
         for results, times in self._advance(watermark_ms, self._context.now_ms()):
             yield results, marked_late(times, MAX_MS - 1)
@@ -147,7 +147,7 @@ class WindowStage(WindowedStage):
     def snapshot(self) -> list[int]:
         """Return the clock of the windows, and their allowed lateness, if any.
 
-        What has changed in them, keyed state has.
+        Keyed state has their changes.
         """
         self._kept().tell()
         self._gate.tell()

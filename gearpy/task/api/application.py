@@ -37,12 +37,12 @@ class Processor:
         name: for people; derived from the class if not given.
         config: plain values the task finds in `TaskContext.config`.
         dispatcher: "pinned" gives each task a thread of its own, for code that blocks.
-        source: what it reads, if it reads something; checked when the application is built.
+        source: the source it reads, if any; checked when the application is built.
         key: gives the key of a record, for keyed state; the records must come by this key.
         ordered: the task gets its records in the order of event time, and key timers between them.
-        sources: how many sources they may come from; 0 if nobody knows.
-        sink: what it writes to, if it writes to something; for the guarantee that people are told.
-        steps: what is in it; if not given, it is one step, found again by its name.
+        sources: how many sources they may come from; 0 if that is not known.
+        sink: the sink it writes to, if any; for the guarantee that people are told.
+        steps: the steps in it; if not given, it is one step, found again by its name.
     """
 
     task: TaskFactory
@@ -112,7 +112,7 @@ class StreamApplication:
         dag: the graph without code; processors are numbered in topological order.
         processors: the processor of each number.
         partitioners: the partitioner of each edge (source number, target number).
-        of_no_use: what to tell who runs it, if nothing would come of it; empty otherwise.
+        of_no_use: the text for the user, if a run would give nothing; empty otherwise.
         program: the package of the modules that made it, where several programs share a process.
 
     Raises:

@@ -27,7 +27,7 @@ __all__ = [
     "source_of",
 ]
 
-#: What user code may raise that is a failure of the task. `sys.exit` ends a task, no more.
+#: The exceptions of user code that are failures of the task. `sys.exit` ends a task, no more.
 USER_ERRORS: Final = (Exception, SystemExit)
 
 
@@ -35,7 +35,7 @@ class TimerFailure(Exception):
     """A timer has raised that fired before a record: the record is not to blame.
 
     Args:
-        error: what it raised.
+        error: the exception raised.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -123,7 +123,7 @@ def source_in(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, str]:
 def note_place(error: GearpyError) -> None:
     """Note on an error that gearpy raised which line of the user's has led to it.
 
-    One that the user's code raises itself says what it wants to say.
+    One that the user's code raises itself has its own text.
     """
     source, line = source_of(error.__traceback__)
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -171,7 +171,7 @@ def _is_library(filename: str) -> bool:
 
 
 def shown(record: Any) -> str:
-    """Return a record as text of limited length, whatever its `__repr__` does."""
+    """Return a record as text of limited length, also if its `__repr__` fails."""
     try:
         text = repr(record)
     except Exception as error:  # noqa: BLE001 - user code in __repr__

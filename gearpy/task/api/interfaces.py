@@ -110,11 +110,11 @@ class TaskContext(Generic[Out_co]):
     origin: Origin = NOWHERE
     """Where the records come from that the task has at hand; told to those behind."""
     enter: Callable[[Origin], None] = lambda _: None
-    """Let what is put out from now on be of another origin."""
+    """Set the origin of all records that are put out from now on."""
     sources: int = 0
-    """How many sources its records may come from; 0 if nobody knows."""
+    """How many sources its records may come from; 0 if that is not known."""
     sees_late: bool = False
-    """Whether it has met a `LateTime`: as long as it has not, nobody need look for one."""
+    """Whether it has met a `LateTime`: as long as it has not, no look for one is needed."""
     keyed: KeyedTask | None = None
     counters: TaskCounters = field(default_factory=TaskCounters)
     rejects: Rejects = field(default_factory=Rejects)
@@ -157,20 +157,20 @@ class Task(Generic[In_contra, Out_co]):
     to where they were at the same moment. A task without `snapshot` restarts empty.
 
     What follows when it raises on a record is set by ``application.on-error``: the tasks are
-    restarted, or the record is dropped. What `on_next` has put out for it is then taken back, as
-    far as it has not been sent; what it has changed in the task is not. Of an `on_batch` that
-    raises nobody knows the record, unless it was one alone: more are always a failure.
+    restarted, or the record is dropped. The output of `on_next` for it is then taken back, as
+    far as it has not been sent; its changes in the task are not. When `on_batch` raises, the
+    record is not known, unless it was one alone: more are always a failure.
     """
 
     #: Records of a later epoch wait until all inputs have ended the one before. Where this is false
-    #: they do not: `TaskContext.epoch` is then that of the record, what is put out for them waits
-    #: instead, and `snapshot` must leave out what belongs to later epochs. If too much waits, links
+    #: they do not: `TaskContext.epoch` is then that of the record, output for them waits
+    #: instead, and `snapshot` must leave out the state of later epochs. If too much waits, links
     #: that are ahead do wait. There is no `TaskContext.state` then.
     aligned: ClassVar[bool] = True
     #: State expires by a watermark behind `on_watermark`, not before.
     keeps_state_until_told: ClassVar[bool] = False
-    #: It adds what leaves the stream here to `TaskCounters.records_out` itself. Of another task
-    #: without downstream, what it takes counts.
+    #: It counts the records that leave the stream here in `TaskCounters.records_out` itself. In
+    #: another task without downstream, the records that it takes count.
     counts_output: ClassVar[bool] = False
 
     def __init__(self, context: TaskContext[Out_co]) -> None:
@@ -193,7 +193,7 @@ class Task(Generic[In_contra, Out_co]):
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch[Out_co] | None] | None:
         """Learn that no older record will come (late ones excepted); `MAX_MS` is the end.
 
-        What is returned is sent before the watermark is passed on.
+        The returned batches are sent before the watermark is passed on.
         Gearpump: `Task.onWatermarkProgress`.
         """
         return None
@@ -216,9 +216,9 @@ class Task(Generic[In_contra, Out_co]):
     def on_key_timer(self, timer: KeyTimer) -> Iterable[Message[Out_co | Side]] | None:
         """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
 
-        What is returned is sent. Timers on event time come before `on_watermark`. Those on wall
-        time do not fire any more when the task's clock has come to the end of the stream; as long
-        as `hold_ms` says that something is kept, it does not.
+        The returned messages are sent. Timers on event time come before `on_watermark`. Timers on
+        wall time do not fire any more when the task's clock has come to the end of the stream; as
+        long as `hold_ms` says that something is kept, it does not.
         """
 
     def before_snapshot(self) -> Iterable[Batch[Out_co]]:
@@ -293,7 +293,7 @@ class Task(Generic[In_contra, Out_co]):
     def has_room(self) -> bool:
         """Whether the task takes more. If not, no record and no end of an epoch is given to it.
 
-        A job, which is what `on_batch` or `produce` returns, that yields None while there is no
+        A job, the iterator that `on_batch` or `produce` returns, that yields None while there is no
         room is left until there is. `on_wake` makes room.
         """
         return True
@@ -302,7 +302,7 @@ class Task(Generic[In_contra, Out_co]):
     def epoch_fill(self) -> float:
         """The share in use of the room for records that are kept until the epoch ends.
 
-        In good time before that is 1 the epoch is ended, whatever its time; and a source waits.
+        In good time before that is 1 the epoch is ended before its time; and a source waits.
         """
         return 0.0
 
@@ -398,9 +398,9 @@ class Source(ABC, Generic[T_co]):
     """Where records come from: a number of partitions, each read by one task.
 
     After a restart a partition is opened at its last snapshot, or, if the source is not
-    ``replayable``, with None: it gives what comes from then on, and what was read since the
-    snapshot is lost. What a source itself raises is a failure, whatever ``application.on-error``
-    says, as nobody knows what it would give next.
+    ``replayable``, with None: it gives the records that come from then on, and those read since
+    the snapshot are lost. An exception of a source itself is a failure under any
+    ``application.on-error``, as the next records are not known.
 
     The object is built with the graph, in every process: it must not open anything before
     `open`. Gearpump: `DataSource`.
@@ -425,8 +425,8 @@ class Source(ABC, Generic[T_co]):
     def version(self) -> str | None:
         """Return a text that changes whenever the source's records have changed, at little cost.
 
-        None: nobody knows without reading it. A table that is refreshed is read again only if this
-        is None, or another.
+        None: that is not known without reading it. A table that is refreshed is read again only if
+        this is None, or has changed.
         """
         return None
 
@@ -443,32 +443,32 @@ class Source(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """For whom a writer writes."""
+    """The context of a writer: application, name and limits."""
 
     app_id: AppId
     app_name: str
     operator: str  #: The sink's name, for people.
     limits: TaskLimits
     wake: Callable[[], object]
-    """Have the task look soon at what its writer says. This one may be called on any thread."""
+    """Have the task ask its writer again soon. This one may be called on any thread."""
 
 
 class SinkWriter(ABC, Generic[T_contra]):
     """Writes the records of one task.
 
     After a restart records are written again from the last complete epoch on: at least once.
-    With `snapshot` and `restore` a writer can take back what was written since then, and so
+    With `snapshot` and `restore` a writer can take back records written since then, and so
     write each record once. Calls come in this order: `begin` and `restore` once; `write_batch`,
     `on_watermark` and `snapshot`; `close`.
     """
 
     #: A `write_batch` that raises an `OperatorError`, which names a record, has written nothing.
     #: By ``application.on-error`` the records are then written one by one. Of another writer
-    #: nobody knows which record it was, unless it was one alone: more are always a failure.
+    #: the bad record is not known, unless it was one alone: more are always a failure.
     atomic: ClassVar[bool] = False
 
     def begin(self, context: SinkContext) -> None:
-        """Learn for whom it writes."""
+        """Learn the context of the writer."""
 
     def restore(self, state: Any) -> None:
         """Go on from the return value of `snapshot`; with None begin afresh.
@@ -487,8 +487,8 @@ class SinkWriter(ABC, Generic[T_contra]):
     def snapshot(self) -> Any:
         """Make the records written so far durable, and return the position, as plain data.
 
-        Called at the end of each epoch. Once it has returned, what was written before is not
-        written again; what is written later may be.
+        Called at the end of each epoch. Once it has returned, records written before are not
+        written again; later ones may be.
         """
         return None
 
@@ -506,7 +506,7 @@ class SinkWriter(ABC, Generic[T_contra]):
 
 
 class TransactionalWriter(SinkWriter[T_contra]):
-    """Writes so that nobody sees a record before its epoch is complete, and everybody does then.
+    """Writes so that readers see a record when its epoch is complete, and not before.
 
     Calls come in this order: `restore`, then `recover` once; `write_batch`, `on_watermark`;
     `prepare`, then `snapshot` at the end of each epoch; `commit` some time later, when more may
@@ -522,14 +522,14 @@ class TransactionalWriter(SinkWriter[T_contra]):
         """Begin, or go on from the end of an epoch, no matter which process has written before.
 
         Args:
-            prepared: what `prepare` returned for the epochs up to ``epoch`` that may not be
+            prepared: the results of `prepare` for the epochs up to ``epoch`` that may not be
                 committed yet, oldest first: commit them.
             epoch: everything of this run that was written by this task for later epochs must
-                vanish, also what was committed; 0 at the beginning.
-            run: name of the run of the application; what other runs have written stays.
+                vanish, committed records too; 0 at the beginning.
+            run: name of the run of the application; records of other runs stay.
             incarnation: number of this start of the task. In one run a later start has a greater
-                one, so who finds a greater one was given up, and must not write; between runs
-                the numbers tell nothing.
+                one, so a task that finds a greater one was given up, and must not write; between
+                runs the numbers tell nothing.
         """
 
     @abstractmethod
@@ -537,8 +537,8 @@ class TransactionalWriter(SinkWriter[T_contra]):
         """Make the records since the last call durable, so that `commit` cannot fail.
 
         Returns:
-            Plain data that tells `commit` or `recover`, in any process, what to show; None when
-            nothing was written.
+            Plain data that tells `commit` or `recover`, in any process, which records to
+            show; None when nothing was written.
         """
 
     @abstractmethod
@@ -549,7 +549,7 @@ class TransactionalWriter(SinkWriter[T_contra]):
 class PacedWriter(TransactionalWriter[T_contra]):
     """Hands shown records to a consumer, on a thread of its own, as fast as that takes them.
 
-    What it is asked here may change at any time, on any thread; it calls `SinkContext.wake` then.
+    Its answers here may change at any time, on any thread; it calls `SinkContext.wake` then.
     """
 
     @property
@@ -557,7 +557,7 @@ class PacedWriter(TransactionalWriter[T_contra]):
     def has_room(self) -> bool:
         """Whether the stream may go on; if not, it gets no record and no end of an epoch.
 
-        It must become true again without them: only what was shown may count.
+        It must become true again without them: only shown records may count.
         """
 
     @property
@@ -580,7 +580,7 @@ class Sink(ABC, Generic[T_contra]):
     idempotent: bool = False  #: Writing a record twice is the same as writing it once.
     transactional: bool = False  #: Its writers are `TransactionalWriter`s.
     columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
-    takes_back: bool = False  #: `SinkWriter.restore` takes back what was written after a snapshot.
+    takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
 
     @abstractmethod
@@ -601,6 +601,6 @@ class Sink(ABC, Generic[T_contra]):
     def pending_folders(self) -> Sequence[Path]:
         """Folders for prepared records, in files that have the run in their names.
 
-        A run that was killed and cannot be resumed is cleared away there by whoever runs next.
+        The next run clears away the files of a run that was killed and cannot be resumed.
         """
         return ()

@@ -26,7 +26,7 @@ _REFUSAL: Final = (
 
 
 class KeyedTask:
-    """Keyed state that costs nothing until somebody asks for it.
+    """Keyed state that costs nothing until it is used.
 
     Args:
         name: of the task, unlike that of any other in the process.
@@ -71,10 +71,10 @@ class KeyedTask:
         return self._state
 
     def refuse(self) -> None:
-        """Let nobody use the state, as the task is not aligned.
+        """Forbid use of the state, as the task is not aligned.
 
         Raises:
-            ConfigError: somebody has, or it was kept before the restart.
+            ConfigError: it is in use, or it was kept before the restart.
         """
         if self._state is not None:
             raise ConfigError(_REFUSAL)

@@ -1,7 +1,7 @@
 """A task whose state survives restarts without a record ever waiting for the end of an epoch.
 
-Other tasks hold back the records of inputs that are ahead, so that what they are at the end of an
-epoch can be told. Here the state itself keeps the records of different epochs apart. Gearpump:
+Other tasks hold back the records of inputs that are ahead, so that their state at the end of an
+epoch is clear. Here the state itself keeps the records of different epochs apart. Gearpump:
 `PersistentTask`.
 """
 
@@ -50,10 +50,10 @@ class PersistentTask(Task, ABC, Generic[S]):
     be in that state. Gearpump: `PersistentTask`.
 
     A record is processed as soon as it comes, also if other inputs have not ended the epoch before
-    its own. What is put out for it then waits until its epoch begins; what the state shows is what
-    has come so far of that epoch and older ones, and may lack what still comes of an older one. So
+    its own. Output for it then waits until its epoch begins; the state shows the records
+    that have come so far of that epoch and older ones, and may lack later ones of an older one. So
     the state is exact, but not every running total that is put out. A task that needs this sets
-    ``aligned = True`` and has its records wait, or puts out what it finds in `process_watermark`.
+    ``aligned = True`` and has its records wait, or puts out its state in `process_watermark`.
 
     Example:
         >>> import gearpy as gp

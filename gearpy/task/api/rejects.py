@@ -32,7 +32,7 @@ class Midway:
 
     Attributes:
         place: number of the step in the task's chain, from 0, or `OUTPUT`.
-        value: what the step was given.
+        value: the record that the step was given.
     """
 
     place: int
@@ -58,7 +58,7 @@ class Rejects:
     over in ``records``, which the task's owner empties.
 
     Args:
-        policy: what to do.
+        policy: the rule for bad records.
         counters: of the task.
         task: its name, for error cards.
     """
@@ -80,9 +80,9 @@ class Rejects:
         """Drop a record, or raise the error.
 
         Args:
-            value: what could not be taken.
+            value: the record that could not be taken.
             event_time_ms: its event time.
-            error: what user code raised.
+            error: the exception of user code.
             place: the step of the chain that was given it; see `Midway`.
 
         Raises:

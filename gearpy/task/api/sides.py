@@ -1,7 +1,7 @@
 """Side outputs: streams of a processor beside its main one, told apart by a tag.
 
-A record of a side is wrapped until it leaves its task; the edges take from the output what they
-are for, and unwrap it. What comes out at the other end is a record like any other.
+A record of a side is wrapped until it leaves its task; the edges take their own records from
+the output, and unwrap them. At the other end comes out a record like any other.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from gearpy.wire.values.records import register_record
 
 __all__ = ["MAIN", "Side", "SidePartitioner", "split_sides"]
 
-#: The tag of what is not wrapped.
+#: The tag of records that are not wrapped.
 MAIN: Final = ""
 
 
@@ -43,7 +43,7 @@ class SidePartitioner(Partitioner):
     not theirs.
 
     Args:
-        inner: splits what is left.
+        inner: splits the rest.
         tags: of the outputs that the edge is for; `MAIN` is one, too.
     """
 

@@ -31,7 +31,7 @@ _VERSION: Final = 1
 class TaskState:
     """The state that a task goes on from, beside its keyed state.
 
-    ``task`` is what `Task.snapshot` returned. ``timers`` are delays in ms and payloads, in their
+    ``task`` is the result of `Task.snapshot`. ``timers`` are delays in ms and payloads, in their
     order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
     them. ``promised_ms`` is what its inputs had promised to it.
     """
@@ -47,7 +47,7 @@ class TaskState:
         """Return the state as bytes.
 
         Raises:
-            OperatorError: what the user's task keeps is no plain data.
+            OperatorError: the state of the user's task is no plain data.
         """
         return encode_value(
             [

@@ -26,7 +26,7 @@ class WindowResult(NamedTuple, Generic[K_co, V_co]):
     end: int
     firing: int = 0  #: Number of the firing of this key and window, from 0.
     timing: Timing = "on-time"  #: Whether the window had still to close, closed, or had closed.
-    retracts: bool = False  #: This was put out before, and is replaced by what comes next.
+    retracts: bool = False  #: This was put out before, and is replaced by the next result.
 
     def __repr__(self) -> str:
         """Show the fields; the last ones only if they are not the usual ones."""

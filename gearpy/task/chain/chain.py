@@ -95,7 +95,7 @@ class KeepingStage(Protocol):
 
 @runtime_checkable
 class ConsumedStage(Protocol):
-    """A stage whose output somebody takes outside of the stream."""
+    """A stage whose output has consumers outside of the stream."""
 
     @property
     def is_delivered(self) -> bool:
@@ -207,7 +207,7 @@ class _Left(NamedTuple):
 
     Attributes:
         place: of that stage.
-        lane: whose work it is; None: what the runner pulls.
+        lane: whose work it is; None: a job of the runner.
     """
 
     place: int
@@ -228,7 +228,7 @@ class ChainTask(Task):
 
     Behind a deferring stage begins a new lane. Work that comes to a deferring stage without room is
     left there; only the lanes behind that stage go on meanwhile, and make room. Their work may be
-    left further behind; what was left last goes on first. As long as work is left no record is
+    left further behind; work left last goes on first. As long as work is left no record is
     taken, so a snapshot has all that is not done.
 
     Work may go through several lanes, as some deferring stages yield a part at once.

@@ -19,7 +19,7 @@ ENCODED_MAX: Final = 1 << 13
 class Changes:
     """Tells a `BulkState` which pairs of a dict have changed.
 
-    A dict is compared with what it was; of a large one its owner's notes count. The owner takes no
+    A dict is compared with its copy; of a large one its owner's notes count. The owner takes no
     key away, except all at once, at the end: so a key stays at its place, and lists of the values
     are enough to compare.
 
@@ -30,7 +30,7 @@ class Changes:
         kept: is told.
         namespace: in which it is told.
         gathers: `dict` where `note` is given pairs, `set` where it is given keys.
-        is_restored: the dict is what was told last.
+        is_restored: the dict is as it was told last.
         copied_max: keys of a dict that is copied.
         encoded_max: the same where values can change.
     """

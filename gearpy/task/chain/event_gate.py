@@ -60,7 +60,7 @@ class Due(NamedTuple):
 class EventGate:
     """Lets records of a step wait for event time.
 
-    Where one partition is all that there is, no more than what is late waits for it; and if it is
+    Where one partition is all that there is, only late records wait for it; and if it is
     in order, nothing does. Records that have no order but that of their arrival pass.
 
     Args:
@@ -188,7 +188,7 @@ class EventGate:
 class OrderedOutput(list[Message]):
     """The output of a task that gets its records in the order of event time.
 
-    What is older than event time was when it was put out is late for those behind.
+    A record older than event time was at its output is late for the stages behind.
 
     Args:
         on_late: called where there is such a message.

@@ -46,10 +46,10 @@ class FusedStage:
 
     Args:
         operators: at least one.
-        limit: records after which a flat_map hands over what it has; then it waits to be
+        limit: records after which a flat_map hands over its results; then it waits to be
             pulled on, so that one exploding record does not fill the memory.
-        rejects: what to do with a record that user code raises on. It is the one that entered
-            the loop; what followed from it is taken back, as far as it was not handed over.
+        rejects: the rule for a record that user code raises on. It is the one that entered
+            the loop; its results are taken back, as far as they were not handed over.
     """
 
     hold_ms = MAX_MS
@@ -63,7 +63,7 @@ class FusedStage:
         self._operators = operators
         self._rejects = rejects or Rejects()
         source, self._line_of = _generate(operators, goes_on=self._rejects.may_go_on)
-        self._takes = {  # Lines that begin to iterate over what a flat_map returned.
+        self._takes = {  # Lines that begin to iterate over the results of a flat_map.
             at for at, line in enumerate(source.splitlines(), 1) if line.endswith(" in many:")
         }
         code = compile(source, "<gearpy fused loop>", "exec")

@@ -16,8 +16,8 @@ def compiled(lines: Sequence[str], names: Mapping[str, Any], *, what: str) -> Ca
 
     Args:
         lines: of the source.
-        names: what it uses.
-        what: is shown in tracebacks.
+        names: the objects that it uses.
+        what: a name, shown in tracebacks.
     """
     scope = dict(names)
     code = compile("\n".join(lines) + "\n", f"<gearpy {what}>", "exec")

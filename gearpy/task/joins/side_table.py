@@ -1,6 +1,6 @@
 """A table that a step looks rows up in: read whole, once in each process, shared by all its tasks.
 
-What it has is immutable once it was read; a table that has changed is read anew, beside it.
+A table is immutable once it was read; one that has changed is read anew, beside it.
 """
 
 import logging
@@ -41,7 +41,7 @@ class TableRows:
         values: the rows: a list, or a table.
         schema: of its columns, where it has some.
         of_keys: which rows a key has.
-        version: what the source said when it was read; see `Source.version`.
+        version: the answer of `Source.version` when it was read.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TableRows:
 
     @property
     def rows(self) -> list[Any]:
-        """The rows in Python; of columns they are made when somebody asks first."""
+        """The rows in Python; they are made of columns on first use."""
         with self._lock:
             if self._rows is None:
                 assert type(self._values) is Table
@@ -100,13 +100,13 @@ class SideTable:
     """Reads a table, and keeps its rows for all tasks of the process that look rows up.
 
     Runs on: the threads of these tasks.
-    Restart: a table that nobody uses any more is forgotten, and read anew.
+    Restart: a table that is not in use any more is forgotten, and read anew.
 
     Args:
         operator: name of the step, for errors.
         source: where the rows come from; it ends.
         key: of a row.
-        many: what becomes of several rows with one key.
+        many: the rule for several rows with one key.
         versioned: rows count from their event time on.
     """
 
@@ -130,12 +130,12 @@ class SideTable:
         self._read_ms = 0
 
     def rows(self, run: str, now_ms: int, *, age_ms: int | None = None) -> TableRows:
-        """Return the table; read it if nobody of the run has, or too long ago.
+        """Return the table; read it if the run has not, or too long ago.
 
         Args:
             run: of the application.
             now_ms: wall time.
-            age_ms: how old what was read may be; then the table is read again, if it may have
+            age_ms: how old the rows may be; then the table is read again, if it may have
                 changed.
 
         Raises:

@@ -60,7 +60,7 @@ class JoinSpec:
 
     Attributes:
         kind: of join.
-        description: all that what is kept depends on, for plans, ids, and snapshots.
+        description: all that the state depends on, for plans, ids, and snapshots.
         start: makes it; is given how many rows it yields at once.
         combine: makes a result of a pair; None: `JoinResult`.
     """
@@ -179,17 +179,17 @@ class JoinSpec:
 class JoinStage:
     """Joins two streams by key. Records are ``(side, key, value)``, as `as_left` makes them.
 
-    What a join keeps is keyed state. It is encoded beside the task, when it is stored; so results
-    have copies of records that could be changed.
+    The records that a join keeps are keyed state. It is encoded beside the task, when it is stored;
+    so results have copies of records that could be changed.
 
     A record whose key cannot be hashed is rejected. So is a pair on which ``combine`` raises, while
-    other pairs of the same records come out: what stands in quarantine is the pair,
+    other pairs of the same records come out: quarantine has the pair,
     ``(PAIR, key, (left, right, start, end))``, which is combined once more when it is given again.
     Records that came too late are counted and dropped.
 
     A record without a partner comes out with its own time, long after the watermark has passed it.
-    So what is behind is told of the watermark only as far as no such record waits: the stage is a
-    `DeferringStage` of which `process` does yield what is known at once.
+    So stages behind it are told of the watermark only as far as no such record waits: the stage is
+    a `DeferringStage` whose `process` does yield known results at once.
 
     Args:
         context: has the state.

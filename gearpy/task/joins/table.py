@@ -106,7 +106,7 @@ class TableJoinStage:
         self._rows = None
 
     def _table(self) -> TableRows:
-        """Return the table, which is read now if nobody has."""
+        """Return the table; read it now if that is yet to be done."""
         if self._rows is None:
             context = self._context
             self._take(self._spec.table.rows(context.run, context.now_ms()))

@@ -150,7 +150,7 @@ class ClockBoard:
     Runs on: any thread.
 
     Attributes:
-        turns: those that are under way.
+        turns: the turns under way.
     """
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class TaskActor(BatchActor[TaskMessage]):
             self._answer_stop(messages)
 
     def on_stop(self) -> None:
-        """Stop the user's task if nobody did before."""
+        """Stop the user's task if it still runs."""
         error = self._stop_task(completed=False)
         if error is not None:
             _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)

@@ -27,8 +27,8 @@ def driver_of(
     """Return a function that makes a job of a batch of records.
 
     Args:
-        task: who gets them.
-        buffer: what it puts out; emptied by its owner whenever a job is left.
+        task: the task that gets them.
+        buffer: its output; emptied by its owner whenever a job is left.
         limit: records in the buffer at which a job is left.
         operator: name of the task, to blame.
         rejects: takes the records on which the task raises.
@@ -130,7 +130,7 @@ class _Driver:
             if outputs is not None:
                 yield from outputs
         except USER_ERRORS as error:
-            # Of many nobody knows which one it was, and those before it were taken. A chain has
+            # Of many the bad one is not known, and those before it were taken. A chain has
             # looked after its records itself.
             if len(batch) > 1 or isinstance(error, OperatorError):
                 raise

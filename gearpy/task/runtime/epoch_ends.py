@@ -24,7 +24,7 @@ class CommitRequest:
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a request waits for an answer."""
         return self._asked > 0
 
     def show(self, task: Task) -> int | None:

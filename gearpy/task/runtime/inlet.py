@@ -20,7 +20,7 @@ from gearpy.messages.data import (
 
 __all__ = ["Injected", "Inlet", "QueuedMessage"]
 
-#: What comes on links.
+#: The messages that come on links.
 QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
 
 
@@ -42,7 +42,7 @@ class Inlet:
     Args:
         task_id: whose inputs these are.
         upstream: the tasks that send.
-        epoch: what their first records belong to.
+        epoch: the epoch of their first records.
     """
 
     def __init__(self, task_id: TaskId, upstream: Iterable[TaskId], epoch: int) -> None:
@@ -53,7 +53,7 @@ class Inlet:
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
         self.records_queued = 0
-        #: What links have promised in epochs that have not begun.
+        #: The promises of links in epochs that have not begun.
         self._promises: dict[tuple[int, TaskId], tuple[int, bool]] = {}
 
     def hold_nothing_back(self) -> None:
@@ -100,8 +100,8 @@ class Inlet:
     def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:
         """Count a data message whose records are processed; return whether the watermark moved.
 
-        What is promised in an epoch that has not begun counts when it begins. Else this task, and
-        those behind it, would be further at the end of an epoch than what is read again after it.
+        A promise in an epoch that has not begun counts when it begins. Else this task, and tasks
+        behind it, would be further at the end of an epoch than records that are read again after.
         """
         self.records_queued -= len(message.batch)
         self._counts.on_processed(message.source, message.session, message.counted)

@@ -31,7 +31,7 @@ from gearpy.wire.values.payload import encode_value
 
 __all__ = ["Outlet", "OutputEdge", "OutputLimits", "Promises"]
 
-#: What goes to the tasks of an edge.
+#: The messages for the tasks of an edge.
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
 
 
@@ -49,7 +49,7 @@ class OutputLimits:
     """How much goes into one data message, and how often a bare watermark is sent.
 
     ``columnar_batch_records`` is the limit of a table, which has one of its own: a step takes it as
-    a whole, and what that costs hardly grows with its rows.
+    a whole, and the cost hardly grows with its rows.
     """
 
     flow: FlowLimits
@@ -112,7 +112,7 @@ class Outlet:
     """Sends the output of a task as far as the targets have room; holds the rest.
 
     Messages to send are appended to ``outbox`` in the order of each link. The task must not
-    go on while `is_blocked`; then what is held is at most what it put out in one step.
+    go on while `is_blocked`; then it holds at most the output of one step.
     Gearpump: the output side of `TaskActor`.
     """
 
@@ -128,7 +128,7 @@ class Outlet:
         operator: str = "",
     ) -> None:
         self._operator = operator
-        self.epoch = epoch  #: What is put out now belongs to it.
+        self.epoch = epoch  #: The epoch of records put out now.
         self._task_id = task_id
         self._session = session
         self._limits = limits
@@ -209,7 +209,7 @@ class Outlet:
         """Promise that everything put out from now on is not older than the watermark.
 
         Told with the next data, or bare after a while; the end and idleness are told at once.
-        What has ended is not idle.
+        An ended task is not idle.
         """
         idle = idle and max(watermark_ms, self.watermark_ms) < MAX_MS
         if watermark_ms > self.watermark_ms or idle != self.idle:
@@ -296,7 +296,7 @@ class Outlet:
                 if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
                     continue
                 if link.held or edge.subscription.credit(index) <= 0:
-                    self._dirty = True  # Told with what is held, or bare, once there is credit.
+                    self._dirty = True  # Told with held records, or bare, once there is credit.
                 else:
                     self._dispatch(edge, index, _Portion.empty(self.epoch), now_ms)
 
@@ -348,7 +348,7 @@ class Outlet:
         link.seq += 1
         is_after_end = link.watermark_ms == MAX_MS and not portion.batch.values
         link.after_end = link.after_end + 1 if is_after_end else 0
-        if not link.held:  # What is still held was put out before the latest promise.
+        if not link.held:  # Records still held were put out before the latest promise.
             link.watermark_ms, link.idle = self.watermark_ms, self.idle
         return DataMessage(
             session=self._session,
@@ -369,7 +369,7 @@ class Outlet:
 class Promises:
     """Passes on watermarks and idleness as far as `Task.passes_ms` lets.
 
-    A task is not idle as long as it holds a watermark up: what it has will come.
+    A task is not idle as long as it holds a watermark up: its records will come.
 
     Args:
         outlet: tells them.
@@ -411,7 +411,7 @@ def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:
         parts: of each edge.
         has_sides: edges are for several outputs, so that not each of them gets all records.
     """
-    given: set[int] = set()  # Records that somebody has, by identity.
+    given: set[int] = set()  # Records with a target, by identity.
 
     def unshared(values: list[Any], *, is_first: bool) -> list[Any]:
         if not has_sides:
@@ -446,7 +446,7 @@ class _EdgeOutput:
         self.is_unicast = edge.partitioner.is_unicast
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
-        self._told = (NOWHERE, NOWHERE)  # The latest origin, and what is told of it.
+        self._told = (NOWHERE, NOWHERE)  # The latest origin, and the one told for it.
 
     def partition(
         self, values: list[Any], timestamps: list[int], sender: int

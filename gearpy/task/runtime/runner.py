@@ -1,8 +1,8 @@
 """One task at work: a plain object without thread, socket or clock of its own.
 
-Whoever owns it calls `open` once, `receive` for what arrives, `turn` whenever there may be
-something to do, and sends what has gathered in `outbox`, stores what is in `snapshots`, keeps
-what is in `rejected`. The task actor does so on a thread, the simulator in virtual time.
+Its owner calls `open` once, `receive` for each message, `turn` whenever there may be something
+to do, and sends the messages in `outbox`, stores the snapshots in `snapshots`, keeps the records
+in `rejected`. The task actor does so on a thread, the simulator in virtual time.
 """
 
 import logging
@@ -49,11 +49,11 @@ from gearpy.wire.values.payload import decode_batch, decode_value
 
 __all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
 
-#: Messages that wait to be sent at which a turn ends: who gets them can begin meanwhile, and an
+#: Messages that wait to be sent at which a turn ends: their targets can begin meanwhile, and an
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4
 
-#: Shares of what a task may keep until the epoch ends: at the first the epoch is asked to end, at
+#: Shares of the room for one epoch: at the first the epoch is asked to end, at
 #: the second a source waits until it has, looking every so often.
 _FULL_SOON: Final = 0.2
 _FULL: Final = 0.7
@@ -78,7 +78,7 @@ class TaskInfo:
     config: Mapping[str, Any] | None = None
     key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
     ordered: bool = False  #: Records come in the order of event time, key timers between them.
-    sources: int = 0  #: Where records may come from; 0 if nobody knows.
+    sources: int = 0  #: How many sources records may come from; 0 if not known.
 
 
 class TaskRunner:
@@ -86,23 +86,23 @@ class TaskRunner:
 
     Work is a chain of jobs, each an iterator that stops where output has filled a batch; it is
     pulled on only while every target has credit. So back-pressure holds inside a batch, inside
-    the answer to one message, and while windows close. An epoch ends between two jobs: what the
-    task is then is in ``snapshots``, and all that it sends later belongs to the next epoch.
+    the answer to one message, and while windows close. An epoch ends between two jobs: the
+    state of the task is then in ``snapshots``, and all that it sends later is of the next epoch.
     Gearpump: `TaskActor`, `TaskWrapper`.
 
     Args:
-        info: who the task is.
+        info: the task's id, names and place.
         make: makes the user's task from its context; called by `open`.
         limits: sizes of output batches, credit, how often watermarks go out bare.
-        task_limits: what the user's task may ask its context about.
+        task_limits: the limits in the context of the user's task.
         turn_ms: how long one `turn` may take, as far as user code lets go.
         clock_ms: monotonic ms.
         wall_ms: ms since the epoch.
-        epoch: what the first records belong to.
+        epoch: the epoch of the first records.
         open_state: makes its keyed state, when it is used.
-        resume: what to go on from; None: from the beginning.
-        on_error: what to do with a record that user code raises on.
-        coroutines: runs what is asynchronous in it.
+        resume: the state to go on from; None: from the beginning.
+        on_error: the policy for a record that user code raises on.
+        coroutines: runs its coroutines.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class TaskRunner:
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
-        self.snapshots: list[TaskSnapshot] = []  #: What it was when epochs have ended.
+        self.snapshots: list[TaskSnapshot] = []  #: Its state when epochs have ended.
         self.committed: list[int] = []  #: Epochs that it was told to be complete, and has shown.
         self._make = make
         self._coroutines = coroutines
@@ -191,7 +191,7 @@ class TaskRunner:
             rejects=self._rejects,
             on_next=self._on_next(self.task),
         )
-        self._tells_origin = self.task.aligned  # What waits for a later epoch has forgotten it.
+        self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
         self._counts_taken = not self.info.edges and not self.task.counts_output
@@ -368,7 +368,7 @@ class TaskRunner:
         if type(message) is DataMessage:
             return self._process(message)
         if isinstance(message, (AckRequest, InitialAckRequest)):
-            self._flush()  # What it asks about has then left this task.
+            self._flush()  # The records in question have then left this task.
             answer = self._inlet.answer(message)
             if answer is not None:
                 self.outbox.append(answer)
@@ -392,7 +392,7 @@ class TaskRunner:
             self.context.sees_late = True
         if batch.values:
             self._enter(batch.origin)
-            if not (message.idle or is_early):  # What follows from them holds clocks back at once.
+            if not (message.idle or is_early):  # Their results hold clocks back at once.
                 self._set_idle(False)
             yield from self._take_records(batch)
             self._enter(NOWHERE)
@@ -482,7 +482,7 @@ class TaskRunner:
         assert self.task is not None
         self._enter(NOWHERE)
         yield from self._wakes.wake(self.task)
-        self._announce(self._promises.promised_ms)  # What the task let pass now.
+        self._announce(self._promises.promised_ms)  # As far as the task lets it pass now.
 
     def _produce(self) -> Job:
         assert self.task is not None
@@ -514,7 +514,7 @@ class TaskRunner:
             self._announce(MAX_MS)
 
     def _announce(self, watermark_ms: int) -> None:
-        self._flush()  # What was put out so far comes before the promise.
+        self._flush()  # Output so far comes before the promise.
         self._promises.pass_on(watermark_ms, self.task)
 
     def _take_unmanaged(self, message: Unmanaged) -> Job:
@@ -544,7 +544,7 @@ class TaskRunner:
         if self.info.upstream:
             self._send_later()
         elif self._cut.on_ended(self.task):
-            self.poke()  # What was held back is sent at once.
+            self.poke()  # Messages that were held back are sent at once.
         if self._cut.is_over:
             self._produce_at_ms = None
 
@@ -652,7 +652,7 @@ class TaskRunner:
         except USER_ERRORS as error:
             if not self._rejects.may_go_on:
                 raise
-            if len(values) > 1:  # None was sent. Find those that have nowhere to go.
+            if len(values) > 1:  # None was sent. Find the records that have nowhere to go.
                 for at in range(len(values)):  # Parts of a table are tables.
                     self._send(values[at : at + 1], timestamps[at : at + 1], now_ms)
             else:
@@ -706,7 +706,7 @@ class TaskRunner:
 
     def _timer_at_ms(self, now_ms: int) -> int | None:
         if self._claimed_clock_ms == MAX_MS or self._cut.is_over:
-            return None  # The end may have been stored: what follows from a timer would be lost.
+            return None  # The end may have been stored: results of a timer would be lost.
         return timer_at_ms(self._timers, self._keyed, now_ms)
 
     def _next_turn_ms(self, now_ms: int) -> int | None:

@@ -76,7 +76,7 @@ class TurnWatch:
     Args:
         board: has the turns.
         limit_ms: how long one may last; 0: for ever.
-        name_of: returns what a task is called.
+        name_of: returns the name of a task.
     """
 
     def __init__(self, board: TurnBoard, limit_ms: int, name_of: Callable[[TaskId], str]) -> None:

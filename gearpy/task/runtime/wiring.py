@@ -48,8 +48,8 @@ class RunnerFactory:
         Args:
             task_id: which task.
             session: number of its new incarnation.
-            epoch: what its first records belong to.
-            resume: what it was at the end of the epoch before; None: it begins at the beginning.
+            epoch: the epoch of its first records.
+            resume: its state at the end of the epoch before; None: it begins at the beginning.
         """
         processor = self.application.processors[ProcessorId(task_id.processor)]
         info = TaskInfo(

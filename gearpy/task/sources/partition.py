@@ -1,6 +1,6 @@
 """One partition of a source as its task reads it: late records, the cut by event time, silence.
 
-Gives portions of records; after `begin_cut` only what is older than the cut. The rest is held and
+Gives portions of records; after `begin_cut` only records older than the cut. The rest is held and
 given again behind the cut. Calls neither clock nor network but through its reader.
 """
 
@@ -73,7 +73,7 @@ class SourcePartition:
         self._quiet_since_ms: int | None = None  # First asked in vain since it gave.
         self._is_quiet = False
         self._advances = advances
-        #: Promised since the partition was silent, whatever its reader promises; `MIN_MS` if not.
+        #: Promised since the partition was silent, apart from its reader; `MIN_MS` if not.
         self.floor_ms = MIN_MS
         self._skipped = 0  # Bad records that its reader has told of.
         self._cut_ms: int | None = None
@@ -114,7 +114,7 @@ class SourcePartition:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to give, so that nobody need wait for it."""
+        """Whether it has nothing to give, so that no other partition need wait for it."""
         if self._backlog or (self._advances and self._is_quiet):
             return False
         return self.reader.idle or self._is_quiet
@@ -174,7 +174,7 @@ class SourcePartition:
         counters.newest_ms = max(counters.newest_ms, newest_of(times, MIN_MS))
         after_ms = self._known_ms
         origin = self._origin.at(self.read_records)
-        if after_ms == MIN_MS:  # It never promises: nobody could wait for its records.
+        if after_ms == MIN_MS:  # It never promises: no one could wait for its records.
             origin = origin._replace(is_by_arrival=True)
         self.read_records += len(times)
         return self._late.judge(

@@ -90,9 +90,9 @@ class SourceTask(ChainTask):
 
     Args:
         context: of the task.
-        source: what to read.
+        source: the source to read.
         make_stages: makes the stages of the chain.
-        late: what to do with late records; see `LateRecords`.
+        late: the policy for late records; see `LateRecords`.
         late_tag: of the side output for them.
         idle_after_ms: a partition that has given nothing for so long is idle until it gives.
         when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
@@ -259,7 +259,7 @@ class SourceTask(ChainTask):
         limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
         for at, part in enumerate(self._parts):
             if self._cut_ms < MAX_MS and part.has_promised(self._cut_ms):
-                continue  # What it has belongs to the next epoch.
+                continue  # Its records belong to the next epoch.
             portion = part.read(limit, now_ms)
             if portion is not None:
                 self._parts.append(self._parts.pop(at))

@@ -7,7 +7,7 @@
 - `sink`: the end of a chain: records go to a sink's writer.
 - `asynchronous`: the stage that calls a user's coroutine function with each record, many at a time.
 - `lookup`: enrichment: a user's coroutine function looks up each record's key.
-- `guarantees`: what an application promises from each source to each sink, and the weakest link of
+- `guarantees`: the promise of an application from each source to each sink, and the weakest link of
   each path.
 - `tables`: stages at the edge of rows and columns, and the user's own functions over columns.
 """

@@ -28,14 +28,14 @@ class Lookup:
     """Enrichment: a function is called with a key of each record, and its answer is kept.
 
     Each task has a cache of its own, in memory, which is empty after a restart. Records with equal
-    keys that come at the same time share one call, and its failure. What was not found, None, is
-    kept too.
+    keys that come at the same time share one call, and its failure. The answer None is
+    kept, too.
 
     Attributes:
         key: gives the key of a record; it can be hashed.
         cache: answers kept, those used last; 0: none.
         ttl_ms: how long one counts, by wall time; None: for ever.
-        combine: makes a result of a record and what was found; None: they are a pair.
+        combine: makes a result of a record and the answer; None: they are a pair.
     """
 
     key: Callable[[Any], Any]
@@ -63,7 +63,7 @@ class AsyncFunction:
     """A user's coroutine function of a record, and how to call it.
 
     Attributes:
-        function: returns what to yield for the record.
+        function: returns the result of the record.
         concurrency: records in flight at most, where input comes in small batches; as the rest of
             a batch waits inside. Never more calls run at once.
         ordered: results come in the order of the records.

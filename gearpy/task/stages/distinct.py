@@ -19,11 +19,11 @@ class DistinctStage:
     Of each key the event time of the newest record that has passed is kept: for good, or until the
     watermark is ``within_ms`` past it. So one that is later than that may pass again.
 
-    Invariant: a record that passes is at least ``within_ms`` away from what is kept for its key.
+    Invariant: a record that passes is at least ``within_ms`` away from the time kept for its key.
 
     Args:
         context: has the state.
-        name: for people; what is kept is found without it.
+        name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
         within_ms: None for good.
     """

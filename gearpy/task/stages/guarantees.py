@@ -92,7 +92,7 @@ class PathGuarantee:
         return min(self.weaknesses, key=lambda each: order.index(each.effect), default=None)
 
 
-#: What is left of a path with an effect, if it has none of those before.
+#: The guarantee of a path with an effect, if it has none of the effects before.
 _LEFT: Final = {
     Effect.UNKNOWN: Guarantee.NOT_KNOWN,
     Effect.LOSES: Guarantee.AT_MOST_ONCE,
@@ -167,7 +167,7 @@ def cannot_be_resumed(application: StreamApplication) -> str | None:
 
 
 def _is_end(processor: Processor, targets: list[ProcessorId]) -> bool:
-    """Tell whether records leave the application there, as far as anybody knows."""
+    """Tell whether records leave the application there, as far as can be known."""
     if processor.sink is not None:
         return True
     made = _task_class(processor)
@@ -276,7 +276,7 @@ def _of_end(end: Processor) -> Iterator[Weakness]:
     )
 
 
-# -- what a class tells ----------------------------------------------------------------------
+# -- the answers of a class ------------------------------------------------------------------
 
 
 def _task_class(processor: Processor) -> type[Task] | None:

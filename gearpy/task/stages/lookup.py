@@ -23,14 +23,14 @@ def lookup_function(
     """Return the function by which an `AsyncStage` looks something up for each record.
 
     Args:
-        function: returns what there is for a key.
-        key: see `Lookup`, also for what follows.
+        function: returns the answer for a key.
+        key: see `Lookup`, also for the next ones.
         cache: answers kept by each task.
         ttl_ms: how long one counts.
-        combine: makes a result of a record and what was found; None: they are a pair.
-        concurrency: see `AsyncFunction`, also for what follows.
+        combine: makes a result of a record and the answer; None: they are a pair.
+        concurrency: see `AsyncFunction`, also for the next ones.
         ordered: results come in the order of the records.
-        timeout_ms: of each attempt; it counts for who waits for another's call, too.
+        timeout_ms: of each attempt; it counts for records that wait for another's call, too.
         retries: attempts after the first one that failed.
 
     Raises:

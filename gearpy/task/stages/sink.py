@@ -35,7 +35,7 @@ def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
 class SinkStage:
     """Hands records to a sink's writer; the end of a chain.
 
-    A writer that raises on one record alone has not taken it. On several, nobody knows which one
+    A writer that raises on one record alone has not taken it. On several, it is not known which one
     it was, so that is a failure; unless the writer is `atomic`: then they are tried one by one.
     """
 

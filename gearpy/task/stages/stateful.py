@@ -21,10 +21,10 @@ class StateFunction:
     """A user's function of a record and the kept state of its key.
 
     Attributes:
-        function: returns what to keep from now on, None for nothing, and what to yield.
-        is_flat: what to yield is an iterable of records; else it is one record.
-        initial: what a key has that nothing is kept for; each gets its own copy.
-        ttl_ms: what was kept is forgotten when it has not been changed for so long.
+        function: returns the new state, None for nothing, and the output.
+        is_flat: the output is an iterable of records; else it is one record.
+        initial: the state of a key without one; each key gets its own copy.
+        ttl_ms: state is forgotten when it has not been changed for so long.
     """
 
     function: Callable[[Any, Any], tuple[Any, Any]]
@@ -36,13 +36,13 @@ class StateFunction:
 class KeyedStage:
     """Calls a function with the kept state of each record's key, and keeps the state it returns.
 
-    One record after the other, so that each finds what the one before it has left. A record that
-    user code raises on leaves what is kept for its key as it was, provided that the function
-    changes nothing itself; what followed from it is taken back, as far as it was not handed over.
+    One record after the other, so that each finds the state that the one before it has left. A
+    record that user code raises on leaves the state of its key as it was, provided that the
+    function changes nothing itself; its results are taken back, as far as not handed over.
 
     Args:
         context: has the state.
-        name: for people; what is kept is found without it.
+        name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
         function: the user's.
     """

@@ -35,13 +35,13 @@ class _Stateless:
 class BranchStage(_Stateless):
     """Wraps each record for the side output of the first predicate that is true of it.
 
-    The last stage of its chain, since what it yields is wrapped.
+    The last stage of its chain, since its output is wrapped.
 
     Args:
         context: of the task.
         name: for people.
         predicates: with the tag under which a record leaves the task; "" drops it.
-        default: tag for those that no predicate is true of; "" drops them.
+        default: tag for records that no predicate is true of; "" drops them.
     """
 
     def __init__(

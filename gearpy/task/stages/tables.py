@@ -20,7 +20,7 @@ __all__ = ["FORMS", "Form", "MapBatchesStage", "RowsStage", "TableStage"]
 
 Form: TypeAlias = Literal["arrow", "pandas", "polars"]
 
-#: What a user's function over columns may take and give.
+#: The forms that a user's function over columns may take and give.
 FORMS: Final[tuple[Form, ...]] = ("arrow", "pandas", "polars")
 
 
@@ -51,7 +51,7 @@ class RowsStage(_Stateless):
     Args:
         context: of the task.
         name: for people.
-        schema: what the rows should be; None: dicts.
+        schema: the schema of the rows; None: dicts.
     """
 
     def __init__(self, context: TaskContext, name: str, schema: RowSchema | None) -> None:
@@ -113,7 +113,7 @@ class TableStage(_Stateless):
     Args:
         context: of the task.
         name: for people.
-        schema: what the rows are; None: found out.
+        schema: the schema of the rows; None: found out.
     """
 
     def __init__(self, context: TaskContext, name: str, schema: RowSchema | None) -> None:
@@ -140,7 +140,7 @@ class TableStage(_Stateless):
             try:
                 return as_table(values, self._schema)
             except OperatorError:
-                pass  # Other rows than before; what they are is found out anew.
+                pass  # Other rows than before; their schema is found out anew.
         self._schema = inferred_schema(values)
         return as_table(values, self._schema)
 
@@ -268,7 +268,7 @@ def _blamed(operator: str, error: BaseException) -> OperatorError:
     return blamed
 
 
-# -- what functions take and give --------------------------------------------------------------
+# -- input and output of functions -------------------------------------------------------------
 
 
 def _check_columns(batch: "pa.RecordBatch", promised: RowSchema) -> None:

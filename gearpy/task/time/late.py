@@ -42,7 +42,7 @@ WindowLate: TypeAlias = Literal["drop", "restamp", "side"]
 
 SOURCE_LATE: Final[tuple[SourceLate, ...]] = ("keep", "drop", "restamp", "side")
 WINDOW_LATE: Final[tuple[WindowLate, ...]] = ("drop", "restamp", "side")
-#: What plans and messages call the side output for late records.
+#: The name of the side output for late records, in plans and messages.
 LATE: Final = "late"
 
 
@@ -116,7 +116,7 @@ class LateRecords:
     """Finds late records, counts them, and does with them as a policy says.
 
     Args:
-        policy: "keep" lets them pass with what was promised before them, and does not count them,
+        policy: "keep" lets them pass with the promise before them, and does not count them,
             since windows will; "drop" leaves them out; "restamp" gives them the time that was
             promised; "side" wraps them for a side output.
         counters: of the task.

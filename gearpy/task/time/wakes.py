@@ -29,7 +29,7 @@ class Wakes:
         """Return how long until the task is to be called; None if it is not waiting for it.
 
         At the end of the stream, which ``clock_ms`` may have come to, nothing is called any more,
-        as the end may have been stored, and what follows would be lost: but for a record that was
+        as the end may have been stored, and results would be lost: but for a record that was
         injected since then.
         """
         at_ms = task.wake_ms
