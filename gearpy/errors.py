@@ -77,9 +77,9 @@ class GraphError(ConfigError):
 
 
 class NoSuchStep(ConfigError, AttributeError):
-    """A stream has no method of this name, at least not here. Says what to write instead.
+    """A stream has no method of this name, at least not here. The text names an alternative.
 
-    `hasattr` and `getattr` with a default take it for what they expect.
+    `hasattr` and `getattr` with a default take it for the `AttributeError` that they expect.
     """
 
 
@@ -109,10 +109,10 @@ class ApplicationFailed(GearpyError):
 
 
 class OperatorError(GearpyError):
-    """User code raised. The fields are what an error card shows.
+    """User code raised an error. The fields are shown in an error card.
 
     ``source`` is ``file:line`` in the user's code, or empty where there is none (a builtin).
-    ``event_time_ms`` is None where no single record is to blame. ``is_final``: it would raise
+    ``event_time_ms`` is None where no single record is to blame. ``is_final``: it would be raised
     again, so that no restart would help.
     """
 
@@ -172,7 +172,7 @@ class MessageLost(GearpyError):
 
 
 class LogBroken(GearpyError):
-    """A log could not be written. What was appended last may or may not be there."""
+    """A log could not be written. Its last records may or may not be there."""
 
 
 class LogAbsent(GearpyError):
@@ -235,7 +235,7 @@ class LogSuperseded(GearpyError):
 
 
 class SnapshotDamaged(GearpyError):
-    """A snapshot of tasks is missing, or is not what was stored. An older one may do."""
+    """A snapshot of tasks is missing, or differs from the stored one. An older one may do."""
 
     def __init__(self, *, location: str, reason: str) -> None:
         super().__init__(f"snapshot {location}: {reason}")
@@ -244,7 +244,7 @@ class SnapshotDamaged(GearpyError):
 
 
 class WindowLogDamaged(GearpyError):
-    """A file of a window log is missing, or is not what was written."""
+    """A file of a window log is missing, or differs from the written one."""
 
     def __init__(self, *, file: str, reason: str) -> None:
         super().__init__(f"window log file {file}: {reason}")

@@ -1,4 +1,4 @@
-"""Every command by what it is about; the module of one is imported when it is called."""
+"""All commands, by topic; the module of a command is imported when it is called."""
 
 import sys
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Messages of actors and tasks: plain data, no behaviour.
 
 - `data`: task to task (records, acks). One object per batch, never one per record.
-- `late_time`: event times that know what had been promised before.
+- `late_time`: event times that know an earlier promise of their partition.
 - `table`: the records of a batch as columns.
-- `type_variables`: what classes of records are generic in.
+- `type_variables`: type variables of generic classes of records.
 - `app`: app master and executors.
 - `client`: client -> master, and the answers.
 - `cluster`: master, workers and app masters.

@@ -75,10 +75,10 @@ class TaskLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFile:
-    """A file with what tasks of one executor were at the end of an epoch, or what has changed.
+    """A file with the state of one executor's tasks at the end of an epoch, or with its changes.
 
-    Files of one epoch are in the order in which they are read: of what two of them say about one
-    thing, the later one counts. With a ``partition`` it is a segment of that partition of the
+    Files of one epoch are in the order in which they are read: if two of them have the same head or
+    cell, the later one counts. With a ``partition`` it is a segment of that partition of the
     changelog, and stands beside those files: read only if one of them is damaged.
     """
 
@@ -91,7 +91,7 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOffsets:
-    """Where a source task's partitions are: by name, what `SourceReader.snapshot` gave, encoded.
+    """The places of a source task's partitions, by name: encoded `SourceReader.snapshot` results.
 
     A partition that has finished has empty bytes.
     """
@@ -246,7 +246,7 @@ class BeginEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortEpoch:
-    """This epoch took too long: it will not be complete. What was gathered for it goes on."""
+    """This epoch took too long: it will not be complete. Its snapshots are part of the next one."""
 
     version: int
     attempt: int
@@ -255,7 +255,7 @@ class AbortEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEpoch:
-    """This epoch, and all before it, are complete for ever: sinks may show what belongs to them.
+    """This epoch, and all before it, are complete for ever: sinks may commit them.
 
     Answered by `EpochCommitted`, and sent again when it was not.
     """
@@ -267,7 +267,7 @@ class CommitEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommitted:
-    """All sinks of the executor show what belongs to the epoch and to those before it."""
+    """All sinks of the executor have committed the epoch and all before it."""
 
     executor_id: ExecutorId
     attempt: int
@@ -326,7 +326,7 @@ class RecordQuarantined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectRecord:
-    """Give a record to a task once more, beside what comes on its links."""
+    """Give a record to a task once more, beside the records of its links."""
 
     task_id: TaskId
     value: bytes
@@ -379,7 +379,7 @@ class StopAllTasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksStopped:
-    """All tasks have stopped. ``errors`` holds what `on_stop` raised."""
+    """All tasks have stopped. ``errors`` holds the errors raised by `on_stop`."""
 
     executor_id: ExecutorId
     version: int

@@ -101,7 +101,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The master did not do what was asked; ``reason`` says what to change."""
+    """The master refused a request; ``reason`` says why, and how to change it."""
 
     reason: str
 
@@ -250,7 +250,7 @@ class RestartApplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainApplication:
-    """Stop sources, show what was read, then end. Answer: `DrainAccepted` or `Refused`.
+    """Stop sources, show the records they read, then end. Answer: `DrainAccepted` or `Refused`.
 
     The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
     progress says that all was shown. If that takes too long it is ``failed``.
@@ -335,7 +335,7 @@ class ListQuarantined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantinedList:
-    """Records put aside, oldest first, without those that were replayed.
+    """Records put aside, oldest first, without the replayed ones.
 
     ``total`` is above 0 when there are more than fit into one answer.
     """

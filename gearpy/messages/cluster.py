@@ -1,4 +1,4 @@
-"""Master, workers and app masters: who runs what where."""
+"""Messages between the master, workers and app masters: registration, slots, launches."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -266,7 +266,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAllocated:
-    """Some or all of what was requested; the rest follows when slots become free."""
+    """Some or all of the requested slots; the rest follows when slots become free."""
 
     app_id: AppId
     allocations: tuple[Allocation, ...]

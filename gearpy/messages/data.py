@@ -1,4 +1,4 @@
-"""Task to task: what travels on a link between two tasks.
+"""Messages between tasks, on the links that join them.
 
 A link is one (source task, target task) pair within one session of the source.
 """
@@ -133,7 +133,7 @@ class EncodedBatch:
 
 @dataclass(slots=True)
 class DataMessage:
-    """Records of one link, with what the sender promises about the link from here on.
+    """Records of one link, with the promises of the sender about the link from here on.
 
     ``seq`` numbers the data messages of the link in this session, from 1, without a gap.
     ``watermark_ms``: no later record of this link is older (late ones excepted). ``idle``: the

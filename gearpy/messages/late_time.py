@@ -13,7 +13,7 @@ _FIRST: Final = 16  # Times that show, as a rule, that a list is in no order.
 
 
 class LateTime(int):
-    """An event time in ms that is older than what its partition had promised before.
+    """An event time in ms that is older than an earlier promise of its partition.
 
     Equal to the plain number, and as good for all that counts with times.
 
@@ -25,7 +25,7 @@ class LateTime(int):
 
 
 class OrderedTimes(list[int]):
-    """A list of event times in ms of which none is older than the one before it, and none is late.
+    """A list of event times in ms in ascending order, with no late one.
 
     So its oldest and its newest time are known without a look at the others.
     """

@@ -1,4 +1,4 @@
-"""Process to process: what carries the other control messages between actors.
+"""Messages between processes, which carry the other control messages between actors.
 
 One process that speaks is a *node*: ``host:port#incarnation``, its listener and a number that no
 later process at the same address has. ``host:port`` alone means whichever process is there.
@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """The first message on a connection: who speaks, and to whom.
+    """The first message on a connection: names its sender and its receiver.
 
     ``receiver`` is a node as the sender knows it. ``session`` numbers the conversations of this
     sender with this receiver: in a new one, which has a higher number, letters are numbered from 1
@@ -39,7 +39,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """Answer to `Greeting`: who listens, and the last letter of the session that it has."""
+    """Answer to `Greeting`: the node that listens, and the last letter of the session there."""
 
     node: str
     taken: int

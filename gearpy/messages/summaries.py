@@ -28,7 +28,7 @@ ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCard:
-    """Why something failed, for people: what, where, on which record. See `OperatorError`."""
+    """A failure, for people: its cause, its place, and its record. See `OperatorError`."""
 
     cause: str
     operator: str = ""
@@ -138,7 +138,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockHolderSummary:
-    """One link of the chain from a source to what holds the clock; see `ClockService.why`."""
+    """One link of the chain from a source to the holder of the clock; see `ClockService.why`."""
 
     task: str
     name: str
@@ -160,10 +160,10 @@ class LongTurnSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsSummary:
-    """The epochs of one region: the newest complete one, and what did not come to be complete.
+    """The epochs of one region: the newest complete one, and counts of those that failed.
 
-    ``stored_ms`` is wall time; like ``epoch`` it is 0 when there is none. What was given up, or
-    gone back behind, is counted from the launch of the app master on.
+    ``stored_ms`` is wall time; like ``epoch`` it is 0 when there is none. Epochs that were given
+    up, or gone back behind, are counted from the launch of the app master on.
     """
 
     region: int

@@ -1,8 +1,8 @@
-"""Records as columns: what `Batch.values` and `Batch.timestamps` are on the columnar path.
+"""Tables: records as columns, for `Batch.values` and `Batch.timestamps` on the columnar path.
 
 To the type checker both are lists, which they are for rows, the rule: they have a length, parts
-and an order like one. Nothing is ever appended to them. Who may meet either asks ``type(values)
-is Table``. Arrow is loaded by whoever makes the first table.
+and an order like one. Nothing is ever appended to them. Code that may meet either asks
+``type(values) is Table``. Arrow is loaded by the code that makes the first table.
 """
 
 from collections.abc import Callable, Iterable, Iterator

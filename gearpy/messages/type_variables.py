@@ -1,4 +1,4 @@
-"""Type variables of public classes: who leaves out the types in brackets gets `Any`.
+"""Type variables of public classes: a class without types in brackets gets `Any`.
 
 So `Task` and `Message` alone are right with strict checkers, too. Python knows variables with a
 default since 3.13; checkers always know them, and nobody else asks for the default.

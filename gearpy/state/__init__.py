@@ -1,4 +1,4 @@
-"""Keyed state of tasks: what they keep for each key between records, and across restarts.
+"""Keyed state of tasks: values kept for each key between records, and across restarts.
 
 - `keyed`: `KeyedState`, which tasks get as ``context.state``. Start here.
 - `open`: makes the keyed state of a task.
@@ -6,7 +6,7 @@
 Rooms:
 
 - `kinds`: the states that a task can keep, and how their values become bytes.
-- `stores`: where keyed state is: in memory, or on disk; and what has changed of it.
+- `stores`: places of keyed state, in memory or on disk, and its changes.
 - `encoding`: keys and values as bytes.
 
 May be imported by task and above.

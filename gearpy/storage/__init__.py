@@ -2,7 +2,7 @@
 
 - `log`: an append-only log whose records are durable when `append` returns. Start here.
 - `framing`: its files as bytes, and where they are torn or damaged.
-- `folder`: the steps on which all that stores files stands: on a disk, at a URL, in memory.
+- `folder`: the operations that all stores of files use: on a disk, at a URL, in memory.
 - `checkpoints`: files of checkpoints in such a folder.
 - `snapshot_files`: the state of tasks at the end of an epoch, as chains of such files; their bytes
   are in `snapshot_format`.
@@ -11,7 +11,7 @@
 - `artifacts`: programs that were uploaded, each under the SHA-256 of its bytes.
 - `archives`: unpacks them and trusts nothing in them; `packing`: packs folders, alike each time.
 
-Layers above may import this; nothing here knows what the bytes mean.
+Layers above may import this; nothing here knows the meaning of the bytes.
 """
 
 __all__: list[str] = []

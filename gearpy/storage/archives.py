@@ -137,7 +137,7 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether an error is about what the archive says, and not about this machine.
+    """Whether an error is about the contents of the archive, and not about this machine.
 
     An archive whose offsets lead before its beginning makes `zipfile` seek there, which the system
     refuses as an invalid argument. Nothing else here can be refused so.
@@ -169,7 +169,7 @@ def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
 
 
 class _Meter:
-    """Copies, and counts what was copied against the limits."""
+    """Copies, and counts the copied bytes against the limits."""
 
     def __init__(self, filename: str, packed_bytes: int, limits: ArtifactLimits) -> None:
         self._filename = filename

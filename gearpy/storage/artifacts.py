@@ -84,10 +84,10 @@ class ArtifactStore:
         return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
 
     def has(self, sha256: str) -> bool:
-        """Whether it is stored, and still what it was.
+        """Whether the artifact is stored and undamaged.
 
-        The bytes are read once in the life of the process. What has rotted on disk is dropped,
-        so that it can be uploaded again.
+        The bytes are read once in the life of the process. An artifact that has rotted on disk is
+        dropped, so that it can be uploaded again.
         """
         path = self._path(sha256)
         if sha256 in self._sound or not path.is_file():

@@ -90,7 +90,7 @@ class Checkpoints(Protocol):
         ...
 
     def drop_all(self, prefix: str) -> None:
-        """Remove everything below a name such as ``k3f9a1c2/app3``, and what has this name."""
+        """Remove the file of this name, such as ``k3f9a1c2/app3``, and everything below it."""
         ...
 
 

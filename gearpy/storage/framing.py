@@ -178,7 +178,7 @@ def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
 
 
 def _check_is_the_last(data: bytes, at: int, salt: int, file: str) -> None:
-    """Refuse what is broken before something that is whole: later appends were promised."""
+    """Refuse a broken record before a whole one: later appends were promised."""
     later = data.find(_FRAME_MAGIC, at + 1)
     while later >= 0:
         if _body_at(data, later, salt) is not None:

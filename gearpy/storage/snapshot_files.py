@@ -119,10 +119,10 @@ def _sections_of(part: TaskPart) -> Iterator[FileSection]:
 
 
 class SnapshotChain:
-    """Reads the files of an epoch, all of which were verified when this was made.
+    """Reads the files of an epoch, which were all verified when this was made.
 
     A file counts for the tasks that it is listed with, though it may hold others; it may be listed
-    several times. What is read later must still be what was verified. Close it, as it keeps files
+    several times. Bytes read later must still be the verified ones. Close it, as it keeps files
     open.
 
     Runs on: any thread, in several at a time.

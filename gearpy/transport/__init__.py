@@ -1,6 +1,6 @@
 """How link messages and control messages get from process to process.
 
-- `api`: what a transport is, its limits and its counters. Start here.
+- `api`: the interface of a transport, its limits and its counters. Start here.
 
 Rooms:
 

@@ -189,7 +189,7 @@ def _follow(
     *,
     as_json: bool,
 ) -> None:
-    """Ask again and again for what is new; a new launch has a log of its own."""
+    """Ask again and again for new text; a new launch has a log of its own."""
     pause, has_ended = threading.Event(), False
     while True:
         more = client.log(app_id, executor_id, after=shown.position)

@@ -40,7 +40,7 @@ _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up",
 
 
 def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
-    """Print what the master knows, and what the app master knows if there is one.
+    """Print the master's facts about an application, and those of its app master if there is one.
 
     Raises:
         GearpyError: there is no such application.

@@ -89,7 +89,7 @@ class Lines(View):
 
 
 class Bar(View):
-    """A bar on a terminal, below what the application prints there."""
+    """A bar on a terminal, below the output of the application."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

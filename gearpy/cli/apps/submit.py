@@ -117,9 +117,9 @@ def submit(
 
 
 def _loaded(program: Uploadable, target: str, config: Config) -> StreamApplication:
-    """Load what the cluster will load, as it will, so that mistakes show at once.
+    """Load the program in the same way as the cluster, so that mistakes show at once.
 
-    What is not installed here may be there, and the other way round, so only the cluster checks
+    A package that is missing here may be there, and the other way round, so only the cluster checks
     requirements.
     """
     artifact = replace(program.artifact, check_requirements=False)
@@ -172,7 +172,7 @@ def _resume_point(
 def _tell_moves(
     point: str, application: StreamApplication, config: Config, *, as_json: bool
 ) -> None:
-    """Say what becomes of the state of steps that do not simply go on."""
+    """Print the moves of state of steps that do not simply go on."""
     from gearpy.cluster.checkpoints.resuming import resume_moves
 
     moves = resume_moves(point, application.dag, config=config)

@@ -1,4 +1,4 @@
-"""``gear why``: tells what holds the clock of an application back, and which consumer lags."""
+"""``gear why``: names the task that holds an application's clock back, and a stuck consumer."""
 
 import time
 from collections.abc import Sequence

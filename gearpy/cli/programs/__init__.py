@@ -2,6 +2,6 @@
 
 - `program`: loads the program that ``FILE[:ATTR]`` or ``MODULE[:ATTR]`` names.
 - `run`: ``gear run``: one application in this process, until its input ends.
-- `plan`: ``gear plan``: how a program will run, and what becomes of its state in another one.
-- `verify`: ``gear verify``: runs a program here and as a Spark query, and tells what differs.
+- `plan`: ``gear plan``: the plan of a program, and the moves of its state into another program.
+- `verify`: ``gear verify``: runs a program here and as a Spark query, and prints the differences.
 """

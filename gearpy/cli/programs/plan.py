@@ -1,4 +1,4 @@
-"""``gear plan``: how a program will run, and what becomes of its state in another one."""
+"""``gear plan``: the plan of a program, and the moves of its state into another program."""
 
 import json
 import sys
@@ -111,7 +111,7 @@ def _put(text: str, output: Path | None) -> None:
 
 
 def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
-    """Yield a plan: each processor with its steps, what they keep, and where records go."""
+    """Yield a plan: each processor with its steps, its state, and the targets of its records."""
     yield (
         f"{plan.name}: {text.plural(len(plan.processors), 'processor')}, "
         f"{text.plural(plan.tasks, 'task')}, {text.plural(plan.regions, 'region')}"

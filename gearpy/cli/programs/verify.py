@@ -1,4 +1,4 @@
-"""``gear verify``: runs a program here and as a Spark query, and tells what differs."""
+"""``gear verify``: runs a program here and as a Spark query, and prints the differences."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _LATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinAnswer:
-    """What goes to one sink, computed twice.
+    """The records for one sink, computed twice.
 
     Attributes:
         sink: its name.
@@ -64,7 +64,7 @@ class TwinAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinVerdict:
-    """What came of verifying a program.
+    """The result of verifying a program.
 
     Attributes:
         app: its name.
@@ -160,7 +160,7 @@ def verify_application(
     config: Config | None = None,
     records: int | None = None,
 ) -> TwinVerdict:
-    """Compute what goes to the sinks of an application here and by Spark, and compare it.
+    """Compute the records for the sinks of an application here and by Spark, and compare them.
 
     The stream runs as it was written. If it leaves records out as late, they are found by a second
     run, and a third one, in which event time stands still until all records are there, is compared

@@ -1,7 +1,8 @@
-"""Commands about what is stored: checkpoints, coordinator logs, window logs, quarantines.
+"""Commands about stored data: checkpoints, coordinator logs, window logs, quarantines.
 
 - `applications`: applications in the checkpoint store, whether or not there is a cluster.
-- `checkpoint`: ``gear checkpoint ...``: what is stored of applications, printed and changed.
+- `checkpoint`: ``gear checkpoint ...``: prints, checks and changes the stored epochs of
+  applications.
 - `coordinator_log`: ``gear coordinator-log ...``: prints the log of an application, appends to it.
 - `quarantine`: ``gear quarantine ...``: lists, shows and replays records that were put aside.
 - `window_log`: ``gear window-log ...``: lists, shows, checks, compacts and purges window logs.

@@ -1,4 +1,4 @@
-"""``gear checkpoint ...``: what is stored of applications, printed, checked and changed."""
+"""``gear checkpoint ...``: prints, checks and changes the stored epochs of applications."""
 
 import json
 import time
@@ -495,7 +495,7 @@ def _change(old: int, new: int) -> str:
 
 
 def _of_file(file: Path) -> _Places:
-    """Return the places of a file, which may be what ``show --json`` has printed."""
+    """Return the places in a file, which may be the output of ``show --json``."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

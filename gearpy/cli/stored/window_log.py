@@ -300,7 +300,7 @@ def _names(segments: Iterable[LogSegment]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; a time in ISO form, what else there is as text."""
+    """Return a value as JSON has it; a time in ISO form, all other types as text."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, dict):

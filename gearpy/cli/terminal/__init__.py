@@ -1,7 +1,7 @@
-"""What all commands share: options, exits, errors, tables, text.
+"""The common parts of all commands: options, exits, errors, tables, text.
 
 - `groups`: groups of commands, and commands whose module is imported when they are called.
-- `options`: options that commands share, and how a command gets what was given for them.
+- `options`: the options that commands share, and the values that a user has given for them.
 - `settings`: from options to a configuration.
 - `connect`: finds the master, and stays with its cluster.
 - `exits`: how a command ends, as the shell sees it.

@@ -20,7 +20,7 @@ class _Warnings(logging.Handler):
         print(printable(f"warning: {record.getMessage()}"), file=sys.stderr)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Leave out what progress tells: which server a source waits for."""
+        """Leave out messages that the progress shows too: the server that a source waits for."""
         return record.name != "gearpy.connectors.streams.tcp"
 
 
@@ -28,10 +28,10 @@ _WARNINGS: Final = _Warnings(logging.WARNING)
 
 
 def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
-    """Show all of it (``verbose``), or warnings, or only those of sources and sinks.
+    """Show all log records (``verbose``), or warnings, or only warnings of sources and sinks.
 
-    What ends a command is shown as its error, so that a command that runs one thing only
-    needs no log to tell it; what a source leaves out, or a sink removes, is told nowhere else.
+    The cause of a command's end is shown as its error, so that a command that runs one thing only
+    needs no log to tell it; records that a source leaves out, or a sink removes, show only here.
     Users' own loggers are theirs to set up.
     """
     logger = logging.getLogger("gearpy")

@@ -1,4 +1,4 @@
-"""Options that commands share: what they are, and how a command gets what was given for them.
+"""The options that commands share, and `Given`, the values that a user has given for them.
 
 A command takes a `Given` first; a decorator, such as `asking`, adds the options behind its own.
 """
@@ -40,7 +40,7 @@ _Command: TypeAlias = Callable[..., None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a user has given for the shared options of a command."""
+    """The values that a user has given for the shared options of a command."""
 
     conf: Sequence[Path] | None = None
     set_: Sequence[str] | None = None

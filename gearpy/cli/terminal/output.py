@@ -49,7 +49,7 @@ _STYLES: Final = {
 
 
 def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
-    """Show what went wrong on standard error."""
+    """Print an error on standard error."""
     if as_json:
         print(json.dumps(json_of_error(error)), file=sys.stderr)
         return
@@ -57,12 +57,12 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
 
 
 def print_hints(hints: Iterable[str]) -> None:
-    """Show on standard error what is no mistake, but may not be what was meant."""
+    """Print hints on standard error: no mistakes, but perhaps not intended."""
     _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
 
 
 def print_guarantee(lines: Iterable[str]) -> None:
-    """Show on standard error what is promised end to end, and what keeps it from being more."""
+    """Print on standard error the guarantee from end to end, and the steps that limit it."""
     _print_lines(errors_console(), (f"guarantee: {line}" for line in lines))
 
 
@@ -82,7 +82,7 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
-    """Return an error as lines for people: what, where, and what to do."""
+    """Return an error as lines for people: the cause, the place, and the remedy."""
     if isinstance(error, OperatorError):
         yield from card_lines(error, verbose=verbose)
     elif isinstance(error, ConfigError) and len(error.mistakes) > 1:

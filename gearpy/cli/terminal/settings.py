@@ -47,7 +47,7 @@ def application_overrides(config: Config) -> dict[str, str]:
 
 
 def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return keys with their values, and what is wrong with the rest."""
+    """Return keys with their values, and the mistakes in the rest."""
     parts = [each.partition("=") for each in assignments]
     overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
     mistakes = [

@@ -1,6 +1,6 @@
-"""How values are kept: as bytes, and what can never change also as the object that it is.
+"""Coders: turn values into bytes and back; immutable ones may also be kept as objects.
 
-A state names its coder. What has been stored with one coder cannot be read with another one.
+A state names its coder. Values stored with one coder cannot be read with another one.
 """
 
 import json

@@ -161,10 +161,10 @@ class BulkState:
             self._changes.append(_Pairs(self._tag + part_of(namespace), pairs))
 
     def give(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
-        """Do as `put` with values that need no look: lists and tuples of what never changes.
+        """Do as `put` with values that need no check: lists and tuples of immutable values.
 
-        Nobody uses them, or the dict, any more. They are encoded when they are stored, so that
-        is when one is found that cannot be.
+        Nobody uses them, or the dict, any more. They are encoded when they are stored; only then
+        a value shows that cannot be encoded.
         """
         if pairs:
             self._changes.append(_Pairs(self._tag + part_of(namespace), pairs, is_given=True))
@@ -230,7 +230,7 @@ class Bulks:
         self._restored: Tables = {}
 
     def load(self, section: Section) -> Section | None:
-        """Take what is bulk state out of a section; return the rest of it, if there is any.
+        """Take the bulk state out of a section; return the rest of it, if there is any.
 
         Raises:
             ProtocolError: it is no section.

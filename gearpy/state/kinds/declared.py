@@ -1,4 +1,4 @@
-"""The tags of a task's state: what is declared, what a checkpoint holds, and that they agree."""
+"""The tags of a task's state: checks that the declared ones agree with those of a checkpoint."""
 
 from typing import Final
 

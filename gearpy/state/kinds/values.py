@@ -1,8 +1,8 @@
-"""States with one value for each key: values, and what records are folded into.
+"""States with one value for each key: values, and results of folding records.
 
-A state is declared once, in `Task.on_start`, and is then that of whatever key and namespace the
-`KeyedState` is at. What is given to a state, and what it gives, is the user's own: changing it
-later changes nothing that is kept.
+A state is declared once, in `Task.on_start`, and is then that of the key and namespace at which
+the `KeyedState` is. A value given to a state, or got from it, is the user's own: changing it
+later changes nothing in the state.
 """
 
 from collections.abc import Callable, Iterator

@@ -256,7 +256,7 @@ def value_of(value: Stored) -> Stored:
 
 
 class Run(NamedTuple):
-    """Cells of one table that are next to each other in a section: what is behind the table."""
+    """Cells of one table that are next to each other in a section, without the table's name."""
 
     table: bytes
     rests: Sequence[bytes]

@@ -91,7 +91,7 @@ class TimeQueue(Protocol):
 
 
 class CellStore(StateStore, Protocol):
-    """A store by table and key, see `cells`. What tables hold shows in their names.
+    """A store by table and key, see `cells`. The name of a table tells its kind of content.
 
     In a table of values a key has one value, in a table of collections it has entries.
     """

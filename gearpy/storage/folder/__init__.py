@@ -1,8 +1,9 @@
 """One folder with durable files, wherever it is: everything that stores files stands on it.
 
 - `api`: the steps, small enough to think about a crash between any two of them. Start here.
-- `local`: on a disk; `url`: whatever fsspec knows; `memory`: in memory, where it can lose power.
-- `files`: single files of a disk, and errors that name them and say what to do.
+- `local`: on a disk; `url`: on any system that fsspec knows; `memory`: in memory, where it can
+  lose power.
+- `files`: single files of a disk, with errors that name the file and a remedy.
 - `at`: the folder that a path or URL names.
 """
 

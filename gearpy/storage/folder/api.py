@@ -105,7 +105,7 @@ class Folder(Protocol):
         ...
 
     def sync(self, file: BinaryIO) -> None:
-        """Make durable what was written to a file that was begun."""
+        """Make the written bytes of a begun file durable."""
         ...
 
     def move(self, name: str, *, to: str) -> bool:

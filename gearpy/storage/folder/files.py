@@ -1,4 +1,4 @@
-"""Single files of a disk, whose errors name them and say what to do."""
+"""Single files of a disk, with errors that name the file and a remedy."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def create_file(
     buffering: int,
     opener: Callable[[str, int], int] | None = None,
 ) -> BinaryIO:
-    """Open a file to write; an error of writing names it and, on a full disk, says what to do.
+    """Open a file to write; an error of writing names it and, on a full disk, a remedy.
 
     Args:
         path: of the file.
@@ -47,7 +47,7 @@ def create_file(
 
 
 def sync_file(file: BinaryIO) -> None:
-    """Make what was written to a file durable.
+    """Make the written bytes of a file durable.
 
     Raises:
         OSError: it is not; the file is named.
@@ -68,7 +68,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Have errors of the system name a file and, on a full disk, how full it is and what to do."""
+    """Make errors of the system name a file and, on a full disk, its free space and a remedy."""
     try:
         yield
     except OSError as error:

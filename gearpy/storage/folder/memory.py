@@ -16,7 +16,7 @@ __all__ = ["MemoryFolder"]
 
 @dataclass(slots=True)
 class _Content:
-    """The bytes that processes see of a file, and those that a power cut leaves of it."""
+    """The bytes that processes see of a file, and the bytes that remain after a power cut."""
 
     data: bytes = b""
     durable: bytes = b""

@@ -92,7 +92,7 @@ class SocketOwner(Protocol):
 
 
 class WireProtocol(asyncio.Protocol):
-    """Moves bytes between a socket and a `Connection`; tells its owner what happens."""
+    """Moves bytes between a socket and a `Connection`; reports events to its owner."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class WireProtocol(asyncio.Protocol):
         self._after_input()
 
     def close(self, error: ProtocolError | ConnectionLost | None = None) -> None:
-        """Close the socket when what was written is sent."""
+        """Close the socket when all written bytes are sent."""
         self._error = self._error or error
         if self._transport is None:
             return
@@ -219,7 +219,7 @@ class WireProtocol(asyncio.Protocol):
             self._transport.write(data)
 
     def _after_input(self) -> None:
-        """Send and tell what the last input led to."""
+        """Send the answers to the last input, and report its events."""
         data = self.connection.data_to_send()
         if data:
             self.write([data])

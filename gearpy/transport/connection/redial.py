@@ -64,7 +64,7 @@ class Redial(ABC):
 
     @abstractmethod
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Take what the peer says."""
+        """Take frames of the peer."""
 
     @abstractmethod
     def on_failure(self, error: Exception) -> int | None:
@@ -120,7 +120,7 @@ class Redial(ABC):
             asyncio.get_running_loop().call_later(timeout_s, self._newest.abort)
 
     async def close(self) -> None:
-        """Begin nothing more; send what was written, then close, at once if nobody reads it."""
+        """Begin nothing more; send the rest, then close, at once if nobody reads it."""
         self._stop()
         if self._dialling is not None:
             await asyncio.wait([self._dialling])

@@ -184,7 +184,7 @@ class ControlClient:
                 self._lose(ConnectionLost(f"{self.address} went away: {error}"))
 
     def _encrypted(self, data: bytes) -> bytes:
-        """Return the bytes for the socket; without ``data``, those that TLS itself has to send."""
+        """Return the bytes for the socket; without ``data``, bytes that TLS itself has to send."""
         if self._tls is None:
             return data
         if data:

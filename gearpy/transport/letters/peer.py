@@ -84,7 +84,7 @@ class LetterPeer(Redial):
         return bool(self.watchers) or self.outbox.untaken > 0
 
     def poke(self) -> None:
-        """Have a look at what has changed, soon. Runs on any thread."""
+        """Look for changes soon. Runs on any thread."""
         if not self._poked:
             self._poked = True
             self._loop.call_soon(self._wake)
@@ -182,7 +182,7 @@ class LetterPeer(Redial):
     # -- what the other end says -----------------------------------------------------------
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Say who we are, unless somebody else answers than writes to us from there.
+        """Send the greeting, unless the node speaks for another principal than expected.
 
         Raises:
             AuthenticationFailed: the node is known to speak for another principal.
@@ -195,7 +195,7 @@ class LetterPeer(Redial):
         self._write(protocol, greeting)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Hear what the other end says."""
+        """Handle messages of the other end."""
         self._heartbeat.on_heard(monotonic_ms())
         for frame in frames:
             if not self.ended:

@@ -236,7 +236,7 @@ class LetterPeers:
             _tell(lost, reason)
 
     def _drop(self, node: str) -> None:
-        """End what a fenced node has to say. Runs on the loop thread."""
+        """Drop the connections of a fenced node. Runs on the loop thread."""
         with self._lock:
             reason = self._intake.reason(node)
         if reason is not None:

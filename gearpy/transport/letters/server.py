@@ -54,20 +54,20 @@ class LetterServer:
         return self._principals.get(node)
 
     def drop(self, node: str, reason: str) -> None:
-        """Tell a node that it is fenced. What it says until it has heard that is counted."""
+        """Tell a node that it is fenced. Its letters until it has heard that are counted."""
         for protocol, greeting in self._greetings.items():
             if greeting.sender == node:
                 fenced = Fenced(node=self._intake.node, reason=reason, given_up=True)
                 self._write(protocol, fenced)
 
     def close(self, reason: str) -> None:
-        """Welcome nobody any more; tell it to all who are there."""
+        """Refuse new greetings, and refuse all nodes that are connected."""
         self._closing = reason
         for protocol in list(self._greetings):
             self._refuse(protocol, reason)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Take what one node says.
+        """Handle messages of one node.
 
         Raises:
             ProtocolError: it speaks nonsense, or does not read its answers.

@@ -98,7 +98,7 @@ class Listener:
                 self._confirm(protocol, arrived)
 
     def _confirm(self, protocol: WireProtocol, arrived: int) -> None:
-        """Tell who writes that something has arrived, if nothing else will tell it now."""
+        """Confirm received bytes to the sender, if no other message will do it now."""
         connection = protocol.connection
         if connection.purpose is Purpose.LINK and not protocol.paused:
             protocol.write(encode_receipt(arrived, self._limits.frames))
@@ -139,7 +139,7 @@ class Listener:
         self._seen[protocol] = 0
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Pass on what it sends."""
+        """Pass on frames of the peer."""
         if protocol.connection.purpose is Purpose.LINK:
             self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)

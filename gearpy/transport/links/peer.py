@@ -1,4 +1,4 @@
-"""The connection to one peer: queues what senders hand over and writes it."""
+"""The connection to one peer: queues frames of senders, and writes them."""
 
 import logging
 import random
@@ -81,7 +81,7 @@ class LinkPeer(Redial):
             self._loop.call_soon(self._wake)
 
     async def close(self) -> None:
-        """Drop the queue, send what was written, close the socket."""
+        """Drop the queue, send all written bytes, close the socket."""
         self.ended = True
         self._drop_queue()
         await super().close()
@@ -138,7 +138,7 @@ class LinkPeer(Redial):
         )
 
     def on_tick(self, now_ms: int) -> bool:
-        """Look whether what was written arrives; rest once all of it has."""
+        """Check that written bytes arrive; rest once all of them have."""
         if self.open is None or self._unreceived.is_settled:
             return False
         if self._unreceived.is_lost(now_ms):
@@ -147,7 +147,7 @@ class LinkPeer(Redial):
         return True
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Write what has gathered."""
+        """Write the frames that have gathered."""
         if self._was_connected:
             self._counters.add(reconnects=1)
         self._was_connected = True
@@ -156,7 +156,7 @@ class LinkPeer(Redial):
         self.opened(protocol)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Note what has arrived there; for all else a peer has a connection of its own."""
+        """Note receipts of the peer; its other messages have a connection of their own."""
         for frame in frames:
             self._unreceived.on_receipt(frame, monotonic_ms())
 
@@ -174,7 +174,7 @@ class LinkPeer(Redial):
         return pause_ms
 
     def on_broken(self, error: Exception) -> None:
-        """Drop what is queued; the next frame connects again."""
+        """Drop the queue; the next frame connects again."""
         self._lose(str(error))
 
     def on_rest(self) -> None:

@@ -114,10 +114,10 @@ class TcpTransport(RoutedTransport):
             self._loop.stop()
 
     def serve_control(self, handler: ControlHandler, allows: ControlAllows | None = None) -> None:
-        """Answer control messages on the same listener with what ``handler`` returns.
+        """Answer control messages on the same listener with the result of ``handler``.
 
-        It is called on worker threads, by several at once. ``allows`` says which principal may
-        send which message; without it, only who knows the own key of this process may.
+        It is called on worker threads, by several at once. ``allows`` decides which principal may
+        send which message; without it, only holders of the own key of this process may.
         """
         assert self._listener.clients is None, "one handler for clients"
         own = self._credentials.keys.own

@@ -49,7 +49,7 @@ class Calls(Protocol):
         ...
 
     def take(self) -> list[Outcome]:
-        """Take what calls have come to since the last time."""
+        """Return the outcomes of calls since the last time."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class Calls(Protocol):
         ...
 
     def close(self) -> None:
-        """Cancel what runs; nothing comes any more."""
+        """Cancel all running calls; no outcomes follow."""
         ...
 
 

@@ -37,7 +37,7 @@ class LoopThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the loop, cancel what it still does, and wait for the thread."""
+        """Stop the loop, cancel its remaining tasks, and wait for the thread."""
         assert not self._is_current(), "the loop thread cannot wait for itself"
         if self._thread.is_alive():
             assert self._loop is not None
@@ -45,7 +45,7 @@ class LoopThread:
             self._thread.join()
 
     def call(self, coroutine: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
-        """Run a coroutine on the loop and wait for its result; raises what it raises."""
+        """Run a coroutine on the loop and wait for its result; raises the coroutine's error."""
         assert not self._is_current(), "the loop thread cannot wait for itself"
         assert self._loop is not None, "start the loop thread first"
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -96,6 +96,6 @@ async def _cancel_all() -> None:
 
 
 def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody awaited; the loop goes on."""
+    """Log an error that nobody awaited; the loop goes on."""
     error = context.get("exception")
     _log.error("in the loop thread: %s", context.get("message"), exc_info=error)

@@ -1,4 +1,4 @@
-"""A slow function of a key, asked once by all who want to know at the same time."""
+"""A lookup by a slow function, shared by all callers that ask for the same key at one time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,9 +11,9 @@ __all__ = ["SharedLookup"]
 
 
 class SharedLookup:
-    """Answers from a cache; what is not there is looked up by one, and others wait for it.
+    """Answers from a cache; one caller looks up a missing key, and the others wait for it.
 
-    If that fails, it has failed for all who wait. If it is cancelled, one of them goes on.
+    If the lookup fails, it fails for all of them. If it is cancelled, one of them goes on.
 
     Runs on: one event loop.
 
@@ -37,7 +37,7 @@ class SharedLookup:
         self._now_ms = now_ms
 
     async def ask(self, key: Any) -> Any:
-        """Return a copy of the value of a key; raises what the function raises."""
+        """Return a copy of the value of a key; raises the error of the function."""
         while (known := self._cache.find(key, self._now_ms())) is None:
             waiter = asyncio.get_running_loop().create_future()
             if not self._cache.ask(key, waiter):

@@ -42,7 +42,7 @@ class VirtualLoop:
         self._is_planned = False
 
     def run(self) -> None:
-        """Do what is due."""
+        """Run the callbacks that are due."""
         self._is_planned = False
         self._take_due()
         before = asyncio._get_running_loop()  # noqa: SLF001 - how an event loop says so
@@ -121,7 +121,7 @@ class VirtualLoop:
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Log what nobody awaited; what was killed with its process is no news."""
+        """Log an error that nobody awaited; tasks killed with their process are no news."""
         if "was destroyed" not in context.get("message", ""):
             _log.error(
                 "in a coroutine: %s", context.get("message"), exc_info=context.get("exception")

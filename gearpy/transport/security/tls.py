@@ -82,7 +82,7 @@ class TlsPipe:
         return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 
     def receive(self, data: bytes | memoryview) -> bytes:
-        """Take bytes from the socket; return what they say.
+        """Take bytes from the socket; return the decrypted bytes.
 
         Raises:
             ProtocolError: the peer does not speak TLS, or shows no good certificate.
@@ -94,7 +94,7 @@ class TlsPipe:
         return b"".join(self._read()) if self._ready else b""
 
     def send(self, data: bytes) -> None:
-        """Encrypt; what is sent before the end of the handshake waits for it."""
+        """Encrypt; bytes sent before the end of the handshake wait for it."""
         if self._ready:
             self._tls.write(data)
         else:
@@ -238,7 +238,7 @@ def _no_password() -> str:
 
 
 def _try_handshake(server: TlsPipe, client: TlsPipe) -> None:
-    """Let two pipes of this process shake hands; raises what either finds."""
+    """Let two pipes of this process shake hands; raises the error of either."""
     while hello := client.data_to_send():
         server.receive(hello)
         client.receive(server.data_to_send())

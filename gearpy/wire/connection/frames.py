@@ -179,7 +179,7 @@ class FrameDecoder:
         return start
 
     def _take_held(self, frames: list[Frame]) -> None:
-        """Emit what is held if it is a frame; else its header now says how much is missing."""
+        """Emit the held bytes if they are a frame; else their header tells how many are missing."""
         whole = memoryview(b"".join(self._parts))
         self._parts, self._held = [], 0
         if self._cut(whole, 0, frames) == 0:

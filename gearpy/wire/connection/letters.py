@@ -96,7 +96,7 @@ class Outbox:
         )
 
     def on_welcome(self, taken: int) -> bool:
-        """Go on behind what the other end has; False if it cannot be right: give it up."""
+        """Go on behind the letters that the other end has; False if the number cannot be right."""
         if not self._kept_from - 1 <= taken <= self._given:
             return False
         self._welcomed = True

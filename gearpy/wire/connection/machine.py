@@ -77,7 +77,7 @@ _TLS_HINT: Final = ': it speaks TLS, set transport.tls = "on"'
 
 
 class Connection:
-    """One end of a connection. Never raises for what a peer does: that becomes an event.
+    """One end of a connection. Never raises for an action of the peer: that becomes an event.
 
     After every `receive_data`, `receive_eof` or `on_tick`: send `data_to_send()`, handle
     `events()`. Frames to send go straight to the socket once `Authenticated` was seen.
@@ -208,7 +208,7 @@ class Connection:
         return events
 
     def _shake_hands(self, data: memoryview) -> memoryview:
-        """Consume handshake messages; return what belongs to frames behind them."""
+        """Consume handshake messages; return the bytes behind them, which belong to frames."""
         while data and not (self.authenticated or self.closed):
             missing = _EXPECTED_BYTES[self._state] - len(self._received)
             self._received += data[:missing]

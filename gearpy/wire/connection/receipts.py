@@ -49,7 +49,7 @@ class Unreceived:
         self._written += size
 
     def on_receipt(self, frame: Frame, now_ms: int) -> None:
-        """Note what has arrived.
+        """Note the bytes that have arrived.
 
         Raises:
             ProtocolError: this is no receipt, or not for this connection.

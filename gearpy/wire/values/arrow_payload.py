@@ -77,7 +77,7 @@ def decode_table(body: memoryview, count: int) -> Batch:
 
 
 def _read(view: memoryview) -> "pa.RecordBatch":
-    """Return the only batch of a stream, checked: Arrow trusts what columns say of themselves."""
+    """Return the only batch of a stream, checked: Arrow trusts the columns' own metadata."""
     import pyarrow as pa  # noqa: PLC0415 - see above
 
     buffer = pa.py_buffer(view)

@@ -129,7 +129,7 @@ class ValueEncoder:
         )
 
     def _extension(self, value: Any) -> msgpack.ExtType | int:
-        """Encode what msgpack does not know; msgpack calls this."""
+        """Encode a value unknown to msgpack; msgpack calls this."""
         encode = _ENCODERS.get(type(value))
         if encode is not None:
             return encode(self, value)
@@ -214,7 +214,7 @@ def _refusal(cls: type, why: str) -> CannotTravel:
 
 
 def located(error: CannotTravel, value: Any, registry: RecordRegistry, where: str) -> CannotTravel:
-    """Return the error with the place of what cannot travel within a value, as one would write it.
+    """Return the error with the place of the part that cannot travel, written as an expression.
 
     Args:
         error: what was raised as the value was encoded.

@@ -138,7 +138,7 @@ class _FieldsForm(RecordType):
         return _attributes(values, self.fields)
 
     def _check_rest(self, values: Sequence[Any]) -> None:
-        """Refuse what stands beside the fields, unless it can be computed again."""
+        """Refuse attributes beside the fields, unless they can be computed again."""
         for value in values:
             for name in vars(value).keys() - set(self.fields) - _NO_DATA:
                 if name != _ATTRS_HASH and not isinstance(
@@ -260,7 +260,7 @@ def _model_form(cls: type, name: str) -> RecordType:
 
 
 class _ModelForm(RecordType):
-    """Uses what pydantic stores of a model; nothing is validated again."""
+    """Uses the stored data of a pydantic model; nothing is validated again."""
 
     def columns(self, values: Sequence[Any]) -> list[list[Any]]:
         model = sys.modules["pydantic"].BaseModel
@@ -281,7 +281,7 @@ class _ModelForm(RecordType):
 
 
 class _PlainForm(RecordType):
-    """Attributes by name, those that an instance has."""
+    """Attributes by name, as far as an instance has them."""
 
     def __init__(self, cls: type, name: str, fields: tuple[str, ...], fingerprint: int) -> None:
         super().__init__(cls, name, fields, fingerprint)
@@ -314,7 +314,7 @@ class _PlainForm(RecordType):
 
 
 def _slots_of(cls: type) -> tuple[str, ...]:
-    """Return the names of the slots of a class and those that it is derived from."""
+    """Return the names of the slots of a class and of its base classes."""
     return tuple(
         name
         for base in cls.__mro__

@@ -83,7 +83,7 @@ class RecordRegistry:
         self._by_name[record.name] = record
 
     def forget(self, package: str) -> None:
-        """Forget the classes in a package, and what a program of this name has looked up."""
+        """Forget the classes in a package, and the names that its program has looked up."""
         for cls in [*self._by_class]:
             if cls.__module__.startswith(f"{package}."):
                 self._by_class.pop(cls, None)
@@ -223,7 +223,7 @@ def register_serializer(
 
 
 def use_serializer(entry: str, registry: RecordRegistry = DEFAULT_REGISTRY) -> None:
-    """Do what an entry of the configuration says, ``module:Class=module:Serializer``.
+    """Register the serializer of a configuration entry, ``module:Class=module:Serializer``.
 
     An instance of the second class, made without arguments, has ``encode`` and ``decode`` as
     `register_serializer` takes them.
