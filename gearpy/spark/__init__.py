@@ -6,8 +6,8 @@
 - `source`: the source and sink ``format("gearpy")`` of Spark, which reads and writes window logs.
 - `entry`: the module at the top of an installation by which Spark finds it.
 
-Start with `sessions.sessions`. May be imported by dsl, cluster and above. Names load what they
-stand for when they are first used: only that needs PySpark, from the extra ``spark``.
+Start with `sessions.sessions`. May be imported by dsl, cluster and above. Names load their
+modules when they are first used: only that needs PySpark, from the extra ``spark``.
 """
 
 import importlib.util

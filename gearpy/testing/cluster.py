@@ -63,7 +63,7 @@ class Process:
     system: WorldActorSystem
     nodes: WorldNodes
     post: Post
-    #: Of an executor or app master: who started it, and what to call when it ends.
+    #: Of an executor or app master: its starter, and the function to call when it ends.
     parent: "Process | None" = None
     on_exit: Callable[[str], None] | None = None
     launch: LaunchExecutor | None = None

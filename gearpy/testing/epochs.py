@@ -1,6 +1,6 @@
 """The epochs of a `Simulation`: asked for, stored, committed, given up, gone back to.
 
-Coordinator, store and sinks' commits in one, with what fails of them. In a cluster that is the
+Coordinator, store and sinks' commits in one, with their failures. In a cluster that is the
 work of `RegionEpochs`, `EpochFiles` and `CommitRound`; see `ClusterSimulation`, which runs those.
 """
 

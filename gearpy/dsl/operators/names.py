@@ -22,7 +22,7 @@ __all__ = [
     "step_name",
 ]
 
-#: How much alike two names are of which one is a slip of the other; `map` is none of `max`.
+#: How much alike two names are if one is a slip of the other; `map` is none of `max`.
 _LIKE: Final = 0.7
 
 
@@ -47,7 +47,7 @@ def check_function(
         function: the argument.
         of: the arguments of its calls, for people.
         takes: how many arguments these are.
-        awaits: the step awaits what the function returns.
+        awaits: the step awaits the function's result.
 
     Raises:
         ConfigError: it is no function, takes other arguments, or is asynchronous where nobody
@@ -63,7 +63,7 @@ def check_function(
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # Python does not know what some of its own functions take.
+        return  # Python does not know the arguments of some of its own functions.
     try:
         signature.bind(*[None] * takes)
     except TypeError as error:
@@ -135,7 +135,7 @@ def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) ->
         what: kind of stream, with its verb.
         name: of the method.
         known: names of methods that are there.
-        instead: what to do if none is like it; may be empty.
+        instead: the advice if none is like it; may be empty.
     """
     public = [each for each in known if not each.startswith("_")]
     nearest = get_close_matches(name, public, n=1, cutoff=_LIKE)

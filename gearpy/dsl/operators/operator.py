@@ -69,7 +69,7 @@ class TwinPlace:
 
     Attributes:
         is_grouped: a step before it groups records.
-        takes_endless: a source without an end is taken, since somebody will cut it.
+        takes_endless: a source without an end is taken, since it will be cut.
     """
 
     is_grouped: bool = False
@@ -84,7 +84,7 @@ class Placing:
         inputs: the steps that it reads there.
         given: the forms in which the steps that it reads as written give their records.
         parallelism: of steps that do not say otherwise.
-        is_only_reader: nobody else reads what it reads.
+        is_only_reader: no other step reads its inputs.
     """
 
     inputs: tuple[Operator, ...]
@@ -360,7 +360,7 @@ class ReadOperator(ActsInside):
         )
 
 
-# -- functions of a step and what is before it -----------------------------------------------------
+# -- functions of a step and its inputs ------------------------------------------------------------
 
 
 def stream_text(stream: object, step: Operator) -> str:

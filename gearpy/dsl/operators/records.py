@@ -211,7 +211,7 @@ def _annotated(function: Callable[[Any], Any], *, is_flat: bool) -> RowSchema | 
         return None
     try:
         return row_schema_of(found)
-    except ConfigError:  # Rows stay rows; nobody has asked for columns.
+    except ConfigError:  # Rows stay rows; the user did not ask for columns.
         return None
 
 

@@ -24,7 +24,7 @@ def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) 
     Args:
         app: name of the application.
         steps: the steps as they were written.
-        endless: take a source without an end, too: somebody will cut it.
+        endless: take a source without an end, too: it will be cut.
 
     Raises:
         ConfigError: names every step that cannot be in such a plan, and why.

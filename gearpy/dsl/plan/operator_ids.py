@@ -20,7 +20,7 @@ __all__ = ["operator_ids", "step_ids"]
 
 _DIGEST_CHARS: Final = 8
 _CHARS_MAX: Final = 60
-#: What can be part of the name of a state as it is.
+#: A text that can be part of the name of a state as it is.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. ()<>=,:+*/-]*")
 
 

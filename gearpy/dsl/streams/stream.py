@@ -70,7 +70,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T])
 
         Args:
             key: a function of the record alone, which may run more than once for a record; or
-                names of fields, of which several make a tuple. By names columns stay columns.
+                names of fields; several make a tuple. By names columns stay columns.
             parallelism: tasks of the next step.
             ordered: where the next step sees in which order a key's records come, it gets them by
                 event time, and timers between them, when the watermark has passed them; if false,

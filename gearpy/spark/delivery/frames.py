@@ -46,7 +46,7 @@ class BatchFrames:
         self._app = app
         self._in_memory_rows = in_memory_rows
         self._staged = ""
-        self._files: list[str] = []  # Names, of what Spark reads itself.
+        self._files: list[str] = []  # Names of files that Spark reads itself.
 
     def key_of(self, batch_id: int) -> str:
         """Return the batch key: no other batch has it, of any sink or log."""

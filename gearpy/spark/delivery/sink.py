@@ -16,7 +16,7 @@ from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, Transacti
 
 __all__ = ["SparkSink"]
 
-_ROWS: Final = "rows"  # Keys of what is prepared.
+_ROWS: Final = "rows"  # Keys of prepared data.
 _KEPT: Final = "kept"
 _CLOSE_S: Final = 5.0
 _NAME_CHARS_MAX: Final = 50
@@ -27,7 +27,7 @@ class SparkSink(Sink):
 
     Args:
         function: gets a frame of Spark and a `SparkBatch`.
-        path: of the window log that keeps what is not handed over yet: a folder or a URL.
+        path: of the window log, which keeps batches until they are handed over: a folder or a URL.
         spark: where; see `SparkTarget`.
         name: tells sinks apart that share a log.
         retain: files are kept for so long, and until they are handed over; None: for ever.

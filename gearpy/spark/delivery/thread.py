@@ -39,7 +39,7 @@ __all__ = ["READER_PREFIX", "Delivery", "DeliverySpec", "Function"]
 
 Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
 
-#: Names of readers that begin so are those of sinks: what is behind it is the name of the sink.
+#: The beginning of a sink's name as a reader; the name of the sink follows.
 READER_PREFIX: Final = "to_spark."
 
 _log = logging.getLogger(__name__)
@@ -112,8 +112,8 @@ class Delivery:
         self._calling_since_ms: int | None = None
         self._reported_ms = 0
         self._expired_ms = 0
-        self._error: BaseException | None = None  # What was raised last ...
-        self._raised = ""  # ... and by what.
+        self._error: BaseException | None = None  # The last exception ...
+        self._raised = ""  # ... and its source.
         self._failure: BaseException | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"spark-{spec.operator}", daemon=True
@@ -201,7 +201,7 @@ class Delivery:
         )
         self._backlog.on_batch_id(self._handoff.done_id)
         self._refresh()
-        self._tell_others()  # Before one of them removes what only it has read.
+        self._tell_others()  # Before one of them removes files that only it has read.
         while not self._backlog.is_closed or self._handoff.was_called:
             if self._backlog.is_changed:
                 self._refresh()
@@ -304,7 +304,7 @@ class Delivery:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Let the task look when a call takes too long, as nobody else would wake it then."""
+        """Let the task look when a call takes too long, as nothing else would wake it then."""
         most_ms = self._spec.config.call_max_ms
         timer = threading.Timer((most_ms + 1) / 1000, self._wake)
         timer.daemon = True

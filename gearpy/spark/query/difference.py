@@ -19,7 +19,7 @@ __all__ = ["TOLERANCE", "Difference", "difference"]
 #: Floats that differ by less than this part of their size are equal.
 TOLERANCE: Final = 1e-9
 
-#: Stand in the place of floats, so that what else a record has can be looked up.
+#: Stand in the place of floats, so that the rest of a record can be looked up.
 _FLOAT: Final = ("float",)
 _NAN: Final = ("nan",)
 

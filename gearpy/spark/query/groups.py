@@ -1,6 +1,6 @@
 """Aggregates of windows in two halves, with Spark's exchange between them.
 
-A `Combiner` folds the records of a part of the input, and tells what they come to in pieces; a
+A `Combiner` folds the records of a part of the input, and gives their values in pieces; a
 `Merger` gets all pieces of some keys, and tells the results. Pieces are bytes, so that keys and
 values may be of any type that can travel. Without Spark: this runs in its Python workers.
 
@@ -45,7 +45,7 @@ class Combiner:
     """Folds the records of one part of the input by window and key.
 
     Args:
-        step: what is computed.
+        step: the aggregates to compute.
         buckets: into how many groups keys are spread.
     """
 
@@ -85,7 +85,7 @@ class Merger:
     """Merges the pieces of all parts of the input, for some of the keys.
 
     Args:
-        step: what is computed.
+        step: the aggregates to compute.
     """
 
     def __init__(self, step: GroupStep) -> None:

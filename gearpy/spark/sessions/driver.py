@@ -88,7 +88,7 @@ class Driver:
         if self._jvm is not None:
             self._check_owner()
             return self._jvm.is_running
-        # Asking PySpark would write tracebacks to the log if nobody is there.
+        # Asking PySpark would write tracebacks to the log if no JVM is there.
         return _is_open("127.0.0.1", gateway.java_parameters.port)
 
     def is_dead(self) -> bool:
@@ -117,7 +117,7 @@ class Driver:
             self._jvm = _launched(arguments, master=master, python=python)
             self._arguments = arguments
             self._owner = os.getpid()
-            if "PYSPARK_PYTHON" in python:  # PySpark looks here for what runs user functions.
+            if "PYSPARK_PYTHON" in python:  # PySpark looks here for the Python of user functions.
                 os.environ["PYSPARK_PYTHON"] = python["PYSPARK_PYTHON"]
             _connect(self._jvm)
 

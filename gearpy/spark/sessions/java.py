@@ -34,7 +34,7 @@ __all__ = [
     "shim_script",
 ]
 
-#: What Spark 4 is compiled for.
+#: The Java version that Spark 4 is compiled for.
 JAVA_MIN: Final = 17
 
 #: The module that Spark's launcher asks for, and which a cut-down runtime lacks.

@@ -30,12 +30,12 @@ _lock: Final = threading.RLock()
 _remotes: Final[dict[str, SparkSession]] = {}
 #: With its pauses a call to a server that is gone takes a quarter of a minute to fail.
 _RETRIES: Final = 5
-#: What a dead or stopped Spark says in errors that have no class of their own.
+#: Texts of a dead or stopped Spark in errors that have no class of their own.
 _GONE: Final = (
     "stopped SparkContext",
     "Answer from Java side is empty",
     "UNAVAILABLE",
-    "INVALID_HANDLE.SESSION",  # Of a server that was started again, and knows nobody.
+    "INVALID_HANDLE.SESSION",  # Of a server that was started again, and knows no session.
     "incorrect server side session identifier",
     "NO_ACTIVE_SESSION",
     "RETRIES_EXCEEDED",
@@ -262,7 +262,7 @@ def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - if it is there
 
-        # The first call of a client would wait ten minutes for somebody to answer.
+        # The first call of a client would wait ten minutes for an answer.
         if not is_open(url):
             raise ConnectionLost(f"there is no Spark Connect server at {url}: start it, or wait")
         builder: Any = SparkSession.builder.appName(app).remote(url)

@@ -77,9 +77,9 @@ class SourceDelivery:
     """A batch as Spark hands it over.
 
     Attributes:
-        run: who delivers it; see `query_run`, `transaction_run` and `single_run`.
+        run: the run that delivers it; see `query_run`, `transaction_run` and `single_run`.
         number: grows from batch to batch of a run; None for a run that has only one.
-        parts: what its tasks have written, in order.
+        parts: the parts of its tasks, in order.
     """
 
     run: str

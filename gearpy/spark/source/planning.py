@@ -82,7 +82,7 @@ def next_position(
         until: nothing behind this is read.
     """
     found = view.advance(start, max_rows=max_rows, max_batches=max_batches, until=until)
-    # A lane of which a file is gone, or the whole of it, must not take a reader back.
+    # A lane that has lost a file, or all of them, must not take a reader back.
     forward = {lane: max(last, start.get(lane, 0)) for lane, last in found.items()}
     return position_of({**start, **forward})
 

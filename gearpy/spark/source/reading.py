@@ -122,7 +122,7 @@ def _bounds(log: WindowLog, piece: LogPiece) -> tuple[int | None, int | None]:
     """Return when the first window of some batches starts, and the last ends; None: not known."""
     try:
         batches = log.info(piece.segment).batches
-    except WindowLogDamaged:  # A compaction has taken the file; who reads it finds the other one.
+    except WindowLogDamaged:  # A compaction has taken the file; its reader finds the other one.
         return None, None
     wanted = [each for each in batches if piece.first <= each.seq <= piece.last and each.rows]
     starts, ends = [each.starts for each in wanted], [each.ends for each in wanted]

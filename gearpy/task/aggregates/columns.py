@@ -72,7 +72,7 @@ def columnar_mistakes(
     Args:
         windows: over which.
         key: the columns of the key; none for all records together.
-        aggregates: what to find out.
+        aggregates: the aggregates to compute.
         schema: of the tables, a `pyarrow.Schema`; None if it is not known before they come.
     """
     mistakes = [
@@ -126,7 +126,7 @@ class PartialAggregateStage:
         name: for people.
         windows: tumbling, sliding, or the one over everything.
         key: names of its columns; none for all records together.
-        aggregates: what to find out.
+        aggregates: the aggregates to compute.
 
     Raises:
         ConfigError: this cannot be done in columns; see `columnar_mistakes`.
@@ -292,7 +292,7 @@ class MergeAggregateStage(WindowFold):
         windows: as at the other end, like all that follows.
         key: names of its columns. The key of a result is the value of one, the tuple of several,
             or None.
-        aggregates: what to find out.
+        aggregates: the aggregates to compute.
     """
 
     def __init__(

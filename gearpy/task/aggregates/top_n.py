@@ -15,7 +15,7 @@ __all__ = ["top_records"]
 def top_records(n: int, by: Field = None) -> Aggregate:
     """Return the aggregate that lists the ``n`` records that are largest, the largest first.
 
-    Of equal ones those that came first. A record by which there is nothing (None) is left out.
+    Among equal records the first ones win. A record by which there is nothing (None) is left out.
 
     Args:
         n: how many.

@@ -182,7 +182,7 @@ class WindowStage(WindowedStage):
         try:
             while portion := list(islice(fired, self._limit)):
                 yield _columns(portion)
-        except USER_ERRORS as error:  # No record is to blame for what makes results.
+        except USER_ERRORS as error:  # No record is to blame for the function of results.
             raise operator_error(self.name, error) from error
         self._kept().tidy()
 
@@ -209,7 +209,7 @@ class _AlignedStore:
 
     Args:
         panes: restored already.
-        kept: is told what has changed.
+        kept: is told the changes.
     """
 
     def __init__(self, panes: AlignedPanes, kept: BulkState) -> None:
@@ -251,7 +251,7 @@ class _KeyStore:
 
     Args:
         panes: restored already.
-        kept: is told what has changed.
+        kept: is told the changes.
     """
 
     def __init__(self, panes: SessionPanes | CountPanes, kept: BulkState) -> None:

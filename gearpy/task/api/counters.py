@@ -20,7 +20,7 @@ class TaskCounters:
     done: int = 0  #: A source's progress in its own units ...
     total: int = 0  #: ... out of this many; 0 when it cannot know.
     newest_ms: int = MIN_MS  #: Newest event time that a source has read ...
-    span_ms: int = 0  #: ... and how far that was ahead of what it had promised at most.
+    span_ms: int = 0  #: ... and how far that was ahead of its promise at most.
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""

@@ -156,7 +156,7 @@ def card_of(error: BaseException, *, operator: str = "", task: str = "") -> Erro
         source=error.source,
         source_line=error.source_line,
         record=error.record,
-        # A plain number: what a late record knows of promises is not for cards.
+        # A plain number: the promises of a late record are not for cards.
         event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
         traceback=error.traceback,
     )

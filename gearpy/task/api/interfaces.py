@@ -1,9 +1,9 @@
 """The classes that users derive from: tasks, sources and sinks.
 
 A task is driven by one `TaskRunner` and never called by two threads at once. It sends by
-`TaskContext.output`, or by returning what it has to send, lazily: what is returned as an
-iterator is pulled only while the tasks downstream can take it, so even an endless answer to
-one record stays within the flow-control window.
+`TaskContext.output`, or by returning its messages, lazily: a returned iterator is pulled only
+while the tasks downstream can take more, so even an endless answer to one record stays within the
+flow-control window.
 """
 
 import logging
@@ -156,7 +156,7 @@ class Task(Generic[In_contra, Out_co]):
     from `TaskContext.resume`. Then a restart after a failure loses nothing: the sources go back
     to where they were at the same moment. A task without `snapshot` restarts empty.
 
-    What follows when it raises on a record is set by ``application.on-error``: the tasks are
+    The rule for a record on which it raises is set by ``application.on-error``: the tasks are
     restarted, or the record is dropped. The output of `on_next` for it is then taken back, as
     far as it has not been sent; its changes in the task are not. When `on_batch` raises, the
     record is not known, unless it was one alone: more are always a failure.
@@ -302,7 +302,7 @@ class Task(Generic[In_contra, Out_co]):
     def epoch_fill(self) -> float:
         """The share in use of the room for records that are kept until the epoch ends.
 
-        In good time before that is 1 the epoch is ended before its time; and a source waits.
+        Well before it reaches 1 the epoch ends early, and a source waits.
         """
         return 0.0
 
@@ -351,7 +351,7 @@ class SourceReader(ABC, Generic[T_co]):
     #: Nothing comes at present; the partition holds no clock back until it gives again.
     idle: bool = False
 
-    #: What outside of the application it waits for before it can give more, such as a server that
+    #: The thing outside that it waits for before it can give more, such as a server that
     #: does not answer; for people. Empty while there is nothing of that kind.
     waits_for: str = ""
 

@@ -33,7 +33,7 @@ class TaskState:
 
     ``task`` is the result of `Task.snapshot`. ``timers`` are delays in ms and payloads, in their
     order. ``clock_ms`` and ``watermark_ms`` were promised: the restarted task must not fall behind
-    them. ``promised_ms`` is what its inputs had promised to it.
+    them. ``promised_ms`` is the promise of its inputs.
     """
 
     task: Any

@@ -1,7 +1,7 @@
 """One loop for a chain of row operators: map, filter, flat_map.
 
 The loop is generated as Python source and compiled once for a chain, so that a record costs a
-few bytecodes and the users' calls, whatever the length of the chain. When user code raises, the
+few bytecodes and the users' calls, at any length of the chain. When user code raises, the
 line of the generated loop tells the operator and its local variables hold the record: nothing
 is spent on that while all goes well. A loop that may go on behind a bad record also notes where
 the output of each record begins.

@@ -226,7 +226,7 @@ class TaskActor(BatchActor[TaskMessage]):
             self._answer_stop(messages)
 
     def on_stop(self) -> None:
-        """Stop the user's task if it still runs."""
+        """Stop the user's task unless it was stopped before."""
         error = self._stop_task(completed=False)
         if error is not None:
             _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)

@@ -1,7 +1,7 @@
 """The promises of an application from each source to each sink, and the weakest links.
 
 A path is as good as its parts let it be: the source must be read again from where an epoch ended,
-each task must go on from what it was then, and the sink must show what belongs to the epoch once.
+each task must go on from its state then, and the sink must show the records of the epoch once.
 Parts tell what they do by what they declare; of a task nothing is known but its class.
 """
 

@@ -54,7 +54,7 @@ class Portion:
         before_ms: promised before the first one: no record is older, late ones excepted.
         after_ms: promised behind the last one.
         out_of_order_ms: the promise is the newest event time less this. None: it has moved at
-            the end, so far as anybody knows.
+            the end, as far as is known.
         origin: the partition.
         aside: of a table, for each row whether it is for the side output, as a
             `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
