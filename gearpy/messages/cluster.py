@@ -82,7 +82,7 @@ class WorkerRegistered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherCluster:
-    """The asker belongs to another cluster than this master, whose id this is."""
+    """The asker belongs to another cluster; ``cluster_id`` is that of this master."""
 
     cluster_id: str
 

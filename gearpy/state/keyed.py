@@ -274,7 +274,7 @@ class KeyedState:
     # -- all of a key, all keys ----------------------------------------------------------------
 
     def keys(self, tag: str) -> Iterator[Any]:
-        """Yield all keys that have something under a tag in the current namespace.
+        """Yield all keys that have state under a tag in the current namespace.
 
         In a fixed order. State may be changed meanwhile; whether keys that this adds or takes away
         are among them is not said.

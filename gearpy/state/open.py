@@ -32,7 +32,7 @@ def open_state(
     now_ms: Callable[[], int],
     watermark_ms: Callable[[], int],
 ) -> KeyedState:
-    """Return the state of a task, empty. Opens no file before there is something for it.
+    """Return the state of a task, empty. Opens no file before the first value.
 
     Args:
         settings: where to keep it.

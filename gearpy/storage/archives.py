@@ -1,4 +1,4 @@
-"""Unpacks uploaded programs; trusts nothing that an archive says.
+"""Unpacks uploaded programs; trusts no field of an archive.
 
 A `.py` file is copied; a `.zip` or `.whl` is unpacked into a fresh folder. Refused are: names
 that lead out of the folder or that some system would take for one another, links and devices,

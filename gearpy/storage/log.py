@@ -176,7 +176,7 @@ class FileLog:
             raise LogDamaged(file=path, offset=0, reason="the file is missing")
 
     def _check_promised(self, segments: list[int]) -> None:
-        """Refuse to go on when a segment is gone that had something in it."""
+        """Refuse to go on when a segment with acknowledged records is gone."""
         for number in self._numbers("head"):
             promised = acknowledged_bytes(self._read(_name("head", number)), None)
             if promised > HEADER_BYTES and not any(each >= number for each in segments):
@@ -301,9 +301,9 @@ class MemoryLog:
         self._log.close()
 
     def crash(self, rng: "Random | None" = None) -> "MemoryLog":
-        """Return the log that the next process finds; this one takes nothing more.
+        """Return the log that the next process finds; this one is closed.
 
-        What was not synced is lost; with ``rng``, a random part of it.
+        Unsynced bytes are lost; with ``rng``, a random part of them.
         """
         self._log.close()
         self.folder.crash(rng)

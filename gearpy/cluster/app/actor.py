@@ -262,7 +262,7 @@ class AppMasterActor(Actor[_Message]):
         self._do(self._core.on_start(now_ms))
 
     def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
-        """Try again after a while; at the first launch nothing is lost, and somebody waits."""
+        """Try again after a while; a first launch fails at once, as no state is lost."""
         now_ms = self.context.now_ms()
         if self._unopened is None:
             self._unopened_since_ms = now_ms

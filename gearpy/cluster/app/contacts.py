@@ -140,7 +140,7 @@ class AppExecutors:
         self._post.tell(self._paths[executor_id], message)
 
     def give_up(self, executor_id: ExecutorId) -> None:
-        """Make sure that nothing of an executor that does not count is heard any more."""
+        """Drop all further messages of an executor that does not count any more."""
         if executor_id in self._paths:
             self._post.give_up(self._paths[executor_id])
 

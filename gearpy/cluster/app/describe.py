@@ -136,5 +136,5 @@ def _holder(holder: ClockHolder) -> ClockHolderSummary:
 
 
 def _known(time_ms: int) -> int | None:
-    """Return an event time that means something: neither nothing yet nor the end."""
+    """Return an event time, or None at the beginning and the end of time."""
     return None if time_ms in {MIN_MS, MAX_MS} else time_ms

@@ -239,7 +239,7 @@ class _Exit:
         self._exited.set()
 
     def give_up(self, reason: str) -> None:
-        """Count the actor as ended, whatever it does."""
+        """Count the actor as ended, even if it still runs."""
         self.given_up = self.given_up or reason
         self._exited.set()
 

@@ -165,7 +165,7 @@ class _Moving:
         }
 
     def old_tasks(self, pid: ProcessorId) -> list[TaskId]:
-        """Return the tasks from which those of a processor have something."""
+        """Return the old tasks whose state goes to a processor."""
         pids = dict.fromkeys(place.processor for _, place in self._steps(pid))
         return [task for each in pids for task in self.before.tasks(each)]
 

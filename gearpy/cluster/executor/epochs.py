@@ -220,7 +220,7 @@ class GroupEpochs:
         self._store()
 
     def on_failed(self, message: EpochFailed) -> None:
-        """Leave it until somebody asks again."""
+        """Store nothing until the app master asks again."""
         self._files.on_failed()
         self._is_failing = True
 

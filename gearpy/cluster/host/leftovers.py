@@ -120,7 +120,7 @@ def _kill(pid: int, is_left: Callable[[int], bool]) -> bool:
 
 
 class _Held:
-    """A process whose number is not given to another one while this is open."""
+    """A process whose number goes to no other process while this is open."""
 
     def __init__(self, pid: int) -> None:
         self._descriptor = os.pidfd_open(pid)

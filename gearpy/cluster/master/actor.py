@@ -609,7 +609,7 @@ class MasterActor(Actor[MasterMailbox]):
         return LaunchTimes(self.context.now_ms(), self.context.wall_ms())
 
     def _set_timer(self) -> None:
-        """Have the next tick when something is due, and none before."""
+        """Set the timer to the next due time, so that no tick comes earlier."""
         dues = (
             self._app_masters.next_due_ms,
             self._slots.next_due_ms,

@@ -80,7 +80,7 @@ class MasterAnswers:
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
 
     def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
-        """Add which slots the application waits for: nothing else can hold it then."""
+        """Add the slots that the application waits for, if it does."""
         waits_for = None
         if summary.status not in TERMINAL:
             waits_for = self._scheduler.why_waiting(summary.app_id)
@@ -126,7 +126,7 @@ class MasterAnswers:
 
 
 def _brief(summary: ApplicationSummary) -> ApplicationSummary:
-    """Cut long texts short: those of many applications do not fit into one message."""
+    """Cut long texts short, so that many applications fit into one message."""
     cause = summary.cause
     if cause is None:
         return summary

@@ -1,4 +1,4 @@
-"""The workers of a master: where they are, what runs there, and which executors must end."""
+"""The workers of a master: their paths, their executors, and how to end those."""
 
 from collections.abc import Iterable, Mapping
 
@@ -99,7 +99,7 @@ class MasterWorkers:
         self.reserve(change.ended, now)
 
     def reserve(self, had: Iterable[Grant], now: LaunchTimes) -> None:
-        """Keep slots for the applications that had them, unless those are over."""
+        """Keep slots for the applications that had them, unless an application is over."""
         for each in had:
             if self._store.state.is_living(each.app_id):
                 self._scheduler.on_lost(each, now.now_ms)

@@ -237,7 +237,7 @@ def _line(text: str) -> str:
 
 
 def _end(failure: str) -> NoReturn:
-    """End this process, whatever threads users have left.
+    """End this process, even if threads of users still run.
 
     The interpreter's own end would wait for them, and may crash under those that still run.
     """

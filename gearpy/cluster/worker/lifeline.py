@@ -63,5 +63,5 @@ def _die() -> None:
 
 
 def _leads_group() -> bool:
-    """Whether the group is our own; else somebody started this process by hand."""
+    """Whether the group is our own; else a person started this process by hand."""
     return os.getpgrp() == os.getpid()

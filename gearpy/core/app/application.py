@@ -366,7 +366,7 @@ class ApplicationCore:
         return self._settled(self._fail(error, now_ms), now_ms)
 
     def replay(self, now_ms: int) -> list[Command]:
-        """Restart everything from the newest epochs, whatever the budget says."""
+        """Restart all regions from the newest epochs, without regard to the budget."""
         commands: list[Command] = []
         for region in self.regions:
             if region.state == "deployed":
@@ -573,7 +573,7 @@ class ApplicationCore:
         return [fell_back, *self._begin_again(region, now_ms)]
 
     def _begin_again(self, region: Region, now_ms: int) -> list[Command]:
-        """Let a region start again at once, for nothing."""
+        """Let a region start again at once, at no cost to the budget."""
         region.resume_at_ms = now_ms
         return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
 

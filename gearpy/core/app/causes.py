@@ -33,7 +33,7 @@ def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCar
 
 
 def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
-    """Say that an executor has made something else of the same program."""
+    """Describe an executor that has built another graph from the same program."""
     difference = graph_difference(dag.description, message.graph)
     return ErrorCard(
         cause=f"executor {message.executor_id} built another graph than the app master "

@@ -207,7 +207,7 @@ class Deployment:
 
     @property
     def ignored(self) -> int:
-        """How many messages came too late, twice, or from somebody unknown."""
+        """The number of messages that came too late, twice, or from an unknown sender."""
         return self._ignored
 
     # -- the start -------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Deployment:
     # -- the end ---------------------------------------------------------------------------
 
     def stop(self, *, completed: bool, now_ms: int) -> list[Command]:
-        """Stop the tasks of all executors at once, from whatever step this is in.
+        """Stop the tasks of all executors at once, from any step.
 
         ``completed`` says that the stream has ended well. Asking again changes nothing.
         """
@@ -261,7 +261,7 @@ class Deployment:
     # -- trouble ---------------------------------------------------------------------------
 
     def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
-        """Forget an executor; without it nothing that was started can go on."""
+        """Forget an executor; a start-up without it fails."""
         if executor_id not in self._addresses:
             return self._ignore()
         del self._addresses[executor_id]

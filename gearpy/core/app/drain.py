@@ -1,4 +1,4 @@
-"""How long a good end may take that somebody has asked for."""
+"""Drains: the time limits of an end that a user has asked for."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The executors of one application: those it wants, those it has, those it waits for.
+"""The executors of one application: wanted, running, and waited for.
 
 Gearpump: `ExecutorManager`, which counts every lost executor against a budget of its own.
 """

@@ -151,12 +151,12 @@ class Suspicions:
         self.add(BrokenLink(cause, ends, attempts, is_known=self.is_broken(ends)), now_ms)
 
     def is_broken(self, ends: tuple[tuple[ExecutorId, int], ...]) -> bool:
-        """Tell whether somebody has complained about this link a moment ago."""
+        """Tell whether this link was reported as broken a moment ago."""
         links = (each for _, each in self._waiting if isinstance(each, BrokenLink))
         return any(each.ends == ends for each in links)
 
     def due(self, now_ms: int) -> list[Suspicion]:
-        """Take those whose moment is over, oldest first."""
+        """Take the suspicions whose waiting time is over, oldest first."""
         due = [each for at_ms, each in self._waiting if at_ms <= now_ms]
         self._waiting = [each for each in self._waiting if each[0] > now_ms]
         return due

@@ -184,7 +184,7 @@ class Region:
         return self._deployment.stop(completed=completed, now_ms=now_ms)
 
     def drain(self) -> None:
-        """End where the sources are, with one last epoch; at once if nothing was ever begun."""
+        """End at the sources' present position, with one last epoch, or at once if none began."""
         self.epochs.drain()
         if self._deployment is None and self.history.newest is None:
             self.state, self.is_drained = "done", True

@@ -311,7 +311,7 @@ class RegionEpochs:
         return self.is_finished or self._is_draining
 
     def _note_flight(self, epoch: int, now_ms: int) -> None:
-        """Let another epoch follow on a last one at whose end records were in flight."""
+        """Let one more epoch follow if records were in flight at the end of the last one."""
         if epoch == self._final_epoch and epoch in self._open_epochs:
             self._final_epoch, self._last_at_ms = None, now_ms + _LAND_MS
         self._open_epochs.clear()

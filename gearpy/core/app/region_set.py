@@ -71,7 +71,7 @@ class RegionSet:
         return next((each for each in self._regions if each.attempt == attempt), None)
 
     def that_knew(self, attempt: int) -> Region | None:
-        """Return the region whose attempt this is, or was lately."""
+        """Return the region that has, or lately had, this attempt."""
         return next((each for each in self._regions if each.epochs.knows(attempt)), None)
 
     # -- all of them -----------------------------------------------------------------------

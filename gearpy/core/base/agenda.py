@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Agenda(Generic[T]):
-    """Things to look at once a clock has come to a time.
+    """Things to look at when a clock has reached their time.
 
     Times are few where there are many things: only times are kept in order.
 
@@ -27,7 +27,7 @@ class Agenda(Generic[T]):
         self._heap: list[int] = []
 
     def put(self, time_ms: int, thing: T) -> None:
-        """Have something looked at then."""
+        """Put a thing in, to be looked at then."""
         things = self._things.get(time_ms)
         if things is None:
             self._things[time_ms] = [thing]
@@ -44,7 +44,7 @@ class Agenda(Generic[T]):
 
     @property
     def next_ms(self) -> int:
-        """When something is due next; `MAX_MS` if nothing is."""
+        """The next due time; `MAX_MS` if there is none."""
         return self._heap[0] if self._heap else MAX_MS
 
 

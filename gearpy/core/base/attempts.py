@@ -1,4 +1,4 @@
-"""Calls of something slow: how many at once, how long, and how often again."""
+"""Calls of slow functions: how many at once, how long, and how many retries."""
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ class Attempts:
         return found
 
     def wake(self, now_ms: int) -> None:
-        """Let those calls wait for their turn whose pause is over."""
+        """Put calls whose pause is over back into the queue."""
         while self._again and self._again[0][0] <= now_ms:
             _, number, value = heappop(self._again)
             self._waiting.append((number, value))

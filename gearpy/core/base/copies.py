@@ -38,7 +38,7 @@ _COPIERS: dict[type, _Copier] = {}
 
 
 def own_each(values: list[Any]) -> list[Any]:
-    """Return values that share nothing with these that can change; these, if nothing can.
+    """Return copies that share no mutable parts with the values; immutable values as they are.
 
     Args:
         values: a list, or a table, which never changes.
@@ -64,7 +64,7 @@ def own_each(values: list[Any]) -> list[Any]:
 
 
 def own(value: Any) -> Any:
-    """Return a value that shares nothing with this one that can change; this one, if nothing can.
+    """Return a copy that shares no mutable parts with the value; an immutable value as it is.
 
     Raises:
         TypeError: it can change, and cannot be copied.

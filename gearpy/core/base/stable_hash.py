@@ -48,7 +48,7 @@ _ADVICE_OTHERWISE: Final = (
 
 
 def stable_hash(value: Any) -> int:
-    """Return 64 bits that depend on nothing but the value.
+    """Return 64 bits that depend on the value only.
 
     Equal values hash alike, as with `hash`: ``1``, ``1.0``, ``True`` and ``Decimal(1)`` do.
     Tuples, frozensets and frozen dataclasses may hold any of the values allowed.

@@ -111,7 +111,7 @@ class Salvaged(NamedTuple):
 
 
 def salvage_segment(data: bytes, *, name: str, log: str) -> Salvaged:
-    """Return the messages of a file that are as they were stored, whatever became of others."""
+    """Return the undamaged messages of a file, even if others are damaged."""
     file = f"{log}/{name}"
     try:
         count = _count_of(data, _MAGIC, file)

@@ -108,7 +108,7 @@ def _check_version(
 def _counting(
     found: Mapping[CoordinatorLogFile, Salvaged], marks: Mapping[Opening, CommitMark]
 ) -> dict[CoordinatorLogFile, Salvaged]:
-    """Return the files to read: those from the newest base on that is whole, in order."""
+    """Return the files to read: from the newest undamaged base on, in order."""
     newest = max((opening for opening, mark in marks.items() if mark.serial), default=None)
     whole = [
         each

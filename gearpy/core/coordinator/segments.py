@@ -183,7 +183,7 @@ def newest_launch(names: Iterable[str]) -> int:
 
 
 def files_that_count(names: Iterable[str], *, log: str = "") -> list[CoordinatorLogFile]:
-    """Return the newest base and the segments that follow it; nothing of a new log.
+    """Return the newest base and the segments that follow it; empty for a new log.
 
     Raises:
         LogDamaged: a file is missing between these.
@@ -332,7 +332,7 @@ class CoordinatorLogWriter:
         return CoordinatorLogFile(self._opening, 0, "open")
 
     def open(self, *, instead: CoordinatorState | None = None) -> Steps[None]:
-        """Open the log; earlier openings append nothing that counts from now on.
+        """Open the log; appends of earlier openings do not count from now on.
 
         Args:
             instead: begins with this in place of what the files say, as they are damaged.

@@ -156,7 +156,7 @@ class SourcePlaces:
         )
 
     def overrides(self, tasks: Iterable[TaskId], *, epoch: int) -> tuple[TaskOffsets, ...]:
-        """Return the places that count more than those in the snapshots of an epoch.
+        """Return the places that replace those in the snapshots of an epoch.
 
         An override is used up when an epoch is complete that began with it.
 
@@ -363,7 +363,7 @@ def _step_place(values: Values) -> StepPlace:
 
 
 def task_of(key: str, message: CoordinatorMessage | None = None) -> TaskId:
-    """Return the task whose text this is, such as ``1.0``.
+    """Return the task with this text, such as ``1.0``.
 
     Raises:
         ProtocolError: it is none.

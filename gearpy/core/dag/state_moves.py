@@ -50,12 +50,12 @@ class StateMove:
 
     @property
     def is_lost(self) -> bool:
-        """Whether something was kept that has no place any more."""
+        """Whether the step had state that has no place any more."""
         return self.fate in {"changed", "dropped"} and bool(self.old and self.old.step.keeps)
 
     @property
     def keeps_something(self) -> bool:
-        """Whether it keeps something over restarts."""
+        """Whether the step keeps state over restarts."""
         place = self.new or self.old
         return place is not None and bool(place.step.keeps)
 

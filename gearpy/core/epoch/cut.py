@@ -82,7 +82,7 @@ class CutTimes:
             self._met, self._lead_factor = 0, max(1, self._lead_factor // 2)
 
     def on_aborted(self) -> None:
-        """Learn that sources have not come to a cut time.
+        """Note that sources have not reached a cut time.
 
         One wrong record of the far future is enough for that. The next epochs end by position, more
         of them each time, so that there is something to go back to.

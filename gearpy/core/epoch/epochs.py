@@ -56,7 +56,7 @@ class Manifest:
 
     @property
     def changelog(self) -> tuple[SnapshotFile, ...]:
-        """The segments of the changelog that it reads if one of those is damaged."""
+        """The segments of the changelog, which are read if a snapshot file is damaged."""
         return tuple(file for file in self.snapshots if file.partition is not None)
 
     @property

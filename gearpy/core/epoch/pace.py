@@ -54,7 +54,7 @@ class EpochPace:
         return max(self._interval_ms, self._max_replay_ms - self._took_ms)
 
     def _pause_ms(self, took_ms: int) -> int:
-        """Return the time in which nothing may be stored after so long a time of storing."""
+        """Return the pause in which no epoch may be stored, after storing took this long."""
         if self._policy != "max-overhead":
             return 0
         percent = self._max_overhead_percent

@@ -1,4 +1,4 @@
-"""The records of a stage whose results come later: in which order, and how far event time is."""
+"""Results of a stage that come later: their order, and the progress of event time."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +59,7 @@ class AsyncWindow:
         self.watermark_ms = max(self.watermark_ms, watermark_ms)
 
     def finish(self, number: int, result: Any) -> None:
-        """Take a result. Of a record that is not held any more, nothing happens."""
+        """Take a result. Does nothing if its record is not held any more."""
         if number not in self._held:
             return
         if self._ordered:
@@ -102,7 +102,7 @@ class AsyncWindow:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to release."""
+        """Whether there is a result to release."""
         return bool(self._done)
 
     @property

@@ -169,7 +169,7 @@ class GroupByPartitioner(Partitioner):
 
 
 class HashPartitioner(GroupByPartitioner):
-    """Sends equal values to one task. The edge where nothing else was said.
+    """Sends equal values to one task. The default partitioner of an edge.
 
     Gearpump: `HashPartitioner`, which uses the object's hash.
     """

@@ -70,7 +70,7 @@ class Serializer(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class SumGroup:
-    """Numbers, or whatever has ``+`` and ``-``.
+    """Numbers, or any type with ``+`` and ``-``.
 
     Of floats the last digits depend on the order in which they come, and what is taken away again
     may leave a trace of them; ints, decimals and fractions are exact.

@@ -108,7 +108,7 @@ class WriteDone:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing to do before this time; with None before something new is shown."""
+    """There is no step before this time; with None, before a new batch is shown."""
 
     until_ms: int | None
 

@@ -125,9 +125,9 @@ def next_change(
 def rewritten(
     noted: Noted, *, since: int, history: Iterable[Shown], parts: Sequence[LanePart]
 ) -> list[int]:
-    """Return later epochs whose files are not there as they were written.
+    """Return later epochs whose files are missing or changed.
 
-    Somebody has merged them with others, so their rows cannot be removed by removing files.
+    Another writer has merged them with others, so their rows cannot be removed by removing files.
 
     Args:
         noted: what the table has noted.

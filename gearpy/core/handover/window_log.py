@@ -198,7 +198,7 @@ class LogView:
 
     @property
     def hidden(self) -> Sequence[LogSegment]:
-        """Files of whose batches all are in others; they may be removed."""
+        """Files whose batches are all in other files; they may be removed."""
         return sorted(self._hidden)
 
     @property

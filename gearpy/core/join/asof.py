@@ -96,7 +96,7 @@ class AsOfJoin:
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
-        """Keep the records; nothing comes of them before the watermark."""
+        """Keep the records; results come with the watermark only."""
         watermark_ms, log = self._watermark_ms, self._log
         for (side, key, value), time in zip(values, timestamps, strict=True):
             if time < watermark_ms:
@@ -237,7 +237,7 @@ class AsOfJoin:
         return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms
 
     def _over(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
-        """Yield the left records for which nothing nearer can come."""
+        """Yield the left records for which no nearer right record can come."""
         is_over = watermark_ms == MAX_MS
         keys: dict[Any, None] = {}
         while self._ends and (self._ends[0][0] < watermark_ms or is_over):

@@ -164,11 +164,11 @@ class KeyCells:
         self._pairs: dict[Any, Any] = {}
 
     def touch(self, key: Any) -> None:
-        """Note that a key has changed, and has something."""
+        """Note that a key has changed, and has state."""
         self._touched.add(key)
 
     def remove(self, key: Any) -> None:
-        """Note that a key has nothing any more."""
+        """Note that a key has no state any more."""
         if key in self._told:
             self._touched.add(key)
         else:  # Nobody knows of it.

@@ -65,7 +65,7 @@ class SessionJoin:
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
-        """Keep the records; nothing comes of them before the watermark."""
+        """Keep the records; results come with the watermark only."""
         touch = self._cells.touch
         for (side, key, value), time in zip(values, timestamps, strict=True):
             session = self._session_at(key, time)
@@ -90,7 +90,7 @@ class SessionJoin:
             self._end(session)
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell all sessions of the keys where something has changed."""
+        """Tell all sessions of the keys that have changed."""
         return self._cells.changes()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:

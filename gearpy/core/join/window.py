@@ -47,7 +47,7 @@ class WindowJoin:
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
-        """Keep the records; nothing comes of them before the watermark."""
+        """Keep the records; results come with the watermark only."""
         piece = self._piece_of(min(timestamps))
         if piece == self._piece_of(max(timestamps)):
             self._add(piece, values, timestamps)
@@ -150,7 +150,7 @@ class WindowJoin:
             yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
 
     def _drop_pieces(self) -> None:
-        """Forget the pieces that no open window is made of: those before the first one."""
+        """Forget the pieces before the first open window."""
         first = self._open[0] if self._open else MAX_MS
         over = bisect_left(self._pieces, first)
         for piece in self._pieces[:over]:

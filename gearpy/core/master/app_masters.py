@@ -96,7 +96,7 @@ KeeperAction: TypeAlias = RequestSlot | Kill | RecordLoss | EndApplication
 
 @dataclass(slots=True)
 class _Kept:
-    """One living application. ``due_ms`` is when waiting for something ends, if it does."""
+    """One living application. ``due_ms``: the deadline of its present phase, if it has one."""
 
     phase: Phase
     due_ms: int | None = None
@@ -143,12 +143,12 @@ class AppMasters:
         return kept.path if kept is not None and kept.phase == "running" else None
 
     def of_path(self, path: ActorPath) -> AppId | None:
-        """Return whose app master this is."""
+        """Return the application whose app master has this path."""
         return next((app_id for app_id, kept in self._kept.items() if kept.path == path), None)
 
     @property
     def next_due_ms(self) -> int | None:
-        """When `on_tick` has something to do."""
+        """The next time at which `on_tick` acts."""
         return min(
             (each.due_ms for each in self._kept.values() if each.due_ms is not None), default=None
         )

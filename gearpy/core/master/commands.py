@@ -47,7 +47,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStatus:
-    """An application has become something else; whether that may be is the result."""
+    """Change the status of an application; the result tells whether the change is legal."""
 
     app_id: AppId
     status: ApplicationStatus

@@ -122,7 +122,7 @@ class Registry:
         return True
 
     def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
-        """Take how far an application is; nothing changes once it has ended."""
+        """Take the progress of an application; ignored once it has ended."""
         old = self._applications.get(app_id)
         if old is not None and old.status not in TERMINAL:
             self._applications[app_id] = replace(old, progress=progress)

@@ -198,7 +198,7 @@ class SlotScheduler:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When `on_tick` has something to do."""
+        """The next time at which `on_tick` acts."""
         return self._reservations.next_due_ms
 
     def on_tick(self, now_ms: int) -> None:
@@ -294,7 +294,7 @@ class SlotScheduler:
         )
 
     def _held(self, *, is_restart: bool) -> HeldSlots:
-        """Return the held slots: reserved ones, and for first starts those restarts wait for."""
+        """Return the held slots: reserved ones, and for first starts also slots for restarts."""
         held = self._reservations.held(self._ledger.workers)
         if not is_restart:
             for waiting in self._queue:

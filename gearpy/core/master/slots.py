@@ -130,7 +130,7 @@ class SlotLedger:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When `on_tick` has something to do."""
+        """The next time at which `on_tick` acts."""
         outstanding = (each for account in self._accounts.values() for each in account.grants)
         return min((each.until_ms for each in outstanding), default=None)
 
@@ -254,7 +254,7 @@ class Reservations:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When `on_tick` has something to do."""
+        """The next time at which `on_tick` acts."""
         return min((each.until_ms for each in self._reservations), default=None)
 
     def slots_of(self, app_id: AppId) -> int:

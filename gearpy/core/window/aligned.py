@@ -181,7 +181,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         return out
 
     def _asked(self, now_ms: int) -> dict[Bounds, dict[Any, None]]:
-        """Return the panes, window by window, whose triggers wanted to be asked by now."""
+        """Return the panes whose triggers are due, window by window."""
         asked: dict[Bounds, dict[Any, None]] = {}
         for start_ms, key in self._asks_due(now_ms):
             if key in self.panes.get(start_ms, ()):

@@ -244,7 +244,7 @@ class SessionPanes(TimedPanes[Any, Any]):
                         self._replace(key, each, (start_ms, end_ms, turn_ms, *each[_PANE:]))
 
     def _asked(self, now_ms: int) -> Iterator[tuple[int, int, int, Any]]:
-        """Yield the sessions of keys whose triggers wanted to be asked by now."""
+        """Yield the sessions of keys whose triggers are due."""
         for key in self._asks_due(now_ms):
             for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key

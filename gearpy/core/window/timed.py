@@ -42,7 +42,7 @@ class TimedPanes(Generic[TurnT, AskT]):
 
     @property
     def wake_ms(self) -> int:
-        """Wall time at which ``advance`` has something to do; `MAX_MS` for never."""
+        """The wall time of the next ``advance`` that acts; `MAX_MS` for never."""
         closes_ms = self._turns.next_ms if self._rules.is_wall else MAX_MS
         return min(self._wall_asks.next_ms, closes_ms)
 
@@ -57,7 +57,7 @@ class TimedPanes(Generic[TurnT, AskT]):
         return before_ms
 
     def _asks_due(self, now_ms: int) -> Iterator[AskT]:
-        """Take out the panes whose triggers wanted to be asked by now; some may be gone."""
+        """Take out the panes whose triggers are due; some panes may be gone."""
         due = chain(self._event_asks.due(self.clock_ms), self._wall_asks.due(now_ms))
         return chain.from_iterable(places for _, places in due)
 

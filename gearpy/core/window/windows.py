@@ -88,7 +88,7 @@ class Windows:
         return replace(self, accumulation="discarding")
 
     def accumulating(self) -> Self:
-        """Let each firing be about all that has come to the window.
+        """Let each firing give the result of all records in the window so far.
 
         Gearpump: `Windows.accumulating`, which goes on from one window to the next.
         """
@@ -107,7 +107,7 @@ class Windows:
         return replace(self, allowed_lateness_ms=duration_ms(lateness))
 
     def allowing(self, lateness: Duration) -> Self:
-        """Do as `allowed_lateness` does, whose earlier name this is."""
+        """Do as `allowed_lateness` does; this is its earlier name."""
         return self.allowed_lateness(lateness)
 
     @property

@@ -35,7 +35,7 @@ class _Collection(State):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is kept for the key."""
+        """Whether the key has no entry."""
         return not self._has_entries(self._place.key)
 
     def __bool__(self) -> bool:

@@ -142,7 +142,7 @@ class State:
         raise NotImplementedError
 
     def keys_here(self) -> Iterator[bytes]:
-        """Yield all keys that have something in the namespace at hand, encoded."""
+        """Yield all keys that have state in the namespace at hand, encoded."""
         raise NotImplementedError
 
     def _absorb(self, namespaces: Iterable[Any], take_in: Callable[[], None]) -> None:

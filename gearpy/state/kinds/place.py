@@ -33,7 +33,7 @@ class StateClock:
         self.advance(watermark_ms)
 
     def advance(self, watermark_ms: int) -> None:
-        """Let event time go on, up to the end of the stream, at which nothing expires any more."""
+        """Advance event time; not to the end of the stream, as no state expires there."""
         if self.watermark_ms < watermark_ms < MAX_MS:
             self.watermark_ms = watermark_ms
 

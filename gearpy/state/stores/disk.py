@@ -176,7 +176,7 @@ class DiskStore:
             yield key
 
     def tables(self, tag: bytes) -> list[bytes]:
-        """Return the tables of a tag in which something is."""
+        """Return the tables of a tag that are not empty."""
         known = {table for layer in self._layers for table in layer if table.startswith(tag)}
         known.update(self._stored_tables(tag))
         return sorted(table for table in known if next(self.keys(table), None) is not None)

@@ -1,4 +1,4 @@
-"""A database file of cells, for one task: LMDB, opened when there is something for it.
+"""A database file of cells, for one task: LMDB, opened at its first cell.
 
 It is no more durable than memory, as it is made anew from checkpoints. So nothing is flushed; one
 write transaction is always open, and committed now and then only to keep it small.

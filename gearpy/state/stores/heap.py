@@ -150,7 +150,7 @@ class HeapStore:
         return iter(sorted(self._tables.get(table, _NOTHING), key=order_of(table)))
 
     def tables(self, tag: bytes) -> list[bytes]:
-        """Return the tables of a tag in which something is."""
+        """Return the tables of a tag that are not empty."""
         return sorted(table for table in self._tables if table.startswith(tag))
 
     def time_queue(self, name: str) -> HeapQueue:

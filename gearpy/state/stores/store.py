@@ -140,7 +140,7 @@ class CellStore(StateStore, Protocol):
         ...
 
     def tables(self, tag: bytes) -> list[bytes]:
-        """Return the tables of a tag in which something is, in the order of their names."""
+        """Return the tables of a tag that are not empty, in the order of their names."""
         ...
 
     def time_queue(self, name: str) -> TimeQueue:

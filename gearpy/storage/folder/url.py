@@ -1,4 +1,4 @@
-"""A folder at a URL: object stores, distributed file systems, whatever fsspec knows."""
+"""A folder at a URL: object stores, distributed file systems, any system that fsspec knows."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -51,7 +51,7 @@ class UrlFolder:
         self._puts_whole = bool(_OBJECT_STORES & {*kinds}) if puts_whole is None else puts_whole
 
     def make(self, *folders: str) -> None:
-        """See `Folder`; a store of objects has nothing to do."""
+        """See `Folder`; does nothing in a store of objects."""
         if not self._puts_whole:
             with only_os_errors():
                 for folder in ("", *folders):
@@ -226,7 +226,7 @@ class UrlFolder:
 
 
 class _Ranges(RawIOBase):
-    """Reads a file in ranges, each with a request of its own: nothing is shared with others."""
+    """Reads a file in ranges, each with a request of its own, which shares no state with others."""
 
     def __init__(self, files: Any, path: str, size: int) -> None:
         self._files = files

@@ -80,7 +80,7 @@ class LetterPeer(Redial):
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether somebody depends on the other end."""
+        """Tell whether a local actor depends on the other end."""
         return bool(self.watchers) or self.outbox.untaken > 0
 
     def poke(self) -> None:

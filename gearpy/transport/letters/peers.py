@@ -97,7 +97,7 @@ class LetterPeers:
             )
 
     def principal_of(self, node: str) -> Principal | None:
-        """Return in whose name a node writes to this one: that of the key it has proved."""
+        """Return the principal of a node that writes to this one, by the key it has proved."""
         return self.server.principal_of(node)
 
     def serve(self, deliver: TakeLetter) -> None:

@@ -50,7 +50,7 @@ class LetterServer:
         self._closing = ""  # The reason why nobody is welcome any more.
 
     def principal_of(self, node: str) -> Principal | None:
-        """Return in whose name a node has written to this one, if it has. Runs on any thread."""
+        """Return the principal of a node that has written to this one. Runs on any thread."""
         return self._principals.get(node)
 
     def drop(self, node: str, reason: str) -> None:

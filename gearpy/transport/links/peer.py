@@ -90,7 +90,7 @@ class LinkPeer(Redial):
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether something waits to be sent."""
+        """Tell whether frames wait to be sent."""
         return bool(self._queue)
 
     def next_buffers(self) -> _Buffers:

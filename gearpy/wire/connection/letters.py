@@ -276,7 +276,7 @@ class Heartbeat:
         self._late = 0
 
     def on_heard(self, now_ms: int) -> None:
-        """Note that the other end said something."""
+        """Note a sign of life of the other end."""
         self._heard_ms = now_ms
         self._late = 0
 
@@ -293,7 +293,7 @@ class Heartbeat:
         return Ping(number=self._pings)
 
     def silent_ms(self, now_ms: int) -> int:
-        """Return for how long nothing was heard."""
+        """Return the time in ms since the last sign of life."""
         return now_ms - self._heard_ms
 
 

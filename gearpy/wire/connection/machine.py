@@ -146,7 +146,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Tell whether the connection has ended, for whatever reason."""
+        """Tell whether the connection has ended, for any reason."""
         return self._state is _State.CLOSED
 
     @property

@@ -66,7 +66,7 @@ class Unreceived:
         self._heartbeat.on_heard(now_ms)
 
     def is_lost(self, now_ms: int) -> bool:
-        """Tell whether something is owed and nothing was heard for too long."""
+        """Tell whether a receipt is overdue, and the other end was silent for too long."""
         return not self.is_settled and self._heartbeat.on_tick(now_ms) is None
 
     def reason(self, now_ms: int) -> str:

@@ -94,7 +94,7 @@ class RecordType(ABC):
 
 
 def form_of(cls: type, name: str) -> RecordType:
-    """Return how instances of a class travel that says nothing about it.
+    """Return the form of a class that declares none itself.
 
     Raises:
         NotAllowed: they cannot.
@@ -343,7 +343,7 @@ def _check_plain(cls: type) -> None:
 
 
 class SerializerForm(RecordType):
-    """Calls a pair of functions that somebody gave."""
+    """Calls a pair of functions given by the user."""
 
     def __init__(
         self, cls: type, name: str, encode: Callable[[Any], Any], decode: Callable[[Any], Any]
