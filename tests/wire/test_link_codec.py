@@ -128,7 +128,7 @@ def test_a_malformed_frame_is_a_protocol_error_and_nothing_else(
 
 def test_a_control_frame_is_refused_on_a_link() -> None:
     """A connection is for links or for control, not both."""
-    with pytest.raises(ProtocolError, match="NODE frame is not allowed on a link"):
+    with pytest.raises(ProtocolError, match="PEER frame is not allowed on a link"):
         CODEC.decode(Frame(FrameKind.PEER, memoryview(b"")))
 
 
