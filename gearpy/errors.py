@@ -163,7 +163,7 @@ class ConnectionLost(GearpyError):
 class NodeGivenUp(ConnectionLost):
     """This process was frozen or cut off for so long that others count it as lost.
 
-    What it does is in vain: it has to end, or begin anew.
+    Its further work does not count: it has to end, or begin anew.
     """
 
 
@@ -222,7 +222,7 @@ class LogDamaged(GearpyError):
 class LogSuperseded(GearpyError):
     """A later launch of the application has opened its coordinator log.
 
-    This launch may not append any more, and nothing that it does counts. ``newer`` tells who has.
+    This launch may not append any more; its work does not count. ``newer`` names its successor.
     """
 
     def __init__(self, *, log: str, opening: str, newer: str) -> None:

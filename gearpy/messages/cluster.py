@@ -155,7 +155,7 @@ class ShutdownExecutor:
 class ExecutorExited:
     """An executor is gone. ``cause`` is empty when it was asked to stop.
 
-    Of an app master, ``cluster_id`` says of which cluster it was.
+    Of an app master, ``cluster_id`` names the cluster it was of.
     """
 
     app_id: AppId

@@ -49,7 +49,7 @@ class Welcome:
 class Fenced:
     """Answer to `Greeting`: this process does not listen to the sender, or not any more.
 
-    ``given_up``: it counts the sender as lost, for ever; who hears that should end.
+    ``given_up``: it counts the sender as lost, for ever; a sender that hears that should end.
     """
 
     node: str

@@ -106,7 +106,7 @@ class Times(_Times):
     __slots__ = ("array", "promised")
 
     def __init__(self, array: "pa.Array", promised: "pa.Array | None" = None) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - whoever made the array has loaded it
+        import pyarrow as pa  # noqa: PLC0415 - the maker of the array has loaded it
 
         if array.type != pa.int64() or array.null_count:
             raise ConfigError(
@@ -123,7 +123,7 @@ class Times(_Times):
         Raises:
             ConfigError: one is no int64.
         """
-        import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
+        import pyarrow as pa  # noqa: PLC0415 - Arrow is loaded for columns only
 
         if isinstance(times, Times):
             return times

@@ -62,7 +62,7 @@ class NextSegment:
     """The part of a task's state that is to be stored.
 
     Attributes:
-        name: what it will be called.
+        name: the name it will have.
         kept: segments before it that it goes on from.
         merged: segments behind these that it takes the place of.
         begins: it is the first one, and holds what the files of epochs have of the task, too.
@@ -208,7 +208,7 @@ def store_segment(
         chain: the files of the epoch before, which hold the same state.
 
     Raises:
-        SnapshotDamaged: what it is to be made of is damaged in both.
+        SnapshotDamaged: the state that it is made of is damaged in both.
         ConfigError: the task holds too much in one piece.
         OSError: it could not be stored.
     """

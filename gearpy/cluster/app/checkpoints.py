@@ -92,7 +92,7 @@ class AppCheckpoints:
 
         Args:
             dag: what will run.
-            config: what was set when the application was submitted; it counts for the first launch,
+            config: the settings of the submission; they count for the first launch,
                 later ones go by the log.
             name: of the application.
             resume_from: text of a `ResumePoint`: an epoch of another application that is the first

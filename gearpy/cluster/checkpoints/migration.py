@@ -85,7 +85,7 @@ def migrate(
         prefix: below which name everything of the new application is.
 
     Raises:
-        ConfigError: what is kept cannot be shared by another number of tasks, or a partition of a
+        ConfigError: the state cannot be shared by another number of tasks, or a partition of a
             source is gone; or it was stored by a gearpy that gave steps no ids.
         SnapshotDamaged: a file is missing or damaged.
         OSError: the store cannot be used.

@@ -36,7 +36,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
 
     Raises:
         ConfigError: there is no such checkpoint, or none can be seen from here.
-        GearpyError: what is stored of that application cannot be read.
+        GearpyError: the stored epochs of that application cannot be read.
     """
     folder = config.checkpoint.folder
     place = f"checkpoint store {folder}"
@@ -66,7 +66,7 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
 
     Raises:
         ConfigError: something that is kept has no place, and that was not allowed.
-        GearpyError: what is stored of that application cannot be read.
+        GearpyError: the stored epochs of that application cannot be read.
     """
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")

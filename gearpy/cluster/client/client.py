@@ -98,7 +98,7 @@ class ClusterClient:
             name: what no living application is called.
             artifact: the program.
             executors: how many share its tasks; 0 for as few as there is room for.
-            config: what it sets itself.
+            config: its own settings.
             resume_from: the checkpoint to begin with, as `resuming.resume_point` gives it; from
                 the beginning if not given.
             checkpoints: below which name it stores what it goes on from; one of its own if not

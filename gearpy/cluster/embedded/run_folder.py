@@ -64,12 +64,12 @@ class RunFolder:
 
     Args:
         path: the folder; it is made if there is none.
-        application: what is to run.
+        application: the application to run.
 
     Raises:
         ConfigError: another process runs there, it is of another program, it has other files, what
             it had stored is gone, or it cannot be used.
-        GearpyError: what was stored cannot be read.
+        GearpyError: a stored file cannot be read.
     """
 
     def __init__(self, path: Path | str, application: StreamApplication) -> None:

@@ -498,7 +498,7 @@ class ExecutorActor(Actor[_Message]):
     def _on_epoch(self, message: BeginEpoch | CommitEpoch | AbortEpoch) -> None:
         epochs = self._epochs.get(message.attempt)
         if isinstance(message, AbortEpoch) or epochs is None:
-            return  # What was handed over for an epoch that is given up is stored with the next.
+            return  # Snapshots of an epoch that is given up are stored with the next.
         if isinstance(message, BeginEpoch):
             epochs.begin(message)
         else:

@@ -160,7 +160,7 @@ class GroupEpochs:
 
     Args:
         group: the tasks.
-        files: what is stored of them.
+        files: the files of their snapshots.
         executor_id: for the app master.
         tell: tells the app master.
         writer: stores.
@@ -226,7 +226,7 @@ class GroupEpochs:
 
     def _store(self) -> None:
         if self._is_failing or self._group.is_stopped:
-            return  # What a stopped group would store comes too late to count.
+            return  # Files of a stopped group would come too late to count.
         if (job := self._files.next_job()) is not None:
             self._writer.tell(job)
 

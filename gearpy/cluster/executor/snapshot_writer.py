@@ -47,7 +47,7 @@ class StoreEpoch:
             epoch, and its head is what counts.
         kept: files before it that it goes on from.
         rebased: files behind these that it takes the place of.
-        segments: what is to be stored of the changelog.
+        segments: the segments of the changelog to store.
         changelog: its segments so far, if the keyed state of all tasks is in them.
     """
 

@@ -25,7 +25,7 @@ __all__ = ["Claim", "TemporaryFolder", "WorkFolders", "files_in", "private_folde
 
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
 _PREFIX: Final = "gearpy-local-"  # Of temporary folders.
-_LOCK: Final = "lock"  # What `LocalFolder.lock` makes.
+_LOCK: Final = "lock"  # Made by `LocalFolder.lock`.
 _PENDING_NOTE: Final = "pending.json"
 #: A temporary folder without a lock is one that is just being made, if it is as young as that.
 _YOUNG_S: Final = 60.0

@@ -21,7 +21,7 @@ __all__ = ["MARK", "ProcessMark", "end_marked", "end_of_dead_workers"]
 MARK: Final = "_GEARPY_LAUNCH"
 _PREFIX: Final = f"{MARK}=".encode()
 _PROC: Final = Path("/proc")
-_ROUNDS_MAX: Final = 20  # What is killed may just be starting something.
+_ROUNDS_MAX: Final = 20  # A process may be starting another one while it is killed.
 _OUTPUTS: Final = (1, 2)
 _serials = count(1)
 

@@ -45,7 +45,7 @@ class ProcessTuning:
 
     def freeze(self) -> None:
         """Leave everything that lives now out of later collections; call when much was loaded."""
-        gc.unfreeze()  # What an application left behind that has ended meanwhile.
+        gc.unfreeze()  # Objects left by an application that has ended meanwhile.
         gc.collect()
         gc.freeze()
 

@@ -110,8 +110,8 @@ MasterMailbox: TypeAlias = (
 class MasterActor(Actor[MasterMailbox]):
     """Answers clients, places app masters and executors on workers.
 
-    What is answered, or has been acted on, is in the log. A log that cannot be written ends the
-    actor: whoever runs it ends the process then.
+    The log has everything that was answered or acted on. A log that cannot be written ends the
+    actor: its owner ends the process then.
 
     Runs on: its own thread. Restart: by a new one over the same log; workers and app masters
     register with it again, and it counts slots and launches from what they say.
@@ -375,7 +375,7 @@ class MasterActor(Actor[MasterMailbox]):
         if not self._app_masters.on_registered(app_id, message.launch, path):
             self._send_away(app_id, message.launch)
             return
-        if is_again:  # It was cut off: what it was granted meanwhile did not reach it.
+        if is_again:  # It was cut off: grants of that time did not reach it.
             self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
             self._allocate()
         self._set_timer()

@@ -24,7 +24,7 @@ __all__ = ["MasterWorkers"]
 class MasterWorkers:
     """Knows the workers that have registered, until they are lost.
 
-    What it returns is to be done by the master, in order.
+    The master carries out the returned actions in order.
 
     Runs on: the master's turns.
     """

@@ -70,7 +70,7 @@ def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
     """Import a program into this process, which has no other, and build its application.
 
     Args:
-        artifact: what was submitted.
+        artifact: the submitted program.
         folder: where it was unpacked, if it was uploaded.
 
     Raises:

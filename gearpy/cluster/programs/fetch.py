@@ -24,7 +24,7 @@ _UNPACKED: Final = ".unpacked"
 class ArtifactCache:
     """Unpacked programs in a folder that all processes of a machine may share.
 
-    Each program is fetched and unpacked once; who wants it meanwhile waits. A folder is given
+    Each program is fetched and unpacked once; other users wait meanwhile. A folder is given
     its name only when all of it is on disk, and never changes after.
 
     Runs on: any thread. Restart: what was fetched is kept, what was begun is begun again.

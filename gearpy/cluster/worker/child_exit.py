@@ -26,7 +26,7 @@ def exit_cause(code: int, tail: bytes, *, is_memory_short: bool = False) -> str:
     Args:
         code: its exit code, or the negative number of the signal that killed it.
         tail: the end of its standard error, `TAIL_BYTES` at most; what fits a line follows in
-            the first line, all of it below. What gearpy itself has logged says nothing new.
+            the first line, all of it below. Log lines of gearpy itself say nothing new.
         is_memory_short: the system has killed processes for want of memory meanwhile.
     """
     text = _last_words(tail)

@@ -30,7 +30,7 @@ class LaunchSpec:
     config: dict[str, str]
     own: dict[str, str]
     token: str = field(repr=False)
-    worker_node: str  # For people who read the log.
+    worker_node: str  # For readers of the log.
     artifacts: str  # Folder of fetched artifacts, which all processes of the worker share.
 
     def encoded(self) -> bytes:

@@ -120,7 +120,7 @@ class Deployment:
     """One attempt to start the tasks of one region, and their end.
 
     Every event returns what to send or to tell. A step that is not done half way through
-    its time is sent once more to those who have not answered, and fails at the end of its
+    its time is sent once more to executors that have not answered, and fails at the end of its
     time. Answers of other versions, attempts and steps, and repeated ones, change nothing.
 
     Invariant: no executor is asked for a step before all have answered the one before, and
@@ -249,7 +249,7 @@ class Deployment:
         if (self._state, "stop") not in TRANSITIONS:
             return []
         self._completed = completed
-        self._silent = ()  # Who was silent in the start has been told.
+        self._silent = ()  # Silent executors of the start were reported.
         return self._go("stop", now_ms)
 
     def on_tasks_stopped(self, message: TasksStopped, now_ms: int) -> list[Command]:

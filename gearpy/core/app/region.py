@@ -77,7 +77,7 @@ class Region:
         self._version = version
         self._step_timeout_ms = limits.step_timeout_ms
         self._overrides = tuple(each for each in overrides if each.task_id in self.placement)
-        self._overridden = self.history.newest  # What they count more than.
+        self._overridden = self.history.newest  # The manifest whose places they replace.
         self._deployment: Deployment | None = None
         self._launches: Mapping[ExecutorId, int] = {}
 

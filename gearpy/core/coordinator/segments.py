@@ -320,7 +320,7 @@ class CoordinatorLogWriter:
         self._segments = 0  # Since the base.
         self._unsettled: tuple[CoordinatorLogFile, bytes, list[CoordinatorMessage]] | None = None
         self._waiting: list[CoordinatorMessage] = []  # Not even tried yet.
-        self._newer = ""  # Who has superseded this one.
+        self._newer = ""  # The opening that has superseded this one.
 
     @property
     def opening(self) -> Opening:

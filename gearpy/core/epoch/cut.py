@@ -92,7 +92,7 @@ class CutTimes:
 
     def _ahead_of(self, newest_ms: int) -> int:
         lead_ms = max(1, self._advance_ms) * self._lead_factor
-        self._advance_ms //= 2  # What passes now counts more than what has once passed.
+        self._advance_ms //= 2  # Recent progress counts more than old progress.
         # A power of two: a multiple of a longer interval is one of all shorter ones.
         interval_ms = 1 << max(self._span.values(), default=0).bit_length()
         return (max(newest_ms + lead_ms, self._last_ms) // interval_ms + 1) * interval_ms

@@ -153,7 +153,7 @@ class EpochCoordinator:
 
     @property
     def missing(self) -> list[ExecutorId]:
-        """Who has not stored the epoch."""
+        """The executors that have not stored the epoch."""
         return sorted(self._executors - self._stored.keys())
 
     def is_due(self, now_ms: int) -> bool:

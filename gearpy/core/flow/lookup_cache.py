@@ -23,7 +23,7 @@ class LookupCache(Generic[T]):
     between `ask` that returned False and `answer` or `give_up`, no second `ask` for the key does.
 
     Args:
-        size: answers kept; 0: none, but those who ask at the same time still share one.
+        size: answers kept; 0: none, but callers at the same time still share one.
         ttl_ms: how long one counts; None: for ever.
     """
 
@@ -35,7 +35,7 @@ class LookupCache(Generic[T]):
         self._size = size
         self._ttl_ms = ttl_ms
         self._answers: OrderedDict[Any, tuple[Any, int]] = OrderedDict()  # Used last is last.
-        self._asked: dict[Any, list[T]] = {}  # Who waits, by key.
+        self._asked: dict[Any, list[T]] = {}  # The waiters of each key.
 
     def find(self, key: Any, now_ms: int) -> LookupAnswer | None:
         """Return the known answer for a key, None if there is none."""

@@ -275,7 +275,7 @@ class ShuffleGroupingPartitioner(Partitioner):
 
     def __init__(self, rng: Random | None = None) -> None:
         self._rng = rng
-        self._round: list[int] = []  # What is left of the current round, last one first.
+        self._round: list[int] = []  # The rest of the current round, last one first.
         self._parallelism = 0
 
     @property

@@ -50,7 +50,7 @@ class SessionJoin:
 
     Args:
         gap_ms: of silence, on both sides, that ends a session.
-        pairing: what is made of the records of a session.
+        pairing: makes the results of a session.
     """
 
     def __init__(self, gap_ms: int, pairing: Pairing) -> None:

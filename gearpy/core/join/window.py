@@ -32,7 +32,7 @@ class WindowJoin:
 
     Args:
         windows: which; when they fire does not count.
-        pairing: what is made of the records of a key.
+        pairing: makes the results of a key.
     """
 
     def __init__(self, windows: AlignedWindows, pairing: Pairing) -> None:

@@ -128,7 +128,7 @@ class AppMasters:
         self._times = times
         self._rng = rng
         self._kept: dict[AppId, _Kept] = {}
-        self.stale = 0  # What came from app masters that were given up.
+        self.stale = 0  # Messages of app masters that were given up.
 
     # -- questions -------------------------------------------------------------------------
 

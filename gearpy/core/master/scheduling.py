@@ -113,7 +113,7 @@ class SlotScheduler:
     first starts come meanwhile.
 
     Args:
-        ledger: who has which slots.
+        ledger: the holders of slots.
         reserve_ms: the slots of an executor that ends are kept for its application for so long.
     """
 
@@ -219,7 +219,7 @@ class SlotScheduler:
                 held, is_for_restarts = self._held(is_restart=is_restart), is_restart
             if granted := self._serve(waiting, held, now_ms):
                 grants += granted
-                held = None  # What was granted may have been kept.
+                held = None  # Granted slots may have been held ones.
         self._queue = [waiting for waiting in self._queue if waiting.parts]
         return grants
 

@@ -46,9 +46,9 @@ class RunningChange(NamedTuple):
     """The changes that a worker's report of its executors has led to.
 
     Args:
-        begun: what is new.
-        unasked: what it takes that had no grant any more, as if just granted.
-        ended: what is free again, as if just granted to who had it.
+        begun: the new executors.
+        unasked: executors that had no grant any more, as if just granted.
+        ended: slots that are free again, as if just granted to their holder.
     """
 
     begun: Sequence[RunningExecutor] = ()

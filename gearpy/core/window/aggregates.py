@@ -76,7 +76,7 @@ class Aggregate:
     """One way to turn many values into one.
 
     Attributes:
-        kind: what it does; a stage may have a quicker way for it.
+        kind: the name of its operation; a stage may have a quicker way for it.
         of: the value of a record: the name of a field, a function, or None for the record.
         create: makes the accumulator of no values; plain data.
         add: takes a value in, and returns the accumulator. It may change and return the one it
@@ -309,7 +309,7 @@ def _real(value: Any) -> float:
 def _least(kept: Any, value: Any) -> Any:
     if value is None:
         return kept
-    # What is kept differs from itself where it is NaN.
+    # A kept value differs from itself if it is NaN.
     return value if kept is None or value < kept or kept != kept else kept  # noqa: PLR0124
 
 

@@ -199,7 +199,7 @@ class PaneRules:
         if self._retracts:
             (_, given, *rest, _), time_ms = out[-1]
             shown = ((own(given), *rest, time_ms),)
-        if self._keeps_all:  # What was put out is not to change, nor to change what is kept.
+        if self._keeps_all:  # Results and kept state must not share objects.
             out = [((key, own(given), *rest), time_ms) for (_, given, *rest), time_ms in out]
         else:
             value = None

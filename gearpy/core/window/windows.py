@@ -247,7 +247,7 @@ class SessionWindows(Windows):
 class CountWindows(Windows):
     """Windows of each key that hold so many records, in the order in which they come.
 
-    What is left fires at the end of the stream.
+    The rest fires at the end of the stream.
     """
 
     records: int

@@ -212,7 +212,7 @@ class KeyTimers:
     def due_processing(self, now_ms: int) -> Iterator[KeyTimer]:
         """Take out the timers on wall time that are due, in order of time, one by one.
 
-        What is set meanwhile fires at the next call.
+        A timer set meanwhile fires at the next call.
         """
         self._processing.hold_back()
         try:

@@ -154,7 +154,7 @@ def _packed_values(values: Sequence[Stored]) -> Sequence[bytes]:
 class _Groups:
     """Cells by group: encoded as soon as there are some, and put together to sections later.
 
-    What is encoded soon is still near the processor.
+    Values encoded soon are still in the processor's cache.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ class LocalFolder:
             # Also of those that somebody else has just made.
             below = folder.relative_to(self._path).parents
             synced.update(self._path / each for each in below)
-        # Who may not list the one above has not made this one.
+        # A user who may not list the parent has not made this one.
         with suppress(PermissionError):
             sync_folder(self._path.parent)
         for folder in sorted(synced):

@@ -77,7 +77,7 @@ class MemoryFolder:
     def crash(self, rng: "Random | None" = None) -> None:
         """Lose power, then have it back.
 
-        What was not synced is lost. With ``rng``, a random part of it is kept: the first few of the
+        Unsynced bytes are lost. With ``rng``, a random part of it is kept: the first few of the
         changes of names, and the beginnings of files.
         """
         kept = 0 if rng is None else rng.randint(0, len(self._changes))

@@ -100,7 +100,7 @@ class _Worker:
     def __init__(self) -> None:
         self.number = 0
         self.task: asyncio.Task[None]
-        self.is_left = False  # What it still does counts for nothing.
+        self.is_left = False  # Its further outcomes do not count.
 
 
 class LoopCalls:

@@ -62,7 +62,7 @@ class SharedLookup:
 
 
 def _pass_on(error: BaseException, waiter: "asyncio.Future[LookupAnswer | None]") -> None:
-    # `StopIteration` cannot stand in a future; who waits may as well see for himself.
+    # `StopIteration` cannot stand in a future; a waiter may as well look it up itself.
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         waiter.set_exception(error)
     else:

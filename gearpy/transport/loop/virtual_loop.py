@@ -103,7 +103,7 @@ class VirtualLoop:
         future = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - whoever awaits it gets it
+        except Exception as error:  # noqa: BLE001 - the awaiting task gets it
             future.set_exception(error)
         return future
 

@@ -65,7 +65,7 @@ class TlsPipe:
             server_hostname=server_name,
         )
         self._ready = False
-        self._early: list[bytes] = []  # What is to be sent after the handshake.
+        self._early: list[bytes] = []  # Bytes to send after the handshake.
         self._handshake_bytes = 0
         if server_name is not None:
             self._shake_hands()
@@ -178,7 +178,7 @@ def load_contexts(folder: str | Path) -> TlsContexts:
     path = Path(folder).expanduser()
     contexts = TlsContexts(server_context(path), client_context(path))
     anybody = client_context(path)
-    anybody.check_hostname = False  # Who only connects needs no name.
+    anybody.check_hostname = False  # A process that only connects needs no name.
     client = TlsPipe(anybody, "localhost")
     try:
         _try_handshake(contexts.server_pipe(), client)

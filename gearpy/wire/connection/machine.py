@@ -140,7 +140,7 @@ class Connection:
     def principal(self) -> Principal:
         """In whose name the peer speaks; means nothing before `Authenticated`.
 
-        It knows the key of this principal. Who knows the cluster secret can be any of them.
+        It knows the key of this principal. A holder of the cluster secret can be any of them.
         """
         return self._named
 

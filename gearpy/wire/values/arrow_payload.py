@@ -56,7 +56,7 @@ def decode_table(body: memoryview, count: int) -> Batch:
     Raises:
         ProtocolError: ``body`` is malformed or holds another number of rows.
     """
-    import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
+    import pyarrow as pa  # noqa: PLC0415 - Arrow is loaded for columns only
 
     try:
         batch = _read(body[1 + body[0] :])

@@ -118,7 +118,7 @@ def _described(descr: Any) -> Any:
 
 def _numpy() -> Any:
     try:
-        import numpy as np  # noqa: PLC0415 - only who gets such a value needs it
+        import numpy as np  # noqa: PLC0415 - needed for such values only
     except ImportError as error:
         raise ProtocolError(
             "a record holds a numpy value, and numpy is not installed here: pip install numpy"

@@ -103,7 +103,7 @@ class RecordRegistry:
             known = self._derived(cls)
         except NotAllowed:
             known = None
-        if known is not None or not cls.__flags__ & _HEAP_TYPE:  # What is built in stays as it is.
+        if known is not None or not cls.__flags__ & _HEAP_TYPE:  # Built-in types stay as they are.
             self._by_class[cls] = known
         return known
 
