@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     module, own = _HOME_OF[public]
     home = import_module(module)
     # A module of the table is an attribute of its package only when it was imported.
-    value = getattr(home, own, None) or import_module(f"{module}.{own}")
+    value = getattr(home, own) if hasattr(home, own) else import_module(f"{module}.{own}")
     globals()[name] = value
     return value
 

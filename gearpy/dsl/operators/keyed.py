@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from gearpy.dsl.operators.operator import (
@@ -35,8 +36,9 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
         key = self.key.function
         return [ordered_stage(context, self._stage(context), key, waits=self.waits)]
 
+    @abstractmethod
     def _stage(self, context: TaskContext) -> Stage:
-        raise NotImplementedError
+        """Make the stage for records that come in the right order."""
 
 
 @operator

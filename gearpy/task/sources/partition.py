@@ -135,9 +135,7 @@ class SourcePartition:
     def restore(self, kept: Iterable[Any]) -> None:
         """Go on from the return value of `snapshot`; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
-        for count, body, before_ms, after_ms, *rest in kept:
-            places = rest[0] if rest else None
-            offset = rest[1] if len(rest) > 1 else 0  # Checkpoints once knew none.
+        for count, body, before_ms, after_ms, places, offset in kept:
             batch = decode_batch(body, count)
             self._late.has_marked |= batch.has_late
             self._backlog.append(
