@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DISTRIBUTION", "OTHER", "is_clone", "other_project", "pip_install", "program"]
-
 #: What to ask pip for.
 DISTRIBUTION: Final = "gearpy-streaming"
 #: What not to ask pip for.

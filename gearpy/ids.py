@@ -6,23 +6,6 @@ plain values, so that any of it can be written into a control message.
 
 from typing import Final, NamedTuple, NewType
 
-__all__ = [
-    "MASTER_EXECUTOR",
-    "MAX_MS",
-    "MIN_MS",
-    "ActorPath",
-    "AppId",
-    "ExecutorId",
-    "ProcessorId",
-    "SessionId",
-    "TaskId",
-    "WorkerId",
-    "address_of",
-    "incarnation_of",
-    "is_same_node",
-    "node_text",
-]
-
 AppId = NewType("AppId", int)
 ExecutorId = NewType("ExecutorId", int)
 ProcessorId = NewType("ProcessorId", int)

@@ -152,18 +152,6 @@ def test_every_folder_with_modules_is_a_package_with_a_docstring() -> None:
     assert not lacking, "\n".join(lacking)
 
 
-def test_every_module_says_what_is_public() -> None:
-    """Public is what ``__all__`` lists; the rest may change without notice."""
-    silent = [
-        _name(path)
-        for path in _modules(LIBRARY)
-        if path.name not in {"__init__.py", "__main__.py"}
-        and "__all__" not in _assigned(_tree(path))
-    ]
-
-    assert not silent, "\n".join(silent)
-
-
 def test_no_two_public_classes_share_a_name() -> None:
     """Who reads a name in a message or a traceback finds one thing."""
     homes = defaultdict[str, list[str]](list)
@@ -295,15 +283,6 @@ def _code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) ->
         return 0
     lines = _lines(path)[body[0].lineno - 1 : function.end_lineno]
     return sum(bool(line.strip()) and not line.strip().startswith("#") for line in lines)
-
-
-def _assigned(tree: ast.Module) -> Iterator[str]:
-    """Return the names that statements at the top assign to."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
 
 
 def _used_names(tree: ast.Module) -> Iterator[tuple[str, int]]:

@@ -11,15 +11,6 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "Dispatcher",
-    "DispatcherChoice",
-    "OwnThread",
-    "Runnable",
-    "SharedDispatcher",
-    "default_threads",
-]
-
 _log = logging.getLogger("gearpy.actor")
 
 #: Messages in one turn of an actor with a thread of its own; nobody else waits for it.

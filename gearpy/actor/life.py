@@ -25,8 +25,6 @@ from gearpy.core.base.restart import RestartAfter, RestartPolicy
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError
 from gearpy.ids import ActorPath
 
-__all__ = ["ActorLife", "LocalRef", "running"]
-
 M = TypeVar("M")
 M_contra = TypeVar("M_contra", contravariant=True)
 

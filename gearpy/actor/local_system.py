@@ -13,8 +13,6 @@ from gearpy.core.base.restart import NO_RESTART, RestartPolicy
 from gearpy.errors import ActorStopped, ConfigError
 from gearpy.ids import ActorPath
 
-__all__ = ["LocalActorSystem"]
-
 N = TypeVar("N")
 
 

@@ -15,8 +15,6 @@ from pykka.messages import _ActorStop
 from gearpy.errors import MailboxFull
 from gearpy.ids import ActorPath
 
-__all__ = ["MAILBOX_MAX", "OTHER_PATHS", "Mailbox", "PathCounter", "Reply", "is_stop"]
-
 _log = logging.getLogger("gearpy.actor")
 
 #: User messages that wait in a mailbox before `Ref.tell` raises `MailboxFull`.

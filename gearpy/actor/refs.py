@@ -7,8 +7,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from gearpy.ids import ActorPath
 
-__all__ = ["ExitReason", "Exited", "Failed", "Killed", "Ref", "Stopped"]
-
 M_contra = TypeVar("M_contra", contravariant=True)
 
 

@@ -11,8 +11,6 @@ from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecisio
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath
 
-__all__ = ["Exit", "Supervisor", "as_answer", "failure_of", "tell_watcher"]
-
 _log = logging.getLogger("gearpy.actor")
 
 

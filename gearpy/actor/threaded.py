@@ -14,8 +14,6 @@ from gearpy.actor.mailbox import Reply
 from gearpy.actor.timers import TimerThread
 from gearpy.errors import ConfigError
 
-__all__ = ["STOP_TIMEOUT_MS", "ThreadedActorSystem"]
-
 _log = logging.getLogger("gearpy.actor")
 
 #: How long a parent waits for its children to stop before it kills them.

@@ -11,8 +11,6 @@ from typing import Final, Protocol
 from gearpy.actor.mailbox import Mailbox
 from gearpy.errors import ConfigError
 
-__all__ = ["ActorTimer", "Cancellable", "TimerThread", "Timers"]
-
 _log = logging.getLogger("gearpy.actor")
 
 #: Cancelled timers that may stay in the heap; more are cleared when they are the majority.

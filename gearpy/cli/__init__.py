@@ -16,5 +16,3 @@ called, so that ``gear --help`` is quick. One module has a command, its argument
 Standard output has the output of the application. ``gear run``'s own messages go to standard
 error; the other commands print their answers to standard output.
 """
-
-__all__: list[str] = []

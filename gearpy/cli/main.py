@@ -12,8 +12,6 @@ from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.guard import end_at_signals
 from gearpy.distribution import other_project
 
-__all__ = ["COMMANDS", "app", "main"]
-
 #: Commands and groups of commands, in the order of ``gear --help``: where each is, and its help.
 COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Programs": {

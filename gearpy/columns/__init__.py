@@ -11,5 +11,3 @@
 May import core and messages. Who needs no columns must not load Arrow: `values`, `types` and
 `row_schema` import it where it is used.
 """
-
-__all__: list[str] = []

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from gearpy.columns.values import field_names, has_fields, plain_cells
 
-__all__ = ["fields_of", "is_record", "reason_of"]
-
 _INT64_END: Final = 1 << 63
 
 

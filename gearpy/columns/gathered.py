@@ -13,8 +13,6 @@ from typing import Any, Final, TypeAlias
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["GATHERED_ROWS_MAX", "TEXT_MAX", "GatheredCells"]
-
 #: So many rows are made columns at once.
 GATHERED_ROWS_MAX: Final = 4096
 #: Longer texts are worth a column of their own, and would make much of that many rows.

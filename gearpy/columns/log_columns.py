@@ -17,8 +17,6 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
 
-__all__ = ["EVENT_TIME", "WINDOW_END", "WINDOW_START", "LogColumns", "moments"]
-
 WINDOW_START: Final = "window_start"
 WINDOW_END: Final = "window_end"
 EVENT_TIME: Final = "event_time"

@@ -20,8 +20,6 @@ from gearpy.messages.type_variables import Row
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["RowSchema", "SchemaLike", "as_table", "inferred_schema", "row_schema_of"]
-
 _MISSING: Final = object()
 _OPERATOR: Final = "schema"
 

@@ -12,8 +12,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 
-__all__ = ["exact_schema", "spark_schema"]
-
 _TIME: Final = pa.timestamp("us", "UTC")
 _DECIMAL_DIGITS_MAX: Final = 38
 #: By the type of Arrow: the one to write, and what Spark calls it.

@@ -14,8 +14,6 @@ from gearpy.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["field_of", "fields_of"]
-
 _NONE: Final = type(None)
 _UNIONS: Final = frozenset({typing.Union, types.UnionType})
 #: Python types and what makes the Arrow type that keeps their values.

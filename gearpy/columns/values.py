@@ -17,18 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = [
-    "array_of",
-    "cast_column",
-    "check_cast",
-    "check_column",
-    "field_names",
-    "has_fields",
-    "plain_cells",
-    "refuse_unknown",
-    "same_kind",
-]
-
 _NONE: Final = type(None)
 #: Values without other values inside, which Arrow knows.
 _PLAIN: Final = frozenset({str, int, float, bool, bytes, _NONE, datetime, date, Decimal})

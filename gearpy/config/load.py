@@ -33,8 +33,6 @@ from gearpy.config.schema import (
 from gearpy.config.setting import Value
 from gearpy.errors import ConfigError
 
-__all__ = ["ENV_OTHER", "as_overrides", "env_name", "from_overrides", "load"]
-
 _ENV_PREFIX: Final = ROOT.upper() + "_"
 
 #: Variables with our prefix that are no keys, each with its use.

@@ -11,8 +11,6 @@ from typing import Final
 from gearpy.config.schema import DEFAULTS, ROOT, SETTINGS, Config, values_of
 from gearpy.config.setting import Setting, Value
 
-__all__ = ["as_toml"]
-
 _WIDTH: Final = 98
 
 _HEADER: Final = """\

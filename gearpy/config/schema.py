@@ -12,32 +12,6 @@ from typing import Annotated, Final, Literal, TypeAlias
 from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "DEFAULTS",
-    "RETIRED",
-    "ROOT",
-    "SECTIONS",
-    "SETTINGS",
-    "ApplicationConfig",
-    "ArtifactConfig",
-    "CheckpointConfig",
-    "ClusterConfig",
-    "Config",
-    "ExecutorConfig",
-    "LogConfig",
-    "MasterClientConfig",
-    "MasterConfig",
-    "SourceConfig",
-    "SparkConfig",
-    "StateConfig",
-    "StreamingConfig",
-    "TransportConfig",
-    "WorkerConfig",
-    "config_of",
-    "mistakes_in",
-    "values_of",
-]
-
 #: The table that holds all keys. Gearpump: ``gearpump``.
 ROOT: Final = "gearpy"
 

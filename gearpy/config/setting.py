@@ -11,8 +11,6 @@ from dataclasses import Field, asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
-__all__ = ["Setting", "Value", "rebuilt", "sections_in", "settings_in", "values_in"]
-
 Value: TypeAlias = int | str | tuple[str, ...]
 
 _T = TypeVar("_T")

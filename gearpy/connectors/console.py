@@ -11,8 +11,6 @@ from gearpy.connectors.folders.text_columns import TextTable
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 
-__all__ = ["ConsoleSink", "ConsoleWriter", "console", "stdout"]
-
 #: One for the process: several sinks may write to the same terminal.
 _LOCK: Final = threading.Lock()
 

@@ -9,8 +9,6 @@ from gearpy.errors import GearpyError
 from gearpy.messages.type_variables import T_contra
 from gearpy.task.api.interfaces import Batch, TransactionalWriter
 
-__all__ = ["EpochOwner", "EpochRecords", "EpochWriter"]
-
 _EPOCH_MAX: Final = 2**62
 #: Of whoever goes on from a run in another one: later than all starts of that run.
 _SUCCESSOR: Final = 2**62

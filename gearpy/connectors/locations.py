@@ -17,8 +17,6 @@ from typing import Any, BinaryIO, Final
 
 from gearpy.errors import ConfigError, GearpyError
 
-__all__ = ["FoundFile", "Locations", "content_version", "file_at", "open_found"]
-
 _NS_PER_MS: Final = 1_000_000
 _MS_PER_S: Final = 1000
 #: What fsspec's file systems call the time of the last change.

@@ -17,16 +17,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T, T_contra
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 
-__all__ = [
-    "CollectionPlace",
-    "CollectionReader",
-    "CollectionSource",
-    "MemorySink",
-    "MemoryWriter",
-    "collection",
-    "to_list",
-]
-
 
 @overload
 def collection(

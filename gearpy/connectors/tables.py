@@ -22,8 +22,6 @@ from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Source, SourceReader
 
-__all__ = ["RowsPlace", "TableReader", "TableSource", "generate_tables", "rows"]
-
 _MAKE: Final = "generate_tables(make)"
 
 

@@ -23,8 +23,6 @@ from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["StreamApp", "written_as"]
-
 #: Steps that write, or may do so in the user's code, though they give records, too.
 _EFFECTS: Final = (WriteOperator, LogOperator, ProcessOperator, AsyncOperator, BatchOperator)
 #: The steps of which applications were built, as they were written.

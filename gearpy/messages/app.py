@@ -10,39 +10,6 @@ from typing import Literal, TypeAlias
 from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.summaries import ConsumerReport, ErrorCard
 
-__all__ = [
-    "AbortEpoch",
-    "BeginEpoch",
-    "CommitEpoch",
-    "EpochCommitted",
-    "EpochStored",
-    "ExecutorFailed",
-    "ExecutorMessage",
-    "ExecutorToAppMaster",
-    "FailureKind",
-    "InjectRecord",
-    "LaunchTasks",
-    "LinkBroken",
-    "LongTurn",
-    "RecordQuarantined",
-    "RegisterExecutor",
-    "ReportClocks",
-    "SnapshotFile",
-    "SnapshotsDamaged",
-    "StartAllTasks",
-    "StopAllTasks",
-    "TaskClock",
-    "TaskFailed",
-    "TaskLaunch",
-    "TaskLocation",
-    "TaskLocationsReady",
-    "TaskLocationsReceived",
-    "TaskOffsets",
-    "TasksLaunched",
-    "TasksStarted",
-    "TasksStopped",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterExecutor:

@@ -11,44 +11,6 @@ from typing import Final, Literal
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.summaries import ApplicationSummary, ErrorCard, WorkerSummary
 
-__all__ = [
-    "CLIENT_MESSAGES",
-    "ApplicationList",
-    "Artifact",
-    "ArtifactMissing",
-    "ArtifactPart",
-    "ArtifactStored",
-    "ClusterSummary",
-    "DescribeApplication",
-    "DrainAccepted",
-    "DrainApplication",
-    "GetAddresses",
-    "GetApplication",
-    "GetArtifactPart",
-    "GetCluster",
-    "HasArtifact",
-    "ListApplications",
-    "ListQuarantined",
-    "ListWorkers",
-    "LogText",
-    "QuarantinedList",
-    "QuarantinedRecord",
-    "ReadLog",
-    "Refused",
-    "ReplayAccepted",
-    "ReplayNow",
-    "ReplayQuarantined",
-    "RestartApplication",
-    "RoleAddresses",
-    "ShutdownAccepted",
-    "ShutdownApplication",
-    "SubmitApplication",
-    "Submitted",
-    "UploadArtifact",
-    "WorkerAddress",
-    "WorkerList",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:

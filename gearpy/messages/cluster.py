@@ -15,31 +15,6 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
-__all__ = [
-    "Allocation",
-    "AppMasterRegistered",
-    "ApplicationStatusChanged",
-    "ExecutorExited",
-    "ExecutorLaunchRejected",
-    "LaunchExecutor",
-    "MasterMessage",
-    "OtherCluster",
-    "PutValue",
-    "Quarantine",
-    "QuarantineStored",
-    "RegisterAppMaster",
-    "RegisterWorker",
-    "RequestResource",
-    "ResourceAllocated",
-    "ResourceUpdate",
-    "ReturnResource",
-    "RunningExecutor",
-    "ShutdownExecutor",
-    "ValueStored",
-    "WorkerMessage",
-    "WorkerRegistered",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningExecutor:

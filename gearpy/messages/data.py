@@ -12,21 +12,6 @@ from gearpy.ids import MIN_MS, SessionId, TaskId
 from gearpy.messages.table import ROWS_PER_CREDIT, credit_of
 from gearpy.messages.type_variables import T, T_co
 
-__all__ = [
-    "NOWHERE",
-    "Ack",
-    "AckRequest",
-    "Batch",
-    "DataMessage",
-    "EncodedBatch",
-    "InitialAckRequest",
-    "LatencyProbe",
-    "LinkMessage",
-    "Message",
-    "Origin",
-    "Unmanaged",
-]
-
 
 class Message(NamedTuple, Generic[T_co]):
     """One record: a value and its event time in ms since the epoch. Immutable by contract.

@@ -7,8 +7,6 @@ On the path of rows late times stand in the list of times among plain ones; on t
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["LateTime", "OrderedTimes", "late_places", "late_time", "ordered", "promise_of"]
-
 _FIRST: Final = 16  # Times that show, as a rule, that a list is in no order.
 
 

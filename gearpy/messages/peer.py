@@ -9,17 +9,6 @@ from typing import TypeAlias
 
 from gearpy.ids import ActorPath
 
-__all__ = [
-    "Fenced",
-    "Greeting",
-    "Letter",
-    "LettersTaken",
-    "PeerMessage",
-    "Ping",
-    "Pong",
-    "Welcome",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:

@@ -5,23 +5,6 @@ from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
 
-__all__ = [
-    "ApplicationDetail",
-    "ApplicationProgress",
-    "ApplicationStatus",
-    "ApplicationSummary",
-    "ClockHolderSummary",
-    "ConsumerReport",
-    "ConsumerSummary",
-    "EpochsSummary",
-    "ErrorCard",
-    "ExecutorSummary",
-    "Failure",
-    "LongTurnSummary",
-    "ProcessorSummary",
-    "WorkerSummary",
-]
-
 #: Gearpump: `ApplicationStatus`. The last three are final.
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
 

@@ -13,18 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 from gearpy.errors import ConfigError
 from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_time
 
-__all__ = [
-    "ROWS_PER_CREDIT",
-    "Table",
-    "Times",
-    "cells_of",
-    "credit_of",
-    "newest_of",
-    "oldest_of",
-    "rows_of",
-    "with_leaves",
-]
-
 #: So many rows of a table count for flow control as one record. What a row of a column takes, of
 #: time and of memory, is about so much less than what a record of its own takes.
 ROWS_PER_CREDIT: Final = 64

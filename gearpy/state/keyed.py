@@ -21,8 +21,6 @@ from gearpy.state.stores.cells import Tag, is_collection
 from gearpy.state.stores.delta import joined
 from gearpy.state.stores.store import CellStore, Section, StateDelta
 
-__all__ = ["KeyedState"]
-
 _State = TypeVar("_State", bound=Any)
 
 

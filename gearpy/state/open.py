@@ -12,8 +12,6 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import CellStore
 
-__all__ = ["StateSettings", "groups_of", "heap_state", "open_state"]
-
 _GIB: Final = 1 << 30
 
 

@@ -13,5 +13,3 @@
 
 Layers above may import this; nothing here knows the meaning of the bytes.
 """
-
-__all__: list[str] = []

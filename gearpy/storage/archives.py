@@ -26,8 +26,6 @@ from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.files import sync_folder, told
 
-__all__ = ["SUFFIXES", "ArtifactLimits", "check_filename", "unpack"]
-
 #: What an artifact may be.
 SUFFIXES: Final = (".py", ".zip", ".whl")
 

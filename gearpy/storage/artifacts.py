@@ -20,15 +20,6 @@ from gearpy.messages.client import (
 )
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 
-__all__ = [
-    "ARTIFACT_QUESTIONS",
-    "PART_BYTES",
-    "ArtifactDesk",
-    "ArtifactQuestion",
-    "ArtifactStore",
-    "is_sha256",
-]
-
 #: Artifacts travel in parts of this size.
 PART_BYTES: Final = 256 * 1024
 

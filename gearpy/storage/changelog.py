@@ -25,17 +25,6 @@ from gearpy.storage.snapshot_files import (
     snapshot_chunks,
 )
 
-__all__ = [
-    "Changelog",
-    "NextSegment",
-    "RecordedDelta",
-    "chain_of",
-    "changelog_of",
-    "kept_segments",
-    "rebuilt",
-    "store_segment",
-]
-
 _log = logging.getLogger(__name__)
 
 #: Heads are in the files of epochs only: they change with every epoch, and there is just one.

@@ -12,15 +12,6 @@ from gearpy.storage.folder.api import TEMPORARY, Folder, parent_of
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.memory import MemoryFolder
 
-__all__ = [
-    "Checkpoints",
-    "FolderCheckpoints",
-    "MemoryCheckpoints",
-    "StoredFile",
-    "checkpoints_at",
-    "orphans",
-]
-
 #: Leftovers younger than this may belong to a process that still writes.
 _LEFTOVER_MS: Final = 3_600_000
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)

@@ -26,18 +26,6 @@ from gearpy.core.coordinator.segments import (
 from gearpy.errors import GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
 
-__all__ = [
-    "SEGMENTS_MAX",
-    "CoordinatorLog",
-    "FileReport",
-    "log_folder",
-    "newest_launch",
-    "read_log",
-    "repair_log",
-    "salvage",
-    "survey_log",
-]
-
 _log = logging.getLogger(__name__)
 _FOLDER: Final = "coordinator"
 #: Beside it: files of logs as they were before they were repaired.

@@ -16,20 +16,6 @@ from zlib import crc32
 
 from gearpy.errors import LogDamaged
 
-__all__ = [
-    "FORMAT_VERSION",
-    "FRAME_BYTES_MAX",
-    "HEADER_BYTES",
-    "Segment",
-    "acknowledged_bytes",
-    "frame_of",
-    "header_of",
-    "mark_of",
-    "read_segment",
-    "read_snapshot",
-    "snapshot_of",
-]
-
 #: Of segments and snapshots; raised when either can no longer be read by an older gearpy.
 FORMAT_VERSION: Final = 2
 #: What one append may hold.

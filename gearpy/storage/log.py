@@ -27,8 +27,6 @@ from gearpy.storage.framing import (
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["FileLog", "Log", "MemoryLog", "Replay"]
-
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
 

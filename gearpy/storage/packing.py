@@ -10,8 +10,6 @@ from typing import Final
 from gearpy.errors import ConfigError
 from gearpy.storage.archives import ArtifactLimits
 
-__all__ = ["files_in", "pack"]
-
 #: Not part of a program; neither is a folder with a virtual environment, nor what is hidden.
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 _LEFT_OUT_SUFFIXES: Final = (".pyc", ".pyo", ".egg-info")

@@ -34,16 +34,6 @@ from gearpy.storage.snapshot_format import (
     verified,
 )
 
-__all__ = [
-    "Cells",
-    "SnapshotChain",
-    "TaskPart",
-    "TaskSize",
-    "rebased_chunks",
-    "save_snapshot",
-    "snapshot_chunks",
-]
-
 #: Keyed state of one key group.
 Cells: TypeAlias = dict[bytes, bytes]
 #: What has changed, in portions: key groups, and maps of cells as `Section` of states has them.

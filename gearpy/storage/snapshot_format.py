@@ -15,20 +15,6 @@ from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
 
-__all__ = [
-    "FORMAT_VERSION",
-    "HEAD",
-    "PORTION_BYTES",
-    "SECTION_BYTES_MAX",
-    "STATE",
-    "FileSection",
-    "SectionPlace",
-    "check_tasks",
-    "file_of",
-    "is_at",
-    "verified",
-]
-
 #: Raised when files can no longer be read by an older gearpy.
 FORMAT_VERSION: Final = 1
 #: What one section may hold; more in one piece is refused before it is stored.

@@ -36,8 +36,6 @@ from gearpy.transport.api import LinkLost
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
 
-__all__ = ["ClusterSimulation", "Process"]
-
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.
 _SNAPSHOTS: Final = "-snapshots"

@@ -45,8 +45,6 @@ else:
 
     TaskT = TypeVar("TaskT", bound=Task)
 
-__all__ = ["FlowDriver", "TaskDriver"]
-
 _LIMITS: Final = OutputLimits(
     flow=FlowLimits(
         window_records=1000,

@@ -15,8 +15,6 @@ from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot
 
-__all__ = ["EpochFaults", "SimulatedEpochs"]
-
 _RETAINED: Final = 3
 
 

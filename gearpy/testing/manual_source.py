@@ -10,8 +10,6 @@ from gearpy.messages.data import Batch, Message
 from gearpy.messages.type_variables import T
 from gearpy.task.api.interfaces import Source, SourceReader
 
-__all__ = ["ManualReader", "ManualSource"]
-
 
 class ManualSource(Source[T]):
     """A source whose records a `FlowDriver` sends; one partition.

@@ -21,8 +21,6 @@ from gearpy.transport.api import (
 )
 from gearpy.transport.links.routes import Routes
 
-__all__ = ["Network", "WorldNodes", "WorldTransport"]
-
 _REFUSED_MS: Final = 60  # A dead process is noticed within this time.
 _DATA: Final = "data"  # Everything but letters.
 

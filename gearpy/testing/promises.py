@@ -14,8 +14,6 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 from gearpy.wire.codec import decode_control
 
-__all__ = ["LetterPromises"]
-
 _COORDINATOR = "/coordinator/"
 
 

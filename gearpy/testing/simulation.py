@@ -32,8 +32,6 @@ from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
-__all__ = ["SMALL_LIMITS", "Simulation"]
-
 #: Small windows and batches, so that a short run meets every limit.
 SMALL_LIMITS: Final = OutputLimits(
     flow=FlowLimits(

@@ -6,8 +6,6 @@ from typing import BinaryIO, Final
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
 from gearpy.testing.world import World
 
-__all__ = ["FaultyCheckpoints"]
-
 #: The share of requests that fail while the store fails.
 _FAILING: Final = 0.7
 #: The share of failed requests that were done, where only the answer is lost.

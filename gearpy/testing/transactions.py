@@ -8,8 +8,6 @@ from typing import Any
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, TransactionalWriter
 
-__all__ = ["MemoryTransactions"]
-
 
 @dataclass(slots=True)
 class _Part:

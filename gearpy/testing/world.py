@@ -13,8 +13,6 @@ from gearpy.actor.dispatcher import Runnable
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
 
-__all__ = ["World", "WorldActorSystem", "WorldTimer"]
-
 _START_MS: Final = 1_000_000
 _TURN_MESSAGES: Final = 100
 _READINGS_PER_MS: Final = 8

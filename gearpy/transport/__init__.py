@@ -12,5 +12,3 @@ Rooms:
 
 Any layer above may import this; nothing above imports asyncio.
 """
-
-__all__: list[str] = []

@@ -12,19 +12,6 @@ from gearpy.messages.peer import Letter
 from gearpy.wire.connection.frames import FrameLimits
 from gearpy.wire.connection.machine import HandshakeLimits
 
-__all__ = [
-    "Counters",
-    "LinkHandler",
-    "LinkLost",
-    "PeerLost",
-    "Peers",
-    "TakeLetter",
-    "Transport",
-    "TransportLimits",
-    "TransportStats",
-    "split_address",
-]
-
 #: Takes the messages of one target, in order. Called on the transport's thread or that of a
 #: local sender, also by several at once: it must only enqueue.
 LinkHandler: TypeAlias = Callable[[list[LinkMessage]], None]

@@ -11,5 +11,3 @@
 Which files to read is decided by `core.handover.window_log`. May be imported by task and above, and
 by programs that are no application of gearpy: it starts nothing, and loads quickly.
 """
-
-__all__: list[str] = []

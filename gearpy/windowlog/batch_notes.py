@@ -9,8 +9,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.windowlog.bodies import BatchInfo
 
-__all__ = ["BatchNotes"]
-
 _US_PER_MS: Final = 1000
 _PRIMES: Final = (0x9E3779B97F4A7C15 - 2**64, 0x2545F4914F6CDD1D)
 _NULL: Final = -1  #: Counts as this number.

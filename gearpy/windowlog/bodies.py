@@ -13,19 +13,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.errors import WindowLogDamaged
 
-__all__ = [
-    "ARROW",
-    "PARQUET",
-    "BatchInfo",
-    "Body",
-    "ParquetBody",
-    "SegmentInfo",
-    "body_of",
-    "read_body",
-    "read_info",
-    "write_body",
-]
-
 Body: TypeAlias = Literal["parquet", "arrow"]
 
 PARQUET: Final[Body] = "parquet"

@@ -24,8 +24,6 @@ from gearpy.core.handover.window_log import (
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 
-__all__ = ["COMPACTION_PREFIX", "GROUP_ROWS_MAX", "compact_all", "compact_newest"]
-
 #: Of the names of pending files, with the lane behind it.
 COMPACTION_PREFIX: Final = "compact-"
 #: So many rows a compacted file has at most.

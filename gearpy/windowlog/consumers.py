@@ -7,8 +7,6 @@ from gearpy.core.handover.window_log import LogView
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.windowlog.log import ReaderReport, WindowLog
 
-__all__ = ["LogConsumers"]
-
 #: So often is looked, as a store may be far away.
 _LOOK_MS: Final = 5_000
 

@@ -31,8 +31,6 @@ from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentIn
 from gearpy.windowlog.compaction import COMPACTION_PREFIX
 from gearpy.windowlog.log import WindowLog
 
-__all__ = ["LaneWriter", "PreparedBatch"]
-
 _log = logging.getLogger(__name__)
 _ENDING: Final = ".pending"
 #: Rows wait in memory until they are so many.

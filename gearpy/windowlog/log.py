@@ -24,8 +24,6 @@ from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import SegmentInfo, body_of, read_body, read_info
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, parsed_schema
 
-__all__ = ["ReaderReport", "WindowLog", "positions_of"]
-
 #: So often is a folder listed until it holds still: files come and go while it is.
 _LISTINGS_MAX: Final = 10
 _TRIES: Final = 5

@@ -14,8 +14,6 @@ from gearpy.core.handover.window_log import OWNERS, LogView
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays
 
-__all__ = ["recalled"]
-
 _ENDING: Final = ".again.json"
 
 

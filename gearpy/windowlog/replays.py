@@ -8,8 +8,6 @@ from typing import Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["Replays"]
-
 _DIGEST_BYTES: Final = 16
 _ENTRY_BYTES: Final = 2 * _DIGEST_BYTES
 

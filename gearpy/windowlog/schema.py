@@ -9,14 +9,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.errors import WindowLogDamaged
 
-__all__ = [
-    "SCHEMA_FILE",
-    "LogSchema",
-    "parsed_schema",
-    "schema_difference",
-    "schema_text",
-]
-
 SCHEMA_FILE: Final = "_schema.json"
 
 _FORMAT: Final = 1

@@ -9,8 +9,6 @@ from gearpy.errors import WindowLogDamaged
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays
 
-__all__ = ["Checked", "Finding", "verify"]
-
 _SHOWN_MAX: Final = 3
 
 

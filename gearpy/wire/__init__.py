@@ -11,5 +11,3 @@ Rooms:
 Start at `connection.machine`. Pure: a shell (`transport`) owns sockets, timers and randomness.
 Any layer above may import this; it imports `messages`, `errors` and `ids` only.
 """
-
-__all__: list[str] = []

@@ -26,24 +26,14 @@ from gearpy.wire.connection.frames import (
     encode_frame,
 )
 
-__all__ = [
-    "CONTROL_CLASSES",
-    "decode_answer",
-    "decode_control",
-    "decode_peer",
-    "encode_answer",
-    "encode_control",
-    "encode_peer",
-]
-
 
 def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
     """Return the public dataclasses of some modules by name."""
     classes: dict[str, type] = {}
     for module in modules:
-        for name in module.__all__:
-            cls = getattr(module, name)
-            if dataclasses.is_dataclass(cls) and isinstance(cls, type):
+        for name, cls in vars(module).items():
+            is_own = getattr(cls, "__module__", "") == module.__name__ and name[0] != "_"
+            if is_own and isinstance(cls, type) and dataclasses.is_dataclass(cls):
                 assert name not in classes, f"two control messages are called {name}"
                 classes[name] = cls
     return classes

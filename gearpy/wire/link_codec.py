@@ -28,8 +28,6 @@ from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.payload import decode_batch, decode_value, encode_batch, holds_table
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
-__all__ = ["LinkCodec"]
-
 _LINK: Final = struct.Struct("<QQQ")  # Session, source, target.
 _ONE: Final = struct.Struct("<QQQQ")  # The same and a sequence number or time.
 _ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.

@@ -29,7 +29,10 @@ STEPS: Final = sorted(
     - {"allowing"}  # The earlier name of a step.
 )
 FUNCTIONS: Final = sorted(
-    name for module in (window, trigger) for name in module.__all__ if name in dir(gp)
+    name
+    for module in (window, trigger)
+    for name, each in vars(module).items()
+    if name in dir(gp) and getattr(each, "__module__", "") == module.__name__
 )
 CONNECTORS: Final = sorted(
     name

@@ -20,8 +20,6 @@ from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import LogText
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 
-__all__ = ["commands", "info", "kill", "list_workers"]
-
 _POLL_S: Final = 0.5
 
 commands = group("Submit, list, describe and stop applications on a cluster.")

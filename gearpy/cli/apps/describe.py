@@ -21,8 +21,6 @@ from gearpy.messages.summaries import (
     ProcessorSummary,
 )
 
-__all__ = ["describe_application"]
-
 _EXECUTOR: Final = ("#id", "#launch", "status", "#worker", "#pid", "#slots", "#tasks", "address")
 _PROCESSOR: Final = (
     "#id",

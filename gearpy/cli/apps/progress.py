@@ -12,8 +12,6 @@ from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "Lines", "Rate", "Silence", "View", "facts", "left_out"]
-
 _LINES_INTERVAL_S: Final = 5.0
 _BAR_INTERVAL_S: Final = 0.1
 _RATE_WINDOW_S: Final = 3.0

@@ -29,8 +29,6 @@ from gearpy.storage.archives import ArtifactLimits, unpack
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
 
-__all__ = ["hints", "submit"]
-
 #: Smaller programs are there before anyone wonders.
 _QUIET_BYTES: Final = 4 * 1024 * 1024
 _NOBODY: Final = (AppId(0), ExecutorId(0))

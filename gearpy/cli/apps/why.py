@@ -16,8 +16,6 @@ from gearpy.messages.summaries import (
     LongTurnSummary,
 )
 
-__all__ = ["advice_on", "consumer_advice", "culprit_of", "why"]
-
 #: What to do about each thing that a task may wait for; `core.app.clock.WaitsFor` has them all.
 _ADVICE: Final = {
     "idle": "{task} has nothing to read at present and holds nothing back: the clock goes on with "

@@ -16,8 +16,6 @@ from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
-__all__ = ["commands"]
-
 #: What every machine needs.
 _MACHINE_FILES: Final = (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE)
 

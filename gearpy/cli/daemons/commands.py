@@ -21,8 +21,6 @@ from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
 from gearpy.errors import NodeGivenUp
 
-__all__ = ["local", "master", "workers"]
-
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
 workers = group("Start a worker, or list those of a cluster.", no_args_is_help=False)
 workers.command("list", epilog=HELP)(list_workers)

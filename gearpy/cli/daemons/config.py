@@ -8,8 +8,6 @@ from gearpy.config.load import as_overrides
 from gearpy.config.render import as_toml
 from gearpy.config.schema import values_of
 
-__all__ = ["commands"]
-
 commands = group("Show the configuration, or check it.")
 
 

@@ -27,8 +27,6 @@ from gearpy.dsl.plan.describe import (
 )
 from gearpy.errors import ConfigError
 
-__all__ = ["plan"]
-
 _COLUMNS: Final = 100
 _NAME_COLUMNS: Final = 44
 

@@ -13,8 +13,6 @@ from gearpy.messages.client import Artifact
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import operator_error
 
-__all__ = ["load_program", "program_arguments"]
-
 
 def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamApplication]:
     """Return the program as others can find it, and the application in it.

@@ -26,8 +26,6 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 
-__all__ = ["run", "summary_line"]
-
 
 @takes(
     "conf",

@@ -34,8 +34,6 @@ from gearpy.task.api.interfaces import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TwinAnswer", "TwinVerdict", "verify", "verify_application"]
-
 Late = Literal["as written", "keep", "gather"]
 
 _LATE: Final = (

@@ -15,8 +15,6 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.storage.checkpoints import Checkpoints
 
-__all__ = ["OR_FORCE", "STOP_FIRST", "StoredApplication", "find_stored", "refuse_while_running"]
-
 STOP_FIRST: Final = "stop it first"
 OR_FORCE: Final = f"{STOP_FIRST}, or use --force: then its app master ends, and is launched again"
 

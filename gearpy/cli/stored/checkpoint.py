@@ -49,8 +49,6 @@ from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.coordinator_log import read_log, repair_log, salvage
 
-__all__ = ["commands"]
-
 commands = group("What is stored of applications; no cluster is needed.")
 
 _Epoch: TypeAlias = Annotated[

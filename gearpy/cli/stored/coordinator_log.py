@@ -43,8 +43,6 @@ from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_l
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import NO_CLASSES
 
-__all__ = ["commands"]
-
 #: Stands for bytes, which JSON lacks.
 _BYTES: Final = "base64"
 #: Says of a message that this command has appended it.

@@ -15,8 +15,6 @@ from gearpy.cli.terminal.output import card_lines, print_json, print_lines, tabl
 from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedList, QuarantinedRecord
 
-__all__ = ["commands"]
-
 commands = group(
     "Records that an operator raised on, put aside (application.on-error = quarantine)."
 )

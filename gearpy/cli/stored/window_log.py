@@ -20,8 +20,6 @@ from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
 from gearpy.windowlog.verify import Finding
 from gearpy.windowlog.verify import verify as verify_log
 
-__all__ = ["commands"]
-
 commands = group("Window logs: what finished windows are handed on in.")
 
 _NS_PER_MS: Final = 1_000_000

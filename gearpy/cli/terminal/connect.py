@@ -9,8 +9,6 @@ from gearpy.cluster.net.masters import Masters, the_only
 from gearpy.config.schema import Config
 from gearpy.transport.security.credentials import Credentials
 
-__all__ = ["connected"]
-
 
 @contextmanager
 def connected(config: Config) -> Iterator[ClusterClient]:

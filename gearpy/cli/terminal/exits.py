@@ -12,19 +12,6 @@ from gearpy.errors import (
     SubmitRefused,
 )
 
-__all__ = [
-    "FAILED",
-    "HELP",
-    "INTERRUPTED",
-    "NO_CLUSTER",
-    "NO_READER",
-    "SUCCESS",
-    "TERMINATED",
-    "WRONG_USE",
-    "exit_code_of",
-    "exit_code_of_signal",
-]
-
 SUCCESS: Final = 0
 FAILED: Final = 1
 WRONG_USE: Final = 2

@@ -11,8 +11,6 @@ from typer.main import get_command
 
 from gearpy.cli.terminal.exits import HELP
 
-__all__ = ["add_lazy", "group"]
-
 _SETTINGS: Final[Mapping[str, Any]] = {
     "add_completion": False,
     "no_args_is_help": True,

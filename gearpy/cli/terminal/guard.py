@@ -19,8 +19,6 @@ import typer
 from gearpy.cli.terminal.exits import INTERRUPTED, NO_READER, exit_code_of, exit_code_of_signal
 from gearpy.errors import GearpyError, OperatorError
 
-__all__ = ["StoppedBySignal", "end_at_signals", "guarded", "stoppable"]
-
 
 @contextmanager
 def guarded(*, as_json: bool = False, verbose: bool = False) -> Iterator[None]:

@@ -8,8 +8,6 @@ from gearpy.cli.terminal.text import printable
 from gearpy.cluster.host.logs import log_to
 from gearpy.config.schema import Config
 
-__all__ = ["log_to_console", "log_to_stderr"]
-
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 

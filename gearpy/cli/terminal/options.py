@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from gearpy.cluster.client.client import ClusterClient
     from gearpy.config.schema import Config
 
-__all__ = [
-    "AppArgs",
-    "AppRef",
-    "ConfFiles",
-    "Executors",
-    "Given",
-    "Override",
-    "Program",
-    "StoredAppId",
-    "Target",
-    "asking",
-    "configured",
-    "storing",
-    "takes",
-]
-
 _Command: TypeAlias = Callable[..., None]
 
 

@@ -24,19 +24,6 @@ from gearpy.errors import (
 )
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = [
-    "card_lines",
-    "error_lines",
-    "errors_console",
-    "json_of_error",
-    "print_error",
-    "print_guarantee",
-    "print_hints",
-    "print_json",
-    "print_lines",
-    "table",
-]
-
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
 _STYLES: Final = {

@@ -8,8 +8,6 @@ from gearpy.config.load import as_overrides, load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 
-__all__ = ["application_overrides", "configure"]
-
 
 def configure(
     files: Sequence[Path] | None = None,

@@ -6,17 +6,6 @@ from typing import Final
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ApplicationSummary
 
-__all__ = [
-    "count",
-    "duration",
-    "duration_ms_of",
-    "moment",
-    "plural",
-    "printable",
-    "time",
-    "watermark",
-]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS

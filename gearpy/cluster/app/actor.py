@@ -76,8 +76,6 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
 
-__all__ = ["AppMasterActor", "AppMasterSettings"]
-
 _log = logging.getLogger(__name__)
 _OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.

@@ -28,8 +28,6 @@ from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
 
-__all__ = ["AppCheckpoints", "FoundEpochs", "dag_version", "is_same_program"]
-
 _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
 

@@ -12,15 +12,6 @@ from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "NOT_OF_APPLICATIONS",
-    "application_config",
-    "check_setting",
-    "inherited",
-    "keys_asked",
-    "of_submission",
-]
-
 #: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
 NOT_OF_APPLICATIONS: Final = (
     "artifact.",

@@ -17,8 +17,6 @@ from gearpy.messages.cluster import (
 )
 from gearpy.messages.summaries import ApplicationStatus
 
-__all__ = ["AppExecutors", "MasterLink"]
-
 _REGISTER_AGAIN_MS: Final = 1000
 
 

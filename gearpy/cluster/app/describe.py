@@ -19,8 +19,6 @@ from gearpy.messages.summaries import (
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of
 
-__all__ = ["detail_of", "long_turns_of", "path_lines"]
-
 _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
 

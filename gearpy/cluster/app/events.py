@@ -19,8 +19,6 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.cluster import ExecutorExited, ExecutorLaunchRejected, ResourceAllocated
 
-__all__ = ["CoreEvent", "decide"]
-
 _StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
 )

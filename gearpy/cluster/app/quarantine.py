@@ -7,8 +7,6 @@ from gearpy.messages.app import RecordQuarantined
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = ["AppQuarantine"]
-
 
 class AppQuarantine:
     """Numbers records, and keeps them until they are stored.

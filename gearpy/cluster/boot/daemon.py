@@ -26,8 +26,6 @@ from gearpy.storage.log import FileLog
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 
-__all__ = ["MASTER", "MasterDaemon", "WorkerDaemon", "address_to_listen"]
-
 _log = logging.getLogger(__name__)
 
 #: The name of the master's actor; with an address it is the path by which others find it.

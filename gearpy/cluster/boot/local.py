@@ -37,8 +37,6 @@ from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.codec import decode_control, encode_control
 
-__all__ = ["LocalCluster", "ends_at_the_caller"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

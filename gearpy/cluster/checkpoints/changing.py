@@ -23,18 +23,6 @@ from gearpy.storage.checkpoints import Checkpoints, orphans
 from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log
 from gearpy.wire.values.payload import encode_value
 
-__all__ = [
-    "SOURCE",
-    "Orphan",
-    "PlannedPlace",
-    "check_unused",
-    "drop_expired",
-    "find_orphans",
-    "needed_files",
-    "plan_places",
-    "set_places",
-]
-
 #: Says of a message of the coordinator log that this tool has appended it.
 SOURCE: Final = "gear checkpoint"
 _FOLDERS: Final = ("changelog", "epochs")

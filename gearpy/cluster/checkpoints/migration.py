@@ -33,8 +33,6 @@ from gearpy.task.api.snapshots import TaskState, decode_state, encode_offsets, e
 from gearpy.task.chain.chain import STEPS
 from gearpy.task.sources.task import source_places, source_states
 
-__all__ = ["Migrated", "check_moves", "migrate"]
-
 _WRITES: Final = "write"  # Kind of steps that write to a sink.
 _CELLS_MAX: Final = 8192
 _TASK_GROUP: Final = KEY_GROUPS  # Of cells that belong to no key.

@@ -24,25 +24,6 @@ from gearpy.storage.coordinator_log import read_log
 from gearpy.storage.snapshot_files import Cells, SnapshotChain
 from gearpy.task.api.snapshots import decode_state
 
-__all__ = [
-    "EpochContents",
-    "EpochDifference",
-    "EpochSummary",
-    "EpochVerdict",
-    "PlaceChange",
-    "StoredEpochs",
-    "TaskChange",
-    "TaskContents",
-    "Unreadable",
-    "compare",
-    "decoded_place",
-    "find_application",
-    "open_store",
-    "plain",
-    "stored_prefixes",
-    "verify",
-]
-
 #: What is below `LaunchExecutor.checkpoints`; a store may be of one cluster alone.
 _PREFIX: Final = re.compile(r"((?:[^/]+/)?app([0-9]{1,18}))/", re.ASCII)
 _DIGITS_MAX: Final = 18  # Of the number of an application.

@@ -16,8 +16,6 @@ from gearpy.ids import AppId
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 
-__all__ = ["resume_moves", "resume_point"]
-
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _EPOCH: Final = re.compile(r"[0-9]{0,18}", re.ASCII)
 _PREFIX: Final = re.compile(r"(?:[^/@]+/)?app[0-9]+", re.ASCII)

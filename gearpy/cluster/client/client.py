@@ -49,8 +49,6 @@ from gearpy.messages.summaries import (
     WorkerSummary,
 )
 
-__all__ = ["ClusterClient", "RunningApplication", "error_of"]
-
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 100
 _NAMES_SHOWN_MAX: Final = 10

@@ -31,8 +31,6 @@ from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
-__all__ = ["AnswersArtifacts", "AsksActors", "Desk"]
-
 #: What the master actor answers itself.
 _OF_MASTER: Final = (*CLIENT_MESSAGES, RestartApplication)
 #: What an application may ask about itself.

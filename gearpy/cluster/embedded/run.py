@@ -19,8 +19,6 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from gearpy.task.stages.guarantees import cannot_be_resumed
 
-__all__ = ["EMBEDDED", "run", "run_until"]
-
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
 #: program is one to be mended, and not one to be tried again.
 EMBEDDED: Final[Mapping[str, str]] = {"application.total-retries": "0"}

@@ -23,8 +23,6 @@ from gearpy.storage.folder.api import TEMPORARY
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
 
-__all__ = ["RunFolder", "new_run", "run_folder_of"]
-
 _NOTE: Final = "run.json"
 _STORE: Final = "checkpoints"
 _VERSION: Final = 1

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-__all__ = ["StopSignals"]
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 #: What comes so soon is the same signal: `timeout` sends it to a process and then to its group.
 _SAME_S: Final = 0.5

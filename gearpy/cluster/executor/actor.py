@@ -64,8 +64,6 @@ from gearpy.task.runtime.turns import TurnWatch
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 
-__all__ = ["ExecutorActor", "ExecutorSettings"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.actor import CommitTask, CutEpoch
 
-__all__ = ["EpochFiles", "GroupEpochs", "epoch_stored", "new_group_epochs"]
-
 
 class EpochFiles:
     """Gathers the snapshots of one attempt's tasks, and decides which files to store.

@@ -22,18 +22,6 @@ from gearpy.storage.snapshot_files import (
 )
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, decode_state
 
-__all__ = [
-    "EpochFailed",
-    "EpochSaved",
-    "SnapshotWriter",
-    "StoreEpoch",
-    "TasksLoaded",
-    "TasksUnloadable",
-    "WriterAnswer",
-    "WriterMessage",
-]
-
-
 _log = logging.getLogger(__name__)
 
 

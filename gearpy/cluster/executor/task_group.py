@@ -6,8 +6,6 @@ from gearpy.messages.app import LaunchTasks
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.runtime.actor import TaskMessage
 
-__all__ = ["TaskGroup"]
-
 
 class TaskGroup:
     """Tracks the tasks of a group: which have started, and which have stopped.

@@ -21,8 +21,6 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.transport.security.private_files import make_private_folders
 
-__all__ = ["Claim", "TemporaryFolder", "WorkFolders", "files_in", "private_folder"]
-
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
 _PREFIX: Final = "gearpy-local-"  # Of temporary folders.
 _LOCK: Final = "lock"  # Made by `LocalFolder.lock`.

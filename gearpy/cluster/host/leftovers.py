@@ -15,8 +15,6 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["MARK", "ProcessMark", "end_marked", "end_of_dead_workers"]
-
 #: The environment variable with the mark; not a key of the configuration.
 MARK: Final = "_GEARPY_LAUNCH"
 _PREFIX: Final = f"{MARK}=".encode()

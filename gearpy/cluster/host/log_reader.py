@@ -12,8 +12,6 @@ from typing import BinaryIO, Final, NamedTuple
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.client import LogText, ReadLog, Refused
 
-__all__ = ["LogReader", "log_folder_of", "log_name_of"]
-
 #: With each broken byte shown as three, this still fits into a control frame of 1 MiB.
 _ANSWER_BYTES_MAX: Final = 256 * 1024
 _PARTS_MAX: Final = 1001  # Not more are set aside; see `LogSettings.files`.

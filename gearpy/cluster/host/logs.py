@@ -19,17 +19,6 @@ from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
 from gearpy.config.schema import Config, LogConfig
 from gearpy.ids import AppId, ExecutorId
 
-__all__ = [
-    "LogFile",
-    "LogFormat",
-    "LogHandler",
-    "LogSettings",
-    "StreamLog",
-    "application_log",
-    "formatter",
-    "log_to",
-]
-
 LogFormat: TypeAlias = Literal["text", "json"]
 
 #: A line without an end is cut here; so much of it is kept in memory.

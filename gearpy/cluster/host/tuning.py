@@ -10,8 +10,6 @@ import sys
 from threading import Lock
 from typing import ClassVar, Final
 
-__all__ = ["ProcessTuning"]
-
 #: So long may a thread keep the interpreter while the loop thread waits.
 _SWITCH_INTERVAL_S: Final = 0.001
 #: So many new objects start a collection. Python's 700 is reached by less than one batch.

@@ -80,8 +80,6 @@ from gearpy.storage.log import Log
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["MasterActor", "MasterMailbox"]
-
 _log = logging.getLogger(__name__)
 _APP_MASTER_SLOTS: Final = 1
 #: So many applications that have ended are remembered; the oldest are forgotten first.

@@ -27,8 +27,6 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 
-__all__ = ["MasterAnswers", "MasterLookup"]
-
 _IDS_SHOWN_MAX: Final = 20
 _TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
 

@@ -9,8 +9,6 @@ from gearpy.cluster.net.post import Post
 from gearpy.errors import ConfigError, MailboxFull
 from gearpy.ids import ActorPath
 
-__all__ = ["MasterContacts"]
-
 _log = logging.getLogger(__name__)
 
 

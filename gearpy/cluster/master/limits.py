@@ -7,8 +7,6 @@ from gearpy.errors import ConfigError
 from gearpy.messages.client import SubmitApplication
 from gearpy.transport.api import TransportLimits
 
-__all__ = ["app_master_times", "config_of", "mistakes_in"]
-
 
 def app_master_times(config: Config) -> AppMasterTimes:
     """Return the times that the master waits for app masters."""

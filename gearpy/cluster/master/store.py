@@ -15,8 +15,6 @@ from gearpy.storage.log import Log
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["SNAPSHOT_RECORDS", "MasterStore"]
-
 #: After so many changes the master writes its whole state and begins a new log. Fewer make a
 #: restart faster and cost more writing.
 SNAPSHOT_RECORDS: Final = 10_000

@@ -18,8 +18,6 @@ from gearpy.messages.cluster import (
     WorkerRegistered,
 )
 
-__all__ = ["MasterWorkers"]
-
 
 class MasterWorkers:
     """Knows the workers that have registered, until they are lost.

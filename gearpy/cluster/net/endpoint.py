@@ -12,8 +12,6 @@ from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Credentials
 
-__all__ = ["Endpoint"]
-
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - no name that others could use
 
 

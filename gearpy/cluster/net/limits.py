@@ -11,17 +11,6 @@ from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.transport.api import TransportLimits
 
-__all__ = [
-    "REPORT_INTERVAL_MS",
-    "monotonic_ms",
-    "output_limits",
-    "restart_policy",
-    "state_settings",
-    "task_limits",
-    "transport_limits",
-    "wall_ms",
-]
-
 #: Executors report the clocks of their tasks this often; progress shown is so old at most.
 REPORT_INTERVAL_MS: Final = 100
 #: On a link that is never quiet a sender asks for an acknowledgement at least this often, however

@@ -17,8 +17,6 @@ from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.credentials import Shown
 
-__all__ = ["Masters", "the_only"]
-
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 0.2
 

@@ -15,8 +15,6 @@ from gearpy.messages.cluster import (
 )
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
-__all__ = ["may_send"]
-
 #: What app masters tell the master and workers.
 _OF_APP_MASTERS: Final = (
     RegisterAppMaster,

@@ -17,8 +17,6 @@ from gearpy.transport.api import Peers
 from gearpy.transport.letters.answers import Answers, Find, send_answer
 from gearpy.wire.codec import decode_answer, decode_control, encode_answer, encode_control
 
-__all__ = ["Allow", "Post", "RemoteRef"]
-
 _log = logging.getLogger(__name__)
 
 #: Whether a node may send this actor (its name) this message.

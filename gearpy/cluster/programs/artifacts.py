@@ -21,16 +21,6 @@ from gearpy.task.api.failure import note_place, operator_error
 from gearpy.wire.values.class_names import PROGRAM
 from gearpy.wire.values.records import use_serializer
 
-__all__ = [
-    "ApplicationLoader",
-    "application_of",
-    "embed",
-    "forget",
-    "load",
-    "split_target",
-    "with_serializers",
-]
-
 #: Applications given as objects, for clusters in this process.
 _embedded: dict[str, Buildable] = {}
 _keys: Final = count(1)

@@ -14,8 +14,6 @@ from gearpy.messages.client import Artifact, ArtifactPart, GetArtifactPart, Refu
 from gearpy.storage.archives import ArtifactLimits, check_filename, unpack
 from gearpy.storage.artifacts import is_sha256
 
-__all__ = ["ArtifactCache"]
-
 _LOCK: Final = ".lock"
 _PACKED: Final = ".packed"
 _UNPACKED: Final = ".unpacked"

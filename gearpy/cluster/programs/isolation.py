@@ -30,8 +30,6 @@ from gearpy.errors import ConfigError
 from gearpy.wire.values.class_names import PROGRAM_PREFIX
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
-__all__ = ["GuestModules", "Modules", "OwnModules"]
-
 _numbers_lock: Final = Lock()
 _numbers: Final[set[int]] = set()
 

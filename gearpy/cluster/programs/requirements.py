@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 from gearpy.distribution import DISTRIBUTION, OTHER
 from gearpy.errors import ConfigError
 
-__all__ = ["check_requirements", "missing"]
-
 _FILE: Final = "requirements.txt"
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 

@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 
 from gearpy.errors import ConfigError
 
-__all__ = ["Entry", "Target", "entry_of", "split_path", "tops_of"]
-
 _PACKAGE_ENTRIES: Final = (".app", ".__main__", "")
 _INIT: Final = "/__init__.py"
 

@@ -32,8 +32,6 @@ from gearpy.storage.archives import ArtifactLimits, check_filename
 from gearpy.storage.artifacts import PART_BYTES
 from gearpy.storage.packing import files_in, pack
 
-__all__ = ["Progress", "Uploadable", "packed", "send", "upload"]
-
 #: Called with the bytes that the master has, and all bytes.
 Progress = Callable[[int, int], None]
 

@@ -24,8 +24,6 @@ from gearpy.messages.cluster import (
     WorkerRegistered,
 )
 
-__all__ = ["DrainWorker", "ExecutorLauncher", "Launched", "WorkerActor", "WorkerSettings"]
-
 _log = logging.getLogger(__name__)
 
 _RETRY_MS: Final = 1000

@@ -16,8 +16,6 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX
 from gearpy.task.api.application import StreamApplication
 
-__all__ = ["app_master", "app_master_settings", "recovery_limits"]
-
 _HOUR_MS: Final = 3_600_000
 #: A record that makes its operator raise so often ends the application.
 _POISON_ATTEMPTS: Final = 3

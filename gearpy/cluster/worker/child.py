@@ -41,8 +41,6 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import LaunchToken
 
-__all__ = ["limit_resources", "main"]
-
 _log = logging.getLogger("gearpy.cluster.worker.child")  # Not what runs as a program is called.
 
 _FAILED: Final = 1

@@ -5,8 +5,6 @@ import signal
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TAIL_BYTES", "exit_cause", "oom_kills"]
-
 #: Of standard error, kept to tell why a process ended. A traceback in our own log, which is left
 #: out of what is told, may take half of it.
 TAIL_BYTES: Final = 32 * 1024

@@ -16,8 +16,6 @@ from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
 from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
 from gearpy.cluster.worker.child_exit import TAIL_BYTES, exit_cause, oom_kills
 
-__all__ = ["ChildProcess"]
-
 _log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 65_536

@@ -27,14 +27,6 @@ from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 
-__all__ = [
-    "executor",
-    "executor_settings",
-    "new_dispatcher",
-    "runner_factory",
-]
-
-
 #: After so long a task lets its neighbours on the shared dispatcher go on.
 _TURN_MS: Final = 2
 #: A mailbox with so many messages refuses the next: a growing queue hides a slow actor.

@@ -10,8 +10,6 @@ import msgspec
 from gearpy.errors import ProtocolError
 from gearpy.messages.cluster import LaunchExecutor
 
-__all__ = ["LaunchSpec", "read_spec"]
-
 _LENGTH: Final = struct.Struct(">I")
 _BYTES_MAX: Final = 8 << 20  # A launch message fits a control frame, which is smaller.
 

@@ -15,8 +15,6 @@ import signal
 import threading
 from typing import Final
 
-__all__ = ["hold_lifeline"]
-
 _STDIN: Final = 0
 
 

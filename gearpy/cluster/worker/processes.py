@@ -23,8 +23,6 @@ from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.security.private_files import make_private_folders
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
 
-__all__ = ["CHILD_COMMAND", "ProcessLauncher", "ProcessSettings"]
-
 _log = logging.getLogger(__name__)
 
 #: -P: a file of the working folder must not stand in for a module.

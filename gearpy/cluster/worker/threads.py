@@ -25,8 +25,6 @@ from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
 
-__all__ = ["ThreadLauncher"]
-
 
 @dataclass(frozen=True, slots=True)
 class _LaunchedActor:

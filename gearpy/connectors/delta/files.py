@@ -17,8 +17,6 @@ from fsspec.implementations.arrow import ArrowFSWrapper  # type: ignore[import-u
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.url import UrlFolder
 
-__all__ = ["local_folder", "remote_folder", "stats_of"]
-
 _ONE_MS: Final = timedelta(milliseconds=1)
 
 

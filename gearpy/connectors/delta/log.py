@@ -24,8 +24,6 @@ from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.files import sync_folder
 
-__all__ = ["CommitConflict", "DeltaFile", "DeltaLog"]
-
 _LOG: Final = "_delta_log"
 _POINTER: Final = "_last_checkpoint"
 _OURS: Final = "gearpy"  # Our part of what a transaction tells of itself.

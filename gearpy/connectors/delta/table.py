@@ -16,8 +16,6 @@ from gearpy.task.api.interfaces import Sink
 if TYPE_CHECKING:
     from gearpy.connectors.delta.writer import DeltaWriter
 
-__all__ = ["DeltaSink", "delta_table"]
-
 _NAME: Final = "delta_table"
 _WRITER: Final = "gearpy.connectors.delta.writer"  # Loads deltalake, 50 ms.
 

@@ -32,8 +32,6 @@ from gearpy.storage.folder.api import Folder, parent_of
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, TransactionalWriter
 
-__all__ = ["DeltaOptions", "DeltaWriter", "PreparedFile", "PreparedRows", "delta_writer"]
-
 _log = logging.getLogger(__name__)
 _EPOCH_MAX: Final = 2**62
 _ENDING: Final = ".parquet"

@@ -5,8 +5,6 @@ from typing import Any, BinaryIO, Protocol
 
 from gearpy.errors import GearpyError
 
-__all__ = ["GrowingFile", "ReadableFile", "RegularFile"]
-
 
 class ReadableFile(Protocol):
     """Where a `FileReader` has its bytes from."""

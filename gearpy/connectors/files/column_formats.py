@@ -25,8 +25,6 @@ from gearpy.connectors.files.tables import (
 from gearpy.connectors.locations import FoundFile, open_found
 from gearpy.errors import ConfigError
 
-__all__ = ["ArrowFormat", "GroupPlace", "GroupTables", "ParquetFileFormat"]
-
 _BATCH_ROWS: Final = 1 << 16
 _MAGIC: Final = b"ARROW1"
 

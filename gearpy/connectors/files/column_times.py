@@ -15,8 +15,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["TimeUnit", "check_time_column", "check_unit", "times_of"]
-
 #: What numbers in a column count.
 TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 

@@ -18,8 +18,6 @@ from gearpy.connectors.locations import FoundFile, open_found
 from gearpy.errors import ConfigError
 from gearpy.messages.table import with_leaves
 
-__all__ = ["CsvFormat", "JsonLinesFormat"]
-
 _HEAD_BYTES: Final = 1 << 20
 _MARK: Final = b"\xef\xbb\xbf"
 #: What Arrow says of a cell, by a number of the column and of a row in the block.

@@ -10,8 +10,6 @@ from typing import Any, BinaryIO, Final, Protocol, TypedDict
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
 from gearpy.connectors.locations import FoundFile
 
-__all__ = ["BLOCK_BYTES", "LineParser", "LinePlace", "LineTables", "block_at", "cut_at_line"]
-
 BLOCK_BYTES: Final = 1 << 21
 _LINE_BYTES_MAX: Final = 1 << 26
 _QUOTE: Final = b'"'

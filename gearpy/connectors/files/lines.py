@@ -11,8 +11,6 @@ from typing import Final
 
 from gearpy.errors import ConfigError, OperatorError
 
-__all__ = ["Decoder", "LineBlocks"]
-
 # Many files may wait for their time with one block in memory each, hence the small first one.
 _BLOCK_BYTES: Final = (1 << 16, 1 << 18)
 _LINE_BYTES_MAX: Final = 1 << 26

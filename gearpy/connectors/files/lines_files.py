@@ -17,8 +17,6 @@ from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.interfaces import Batch, Sink, Source, SourceReader
 
-__all__ = ["FilePlace", "FileReader", "FileSource", "files", "jsonl_file", "text_file"]
-
 _LOG: Final = logging.getLogger(__name__)
 _NS_PER_MS: Final = 1_000_000
 

@@ -31,8 +31,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
 
-__all__ = ["FilesPlace", "FilesReader", "ReadOptions", "RowFiles"]
-
 _FOLLOWED_PARTS: Final = 4
 
 

@@ -8,8 +8,6 @@ from typing import Final
 from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.stable_hash import stable_hash
 
-__all__ = ["FileQueue", "part_of"]
-
 _DIGEST_BYTES: Final = 8
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,6 @@ from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.api.failure import operator_error
 
-__all__ = ["Fixed", "FromClock", "FromRecords", "Stamps", "each", "wall_clock_ms"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -15,20 +15,6 @@ from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import rows_of
 
-__all__ = [
-    "ARROW_ERRORS",
-    "BadRows",
-    "FileFormat",
-    "FilePiece",
-    "FileTables",
-    "Fit",
-    "OnBad",
-    "check_on_bad",
-    "conformed",
-    "fitting_parts",
-    "plain_schema",
-]
-
 T = TypeVar("T")
 
 #: What becomes of a row that cannot be read.

@@ -13,8 +13,6 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 
-__all__ = ["FileSink", "FileWriter", "LinesOf", "WrittenPlace", "json_lines", "text_lines"]
-
 #: Makes the bytes of some lines of some records; is told the name of the sink for errors.
 LinesOf: TypeAlias = Callable[[str, Sequence[Any]], bytes]
 

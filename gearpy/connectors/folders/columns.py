@@ -15,8 +15,6 @@ from gearpy.connectors.folders.writer import RowWriter
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
 
-__all__ = ["ColumnFormat", "ColumnWriter", "ColumnsOf", "WaitingRows", "checked_schema"]
-
 #: Columns wait in memory until they make a group, which is what a reader reads at a time.
 _GROUP_ROWS: Final = 128 * 1024
 _GROUP_BYTES: Final = 64 * 1024 * 1024

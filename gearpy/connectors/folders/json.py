@@ -8,8 +8,6 @@ from gearpy.connectors.files.writers import json_lines
 from gearpy.connectors.folders.writer import FolderSink
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["JsonFolderFormat", "jsonl_folder"]
-
 _NAME: Final = "jsonl_folder"
 
 

@@ -11,8 +11,6 @@ from gearpy.connectors.folders.writer import FolderSink
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["parquet_folder"]
-
 _NAME: Final = "parquet_folder"
 _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 

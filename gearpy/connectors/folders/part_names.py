@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from gearpy.storage.folder.local import LocalFolder
 
-__all__ = ["FilePart", "PartNames", "drop_pending_of", "run_in_names"]
-
 #: So that a pattern such as ``**/*.jsonl`` does not find pending files either.
 _PENDING_ENDING: Final = ".pending"
 

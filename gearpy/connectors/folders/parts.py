@@ -12,15 +12,6 @@ from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
 
-__all__ = [
-    "PREFIX",
-    "FolderShare",
-    "PartFolder",
-    "PreparedPart",
-    "prefix_mistakes",
-    "target_folder",
-]
-
 _log = logging.getLogger(__name__)
 
 #: Begins the names of files, unless a sink says otherwise.

@@ -15,8 +15,6 @@ from gearpy.connectors.folders.writer import FolderSink
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
 
-__all__ = ["arrow_folder", "csv_folder"]
-
 _ARROW: Final = "arrow_folder"
 _CSV: Final = "csv_folder"
 

@@ -8,9 +8,7 @@ from typing import Any, Final
 from gearpy.connectors.files.stamps import each
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.aggregates.fold import WindowResult
-
-__all__ = ["TextTable"]
+from gearpy.task.api.window_result import WindowResult
 
 _GAP: Final = "  "
 _ENDS: Final = {MIN_MS: "-inf", MAX_MS: "inf"}

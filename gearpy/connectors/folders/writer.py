@@ -25,8 +25,6 @@ from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
-__all__ = ["FolderSink", "FolderWriter", "PartFormat", "PartSink", "PartWriter", "RowWriter"]
-
 _NAMES_MAX: Final = 10  # In a line of the log.
 
 

@@ -11,17 +11,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "NULL_PARTITION",
-    "PartitionBy",
-    "PartitionField",
-    "PartitionPiece",
-    "Partitioning",
-    "key_names",
-    "partition_fields",
-    "partition_folder",
-]
-
 #: What `hive_folder` and `delta_table` take.
 PartitionBy: TypeAlias = str | Sequence[str] | Mapping[str, str]
 

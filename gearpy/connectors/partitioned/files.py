@@ -12,8 +12,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from gearpy.connectors.partitioned.columns import Partitioning, PartitionPiece
 from gearpy.errors import GearpyError
 
-__all__ = ["PARTITIONS_MAX", "BegunFile", "PartitionFiles", "WrittenFile"]
-
 #: Of one epoch and task: each is a file, and an open one when it has many rows.
 PARTITIONS_MAX: Final = 256
 

@@ -14,8 +14,6 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
 from gearpy.task.api.interfaces import Batch, Sink
 
-__all__ = ["HiveSink", "HiveWriter", "hive_folder"]
-
 _NAME: Final = "hive_folder"
 _ENDING: Final = ".parquet"
 _NAMES_MAX: Final = 5  # In a line of the log.

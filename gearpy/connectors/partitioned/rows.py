@@ -17,8 +17,6 @@ from gearpy.connectors.partitioned.files import BegunFile, PartitionFiles, Writt
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Batch
 
-__all__ = ["PartitionRows", "TableOptions", "table_schema"]
-
 _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 

@@ -17,17 +17,6 @@ from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Batch, Source, SourceReader
 
-__all__ = [
-    "GeneratorPlace",
-    "GeneratorReader",
-    "GeneratorSource",
-    "Pace",
-    "check_generator",
-    "generate",
-    "share_of",
-    "takes_part",
-]
-
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
 

@@ -11,8 +11,6 @@ from gearpy.connectors.files.stamps import Stamps
 from gearpy.errors import GearpyError
 from gearpy.task.api.interfaces import Batch, SourceReader
 
-__all__ = ["LineBuffer", "LiveLineReader"]
-
 _LINE_CHARS_MAX: Final = 1 << 26
 
 

@@ -12,8 +12,6 @@ from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.task.api.interfaces import Source
 
-__all__ = ["StdinReader", "StdinSource", "stdin"]
-
 _READ_BYTES: Final = 1 << 16
 _PARTITION: Final = "stdin"
 

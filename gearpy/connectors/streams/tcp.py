@@ -16,8 +16,6 @@ from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Source
 
-__all__ = ["Pauses", "TcpConnection", "TcpReader", "TcpSource", "tcp_lines"]
-
 _LOG: Final = logging.getLogger(__name__)
 _READ_BYTES: Final = 1 << 16
 _PORT_MAX: Final = 65_535

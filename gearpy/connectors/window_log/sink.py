@@ -37,8 +37,6 @@ from gearpy.windowlog.recalls import recalled
 from gearpy.windowlog.replays import Replays
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
-__all__ = ["WindowLogSink", "WindowLogWriter", "window_log_folder"]
-
 _log = logging.getLogger(__name__)
 
 BodyChoice: TypeAlias = Literal["parquet", "arrow", "auto"]

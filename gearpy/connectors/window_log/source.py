@@ -25,8 +25,6 @@ from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo
 from gearpy.windowlog.log import WindowLog
 
-__all__ = ["LogPlace", "WindowLogReader", "WindowLogSource", "window_log"]
-
 _NAME: Final = "window_log"
 _EVENT_TIME: Final = "event_time"
 _WINDOW_END: Final = "window_end"

@@ -9,8 +9,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = ["drain_too_long", "nothing_left", "other_graph", "too_few_slots"]
-
 
 def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
     """Say that the cluster has no room."""

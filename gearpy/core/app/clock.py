@@ -11,8 +11,6 @@ from gearpy.core.base.lazy_min import LazyMin
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
 
-__all__ = ["ClockHolder", "ClockService", "Stall", "WaitsFor"]
-
 #: Between two points of how far sources have read.
 _READ_POINT_MS: Final = 50
 

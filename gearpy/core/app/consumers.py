@@ -8,8 +8,6 @@ from gearpy.ids import ProcessorId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ConsumerSummary
 
-__all__ = ["STALLED_MS", "consumers_of", "stalled"]
-
 #: A consumer that has taken nothing for so long, though it could, is worth a word.
 STALLED_MS: Final = 10_000
 

@@ -12,20 +12,6 @@ from gearpy.core.epoch.pace import PacePolicy
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
-__all__ = [
-    "Activated",
-    "Command",
-    "DropSnapshots",
-    "Ended",
-    "EpochAborted",
-    "EpochsRetired",
-    "FellBack",
-    "HeldUp",
-    "RecoveryLimits",
-    "StoreManifest",
-    "Survived",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryLimits:

@@ -27,17 +27,6 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = [
-    "TRANSITIONS",
-    "AttemptFailed",
-    "AttemptStopped",
-    "Command",
-    "Deployment",
-    "DeploymentState",
-    "Ready",
-    "Send",
-]
-
 DeploymentState: TypeAlias = Literal[
     "created",
     "launching",

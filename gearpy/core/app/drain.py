@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["Drain"]
-
 #: What is stopped since it took too long has so long to stop.
 _GRACE_MS: Final = 2_000
 

@@ -13,8 +13,6 @@ from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ExecutorSummary
 
-__all__ = ["ExecutorCommand", "ExecutorManager", "Launch", "Release", "RequestSlots", "Stop"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSlots:

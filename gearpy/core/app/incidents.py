@@ -17,8 +17,6 @@ from gearpy.messages.summaries import ErrorCard
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["BrokenLink", "Incidents", "SilentExecutor", "Suspicion", "Suspicions"]
-
 #: A broken link, or an executor that does not answer, may have died: its worker tells why in a
 #: moment, and that is the better cause.
 _GRACE_MS: Final = 500

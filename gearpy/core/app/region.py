@@ -19,8 +19,6 @@ from gearpy.messages.app import (
     TasksStopped,
 )
 
-__all__ = ["Region", "RegionState", "StepAnswer"]
-
 RegionState: TypeAlias = Literal["waiting", "deployed", "stopping", "done"]
 StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped

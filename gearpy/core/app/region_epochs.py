@@ -29,8 +29,6 @@ from gearpy.messages.app import (
     TaskClock,
 )
 
-__all__ = ["RegionEpochs"]
-
 #: So long what is in flight at the end of a last epoch has to land, before another one ends.
 _LAND_MS: Final = 100
 #: Files of so many attempts are known, for what executors tell late.

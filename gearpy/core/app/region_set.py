@@ -10,8 +10,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 
-__all__ = ["RegionSet"]
-
 
 class RegionSet:
     """All regions of a dag, by number.

@@ -8,8 +8,6 @@ from typing import Final
 
 from gearpy.ids import TaskId
 
-__all__ = ["LONG_MS", "TurnLimit", "long_of"]
-
 #: A turn that has lasted so long is told of. Most are over within a few ms.
 LONG_MS: Final = 2000
 

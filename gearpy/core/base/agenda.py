@@ -6,8 +6,6 @@ from typing import Generic, TypeVar
 
 from gearpy.ids import MAX_MS
 
-__all__ = ["Agenda", "OldestTime"]
-
 T = TypeVar("T")
 
 

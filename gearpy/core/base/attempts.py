@@ -11,8 +11,6 @@ from gearpy.errors import ConfigError
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Attempts", "CallLimits"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:

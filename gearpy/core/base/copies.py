@@ -20,8 +20,6 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-__all__ = ["ATOMS", "own", "own_each"]
-
 _Copier: TypeAlias = Callable[[Any], Any]
 
 #: Types whose instances never change. Others are added here as they are met.

@@ -12,18 +12,6 @@ from uuid import UUID
 
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "NAN",
-    "Field",
-    "FieldGetter",
-    "FieldsGetter",
-    "field_getter",
-    "key_getter",
-    "may_have_nan",
-    "one_nan",
-    "value_getter",
-]
-
 #: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
 NAN: Final = math.nan
 

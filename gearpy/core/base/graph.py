@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from gearpy.errors import GraphError
 
-__all__ = ["duplicate_edges", "find_cycle", "levels", "topological_order", "unknown_vertices"]
-
 V = TypeVar("V", bound=Hashable)
 
 

@@ -3,9 +3,6 @@
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
-__all__ = ["LazyMin"]
-
-
 K = TypeVar("K", bound=int)
 
 

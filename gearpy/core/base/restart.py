@@ -10,15 +10,6 @@ from gearpy.errors import ConfigError
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "NO_RESTART",
-    "GiveUp",
-    "RestartAfter",
-    "RestartBudget",
-    "RestartDecision",
-    "RestartPolicy",
-]
-
 #: Failures remembered without a limit on restarts; the pause has long reached its maximum then.
 _REMEMBERED_MAX: Final = 64
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from gearpy.messages.table import Table
 
-__all__ = ["estimate_bytes"]
-
 _SAMPLES: Final = 3
 _TIME_BYTES: Final = 8
 _ITEMS_MAX: Final = 16

@@ -19,8 +19,6 @@ from zlib import crc32
 
 from gearpy.errors import ConfigError
 
-__all__ = ["KEY_GROUPS", "key_group", "stable_hash", "task_of_group"]
-
 #: How many key groups there are where nothing else was said. More parallelism than this is
 #: of no use; few groups for each task make some tasks carry more than others.
 KEY_GROUPS: Final = 1024

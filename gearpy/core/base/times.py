@@ -8,8 +8,6 @@ from typing import Any, Final, SupportsIndex, TypeAlias
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["Duration", "EventTime", "duration_ms", "event_time_ms"]
-
 #: "10s", "1.5h", a timedelta, or whole milliseconds.
 Duration: TypeAlias = str | timedelta | int
 #: Whole milliseconds since the epoch, or a datetime that knows its time zone.

@@ -18,19 +18,6 @@ import msgspec
 from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.errors import ConfigError, LogDamaged
 
-__all__ = [
-    "ADVICE",
-    "FORMAT_VERSION",
-    "CommitMark",
-    "Salvaged",
-    "check_message",
-    "decode_mark",
-    "decode_segment",
-    "encode_mark",
-    "encode_segment",
-    "salvage_segment",
-]
-
 #: What a person can do about a damaged file.
 ADVICE: Final = (
     "bring the file back from a copy, or see with 'gear checkpoint repair' what is left without it"

@@ -12,15 +12,6 @@ from typing import Any, Final, TypeAlias
 
 from gearpy.errors import ProtocolError
 
-__all__ = [
-    "EPOCH",
-    "VERSION",
-    "CoordinatorMessage",
-    "CoordinatorState",
-    "Values",
-    "draft",
-]
-
 #: The version of what values mean, and the newest that this gearpy understands.
 VERSION: Final = 1
 

@@ -21,8 +21,6 @@ from gearpy.core.coordinator.segments import (
 )
 from gearpy.errors import LogDamaged, SnapshotDamaged
 
-__all__ = ["SalvagedLog", "salvage_log"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvagedLog:

@@ -51,25 +51,6 @@ from gearpy.core.coordinator.codec import (
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
 from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged
 
-__all__ = [
-    "CoordinatorLogFile",
-    "CoordinatorLogWriter",
-    "Drop",
-    "ListNames",
-    "Load",
-    "LogContents",
-    "Opening",
-    "Save",
-    "Step",
-    "Steps",
-    "files_of",
-    "files_that_count",
-    "missing_file",
-    "newest_launch",
-    "read_log",
-    "run_steps",
-]
-
 #: A log that is compacted while it is read is read again so often.
 _READS_MAX: Final = 100
 _Kind: TypeAlias = Literal["open", "base", "segment"]

@@ -12,23 +12,6 @@ from gearpy.errors import ProtocolError
 from gearpy.ids import ProcessorId, TaskId
 from gearpy.messages.app import TaskOffsets
 
-__all__ = [
-    "APPLICATION",
-    "DAG",
-    "SET_CHANGELOG",
-    "SET_CHECKPOINT",
-    "SET_CONFIG",
-    "ApplicationView",
-    "ChangelogPartitions",
-    "ConfigView",
-    "DagVersion",
-    "DagVersions",
-    "EpochManifests",
-    "SourcePlaces",
-    "TaskPlaces",
-    "task_of",
-]
-
 SET_CONFIG: Final = "set-config"  # Key of the configuration -> its value.
 SET_CHECKPOINT: Final = "set-checkpoint"  # Source task -> where its partitions are.
 SET_CHANGELOG: Final = "set-changelog"  # Task -> its partition of the changelog.

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["graph_difference"]
-
 _SHOWN_MAX: Final = 3
 _CHARS_MAX: Final = 300
 _CONTEXT_CHARS: Final = 40

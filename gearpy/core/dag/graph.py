@@ -15,8 +15,6 @@ from gearpy.core.base import graph
 from gearpy.errors import GraphError
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
 
-__all__ = ["IMMORTAL", "Dag", "EdgeSpec", "Life", "ProcessorSpec", "StepSpec"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:

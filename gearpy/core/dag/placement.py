@@ -7,8 +7,6 @@ from gearpy.core.dag.graph import Dag
 from gearpy.errors import ConfigError
 from gearpy.ids import ExecutorId, TaskId
 
-__all__ = ["place"]
-
 
 def place(dag: Dag, executor_slots: Mapping[ExecutorId, int]) -> dict[TaskId, ExecutorId]:
     """Give every task an executor, by the executors' slots.

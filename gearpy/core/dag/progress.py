@@ -7,8 +7,6 @@ from gearpy.ids import TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ApplicationProgress
 
-__all__ = ["progress_of"]
-
 
 def progress_of(
     dag: Dag, reports: Mapping[TaskId, TaskClock], *, stall: str = ""

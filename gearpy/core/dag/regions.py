@@ -3,8 +3,6 @@
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ProcessorId
 
-__all__ = ["regions_of"]
-
 
 def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:
     """Return the processors of each connected part, all in topological order.

@@ -11,8 +11,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from gearpy.core.dag.graph import Dag, StepSpec
 from gearpy.ids import ProcessorId
 
-__all__ = ["Fate", "Layout", "StateMove", "StepPlace", "layout_of", "lost", "state_moves"]
-
 Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
 
 

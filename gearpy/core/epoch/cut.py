@@ -5,8 +5,6 @@ from typing import Final, Literal, TypeAlias
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 
-__all__ = ["CutTimes", "EpochCut"]
-
 EpochCut: TypeAlias = Literal["position", "event-time"]
 
 #: The lead is halved after so many epochs for which it was enough.

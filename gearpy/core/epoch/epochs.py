@@ -15,17 +15,6 @@ from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
 from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
 
-__all__ = [
-    "REPEAT_MS",
-    "CommitRound",
-    "Cut",
-    "EpochCoordinator",
-    "Manifest",
-    "decode_manifest",
-    "encode_manifest",
-    "merged",
-]
-
 #: What is not answered is said again after so long.
 REPEAT_MS: Final = 2_000
 

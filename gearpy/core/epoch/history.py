@@ -11,8 +11,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MIN_MS, ExecutorId
 from gearpy.messages.app import EpochStored, SnapshotFile
 
-__all__ = ["AttemptFiles", "EpochHistory"]
-
 
 class EpochHistory:
     """Which complete epoch is the newest, and which are kept.

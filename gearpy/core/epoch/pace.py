@@ -2,8 +2,6 @@
 
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["EpochPace", "PacePolicy"]
-
 PacePolicy: TypeAlias = Literal["fixed", "max-overhead", "max-replay"]
 
 #: What storing takes is believed at once when it rises, and by this part of it when it falls.

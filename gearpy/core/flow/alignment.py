@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 from gearpy.errors import MessageLost
 from gearpy.ids import TaskId
 
-__all__ = ["EpochEnd", "LinkAlignment"]
-
 M = TypeVar("M")
 
 

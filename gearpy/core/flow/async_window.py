@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from gearpy.core.base.lazy_min import LazyMin
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["AsyncWindow", "HeldResult"]
-
 
 class HeldResult(NamedTuple):
     """A record that was taken and has not been given back."""

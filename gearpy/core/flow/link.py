@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias
 from gearpy.errors import MessageLost
 from gearpy.ids import MAX_MS, SessionId, TaskId
 
-__all__ = ["FlowLimits", "ReceiverCounts", "Subscription", "Verdict"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:

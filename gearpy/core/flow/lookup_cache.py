@@ -5,8 +5,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gearpy.errors import ConfigError
 
-__all__ = ["LookupAnswer", "LookupCache"]
-
 T = TypeVar("T")
 
 

@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Self
 
-__all__ = [
-    "DROP",
-    "BroadcastPartitioner",
-    "CoLocationPartitioner",
-    "GroupByPartitioner",
-    "HashPartitioner",
-    "MulticastPartitioner",
-    "Part",
-    "Partitioner",
-    "ShuffleGroupingPartitioner",
-    "ShufflePartitioner",
-    "UnicastPartitioner",
-]
-
 #: What a user's partitioner returns to send a record to nobody. Gearpump: -1.
 DROP: Final = -1
 

@@ -14,8 +14,6 @@ from gearpy.messages.table import Table, Times, cells_of
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["TablePart", "deal_table", "distinct_keys", "pick_rows", "split_table"]
-
 #: Index of the task, rows, times.
 TablePart: TypeAlias = tuple[int, Table, list[int]]
 

@@ -10,8 +10,6 @@ from typing import Generic, Protocol, TypeVar
 
 from gearpy.core.gearpump.monoids import Monoid, Serializer
 
-__all__ = ["MonoidState", "NonWindowState", "PersistentState"]
-
 T = TypeVar("T")
 
 

@@ -10,19 +10,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = [
-    "CountsGroup",
-    "Group",
-    "MapGroup",
-    "MapMonoid",
-    "MaxMonoid",
-    "MinMonoid",
-    "Monoid",
-    "Serializer",
-    "SumGroup",
-    "UnionMonoid",
-]
-
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -18,8 +18,6 @@ from gearpy.core.gearpump.monoids import Group, Serializer
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["Interval", "Window", "WindowState"]
-
 T = TypeVar("T")
 
 _VERSION: Final = 1

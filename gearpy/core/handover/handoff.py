@@ -9,21 +9,6 @@ from gearpy.errors import GearpyError
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "Admission",
-    "Call",
-    "Connect",
-    "GiveUpBatch",
-    "Handoff",
-    "HandoffBatch",
-    "HandoffLimits",
-    "Pause",
-    "Pressure",
-    "Step",
-    "WriteDone",
-    "WriteIntent",
-]
-
 _Phase: TypeAlias = Literal["idle", "chosen", "intended", "delivered"]
 
 

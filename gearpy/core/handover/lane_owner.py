@@ -10,8 +10,6 @@ from typing import Final, Literal, Self, TypeAlias
 
 from gearpy.errors import GearpyError, WindowLogDamaged
 
-__all__ = ["LaneOwner", "Standing"]
-
 #: ``overwritten``: an earlier start of the same run has put its name over ours, and must go.
 Standing: TypeAlias = Literal["owner", "overwritten", "given up"]
 

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 from gearpy.core.handover.window_log import Position
 from gearpy.ids import MIN_MS
 
-__all__ = ["LanePlace", "Lanes"]
-
 
 class LanePlace(NamedTuple):
     """Where a reader is in a lane.

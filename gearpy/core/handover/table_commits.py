@@ -10,18 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-__all__ = [
-    "SUCCESSOR",
-    "Change",
-    "GivenUp",
-    "Lane",
-    "LanePart",
-    "Noted",
-    "Shown",
-    "next_change",
-    "rewritten",
-]
-
 #: Owner of a lane of a run that another run goes on from: later than all starts of that run.
 SUCCESSOR: Final = 2**62
 

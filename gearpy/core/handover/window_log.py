@@ -13,28 +13,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from gearpy.errors import WindowLogGap
 
-__all__ = [
-    "HANDOVERS",
-    "LOG_FOLDERS",
-    "OWNERS",
-    "PENDING",
-    "READERS",
-    "TINY_EVERY_MS",
-    "TINY_ROWS_MAX",
-    "WRITER_CHARS_MAX",
-    "LogPiece",
-    "LogSegment",
-    "LogView",
-    "Position",
-    "groups_to_compact",
-    "is_tiny",
-    "is_writer_name",
-    "lane_name",
-    "newest_to_compact",
-    "segment_name",
-    "segments_of",
-]
-
 #: Folders of a log; Spark, Hive and Arrow pass over names that begin with an underscore.
 PENDING: Final = "_pending/"
 OWNERS: Final = "_owners/"

@@ -15,8 +15,6 @@ from gearpy.core.join.changes import CellChange, Fresh, Kept, KeyCells, RecordLo
 from gearpy.core.join.sides import LEFT, RIGHT, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["AsOfJoin", "Direction"]
-
 #: Where the right record is: not newer than the left one, not older, or either.
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 

@@ -15,8 +15,6 @@ import msgspec
 
 from gearpy.errors import ProtocolError
 
-__all__ = ["CellChange", "Fresh", "Kept", "KeyCells", "RecordLog"]
-
 _RECORDS: Final = "records"
 _MATCHED: Final = "matched"
 _FIELDS: Final = 5  # Of a record that was told.

@@ -10,8 +10,6 @@ from gearpy.core.join.changes import CellChange, Fresh, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, How, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["IntervalJoin"]
-
 #: Records that become useless at about the same time are forgotten together: an eighth of the time
 #: that they are kept, and not less than a second.
 _SPANS: Final = 8

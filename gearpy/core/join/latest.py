@@ -8,8 +8,6 @@ from gearpy.core.join.changes import CellChange, KeyCells
 from gearpy.core.join.sides import LEFT, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["LatestJoin"]
-
 
 class LatestJoin:
     """Yields each left record at once, with the present value of the table for its key.

@@ -11,8 +11,6 @@ from gearpy.core.join.changes import CellChange, KeyCells
 from gearpy.core.join.sides import SIDES, Pairing, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["SessionJoin"]
-
 _END: Final = attrgetter("end")
 _FIELDS: Final = 5  # Of a session that was told.
 

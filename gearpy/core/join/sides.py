@@ -11,8 +11,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gearpy.core.join.changes import CellChange
 
-__all__ = ["LEFT", "PAIR", "RIGHT", "SIDES", "Group", "How", "Join", "Pairing", "Row", "Rows"]
-
 LEFT: Final = 0
 RIGHT: Final = 1
 #: A pair that was found already, ``(left, right, start, end)`` being the value; it is given again.

@@ -10,8 +10,6 @@ from typing import Any, Final, Literal, TypeAlias
 from gearpy.core.base.fields import may_have_nan, one_nan
 from gearpy.errors import ConfigError
 
-__all__ = ["Many", "RowsOfKeys", "family_of"]
-
 #: What becomes of several rows with one key.
 Many: TypeAlias = Literal["error", "all", "first", "last"]
 

@@ -14,8 +14,6 @@ from gearpy.core.join.sides import LEFT, RIGHT, Group, Pairing, Rows
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["WindowJoin"]
-
 #: Records of a key, on the left and on the right.
 _Pane: TypeAlias = tuple[list[Kept], list[Kept]]
 

@@ -16,18 +16,6 @@ from gearpy.messages.cluster import RunningExecutor
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "AppMasterTimes",
-    "AppMasters",
-    "EndApplication",
-    "KeeperAction",
-    "Kill",
-    "LaunchTimes",
-    "Phase",
-    "RecordLoss",
-    "RequestSlot",
-]
-
 #: ``launching``: sent to a worker. ``returning``: the master was away, the app master may be there.
 #: ``leaving``: not reachable, its worker is asked. ``pausing``: before the next launch.
 Phase: TypeAlias = Literal[

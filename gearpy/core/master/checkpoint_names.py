@@ -14,16 +14,6 @@ from gearpy.ids import AppId
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "CLUSTER_ID_CHARS",
-    "DROP_STATE",
-    "OPENED_KEY",
-    "RESTART",
-    "ResumePoint",
-    "new_cluster_id",
-    "prefix_of",
-]
-
 #: 36 ** 8 ids: a thousand clusters on one store meet with a chance of one in five million.
 CLUSTER_ID_CHARS: Final = 8
 

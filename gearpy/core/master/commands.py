@@ -10,22 +10,6 @@ from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
-__all__ = [
-    "AddQuarantined",
-    "AddWorker",
-    "ChangeStatus",
-    "ForgetEnded",
-    "LaunchAppMaster",
-    "LoseAppMaster",
-    "MasterCommand",
-    "NameCluster",
-    "RemoveQuarantined",
-    "StoreValue",
-    "Submit",
-    "decode_command",
-    "encode_command",
-]
-
 #: Raised when an older gearpy could misread a record; a field with a default needs no new one.
 _VERSION: Final = 1
 

@@ -15,8 +15,6 @@ from gearpy.messages.summaries import (
     ErrorCard,
 )
 
-__all__ = ["TERMINAL", "TRANSITIONS", "ApplicationEvent", "Registry", "is_legal"]
-
 ApplicationEvent: TypeAlias = Literal["ready", "ended", "failed", "shut-down", "interrupted"]
 
 #: The whole life of an application. Gearpump: `ApplicationStatus.canTransitTo`.

@@ -16,8 +16,6 @@ from gearpy.core.master.slots import (
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, WorkerId
 
-__all__ = ["Priority", "Relaxation", "ResourceRequest", "SlotScheduler"]
-
 
 class Priority(IntEnum):
     """The order in which requests are served. Gearpump: `Priority`."""

@@ -12,16 +12,6 @@ from typing import NamedTuple, TypeAlias
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
 
-__all__ = [
-    "Grant",
-    "HeldSlots",
-    "Reservations",
-    "RunningChange",
-    "SlotLedger",
-    "WorkerSlots",
-    "equal_parts",
-]
-
 _Key: TypeAlias = tuple[AppId, ExecutorId, int]
 
 

@@ -26,8 +26,6 @@ from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import QuarantinedRecord, SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
-__all__ = ["LAUNCHES_MAX", "VALUES_MAX", "AppMasterLaunch", "MasterState"]
-
 #: Launches of one application that are remembered, for its restart budget.
 LAUNCHES_MAX: Final = 1000
 #: Keys that one application may store values under.

@@ -21,8 +21,6 @@ from gearpy.core.window.timed import TimedPanes
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS
 
-__all__ = ["AlignedPanes"]
-
 _NOTHING: Final[Sequence[Fired]] = ()
 
 

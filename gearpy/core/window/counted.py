@@ -18,8 +18,6 @@ from gearpy.core.window.panes import (
 from gearpy.core.window.windows import CountWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["CountPanes"]
-
 _NOTHING: Final[Sequence[Fired]] = ()
 
 

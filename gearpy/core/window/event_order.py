@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from gearpy.ids import MAX_MS
 
-__all__ = ["EventOrder", "Held"]
-
 
 class Held(NamedTuple):
     """A record that waits.

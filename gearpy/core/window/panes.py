@@ -20,24 +20,6 @@ from gearpy.core.window.trigger import (
 )
 from gearpy.core.window.windows import Windows
 
-__all__ = [
-    "FIRING",
-    "FRESH",
-    "NEWEST_MS",
-    "OLDEST_MS",
-    "ORDER",
-    "SHOWN",
-    "SINCE_MS",
-    "VALUE",
-    "Bounds",
-    "Fired",
-    "Pane",
-    "PaneFold",
-    "PaneRules",
-    "Phase",
-    "own",
-]
-
 
 class PaneFold(Protocol):
     """How records become a value."""

@@ -11,8 +11,6 @@ from gearpy.core.window.windows import SessionWindows
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 
-__all__ = ["SessionPanes"]
-
 _NOTHING: Final[Sequence[Fired]] = ()
 
 #: Start, end, the time at which it is looked at next, and behind them its pane. The sessions of a

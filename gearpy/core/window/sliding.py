@@ -9,8 +9,6 @@ from gearpy.core.window.panes import PaneFold
 from gearpy.core.window.windows import SlidingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["SlidingPieces"]
-
 
 class SlidingPieces:
     """Cuts sliding windows into pieces of time; finds the windows that close.

@@ -8,8 +8,6 @@ from gearpy.core.base.agenda import Agenda, OldestTime
 from gearpy.core.window.panes import FRESH, OLDEST_MS, Pane, PaneRules, Phase
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["TimedPanes"]
-
 #: What names a window that has a turn, and a pane whose trigger is asked.
 TurnT = TypeVar("TurnT")
 AskT = TypeVar("AskT")

@@ -11,29 +11,6 @@ from typing import Final, NamedTuple, TypeAlias
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "AT_CLOSE",
-    "EACH_RECORD",
-    "AfterWatermark",
-    "AllOf",
-    "AnyOf",
-    "EveryCount",
-    "EveryEvent",
-    "EveryWall",
-    "Pending",
-    "Repeat",
-    "Trigger",
-    "after_count",
-    "after_watermark",
-    "all_of",
-    "any_of",
-    "by_wall_time",
-    "check_trigger",
-    "delays_of",
-    "every",
-    "phases_of",
-]
-
 
 class Pending(NamedTuple):
     """Fresh records of a pane, and the clocks, for a trigger to judge."""

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 
-__all__ = ["BoundedOutOfOrder", "WatermarkTracker"]
-
 
 class WatermarkTracker:
     """The minimum over a task's input links that are not idle.

@@ -13,25 +13,6 @@ from gearpy.core.window.trigger import AT_CLOSE, Trigger, check_trigger, phases_
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = [
-    "Accumulation",
-    "AlignedWindows",
-    "CountWindows",
-    "FixedWindows",
-    "GlobalWindows",
-    "SessionWindows",
-    "SlidingWindows",
-    "TumblingWindows",
-    "WindowAssigner",
-    "WindowClock",
-    "Windows",
-    "count_window",
-    "global_window",
-    "session",
-    "sliding",
-    "tumbling",
-]
-
 Accumulation: TypeAlias = Literal["discarding", "accumulating", "retracting"]
 WindowClock: TypeAlias = Literal["event", "processing"]
 

@@ -41,8 +41,6 @@ from gearpy.task.chain.fused import fused_stages
 from gearpy.task.sources.task import SourceTask
 from gearpy.task.time.late import LATE
 
-__all__ = ["lower"]
-
 _WORDS: Final[Mapping[Kind, str]] = {"rows": "rows", "table": "columns"}
 
 

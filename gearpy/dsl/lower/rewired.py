@@ -14,8 +14,6 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
 from gearpy.task.time.late import LATE
 
-__all__ = ["Gathering", "gathering"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:

@@ -44,16 +44,6 @@ from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import ordered_stage
 from gearpy.task.time.late import LATE, WindowLate
 
-__all__ = [
-    "AggregateOperator",
-    "FoldOperator",
-    "Grouping",
-    "MergeAggregateOperator",
-    "MergeCountOperator",
-    "PartialAggregateOperator",
-    "PartialCountOperator",
-]
-
 #: Windows over which columns can be aggregated.
 _ColumnarWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
 #: Aggregates of one window whose value tells in which order records came.

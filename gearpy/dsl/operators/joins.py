@@ -33,8 +33,6 @@ from gearpy.task.chain.fused import RowOperator
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 
-__all__ = ["JoinOperator", "TableJoinOperator"]
-
 #: Joins whose results tell in which order records of a key came.
 _OF_ORDER: Final = ("window", "cogroup", "asof", "latest")
 

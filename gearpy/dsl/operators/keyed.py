@@ -24,8 +24,6 @@ from gearpy.task.stages.distinct import DistinctStage
 from gearpy.task.stages.places import PlaceStage
 from gearpy.task.stages.stateful import KeyedStage, StateFunction
 
-__all__ = ["DistinctOperator", "PlaceOperator", "StateOperator"]
-
 
 class _Keyed(TakesRows, SeesOrder, ActsInside):
     """The common answers of the operators here."""

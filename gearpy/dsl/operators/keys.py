@@ -8,8 +8,6 @@ from gearpy.core.base.fields import key_getter
 from gearpy.dsl.operators.names import check_function
 from gearpy.errors import ConfigError
 
-__all__ = ["EVERYTHING", "ITSELF", "Key", "KeyLike", "key_of"]
-
 KeyLike: TypeAlias = Callable[[Any], Any] | str
 
 

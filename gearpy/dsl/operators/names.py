@@ -10,18 +10,6 @@ from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, NoSuchStep
 from gearpy.task.stages.asynchronous import is_coroutine_function
 
-__all__ = [
-    "check_count",
-    "check_function",
-    "check_name",
-    "check_parallelism",
-    "checked",
-    "duration_of",
-    "name_of",
-    "no_such_step",
-    "step_name",
-]
-
 #: How much alike two names are if one is a slip of the other; `map` is none of `max`.
 _LIKE: Final = 0.7
 

@@ -22,30 +22,6 @@ from gearpy.task.chain.fused import RowOperator
 from gearpy.task.sources.task import WhenIdle
 from gearpy.task.time.late import SourceLate
 
-__all__ = [
-    "ActsInside",
-    "Dispatcher",
-    "GivesNewRecords",
-    "IgnoresOrder",
-    "KeepsNothing",
-    "Kind",
-    "NeverWritten",
-    "Operator",
-    "Order",
-    "PassesRecords",
-    "Placing",
-    "ReadOperator",
-    "Refusal",
-    "SeesOrder",
-    "Sides",
-    "TakesRows",
-    "TwinPlace",
-    "operator",
-    "sources_of",
-    "stream_text",
-    "unknown_fields",
-]
-
 Dispatcher: TypeAlias = Literal["default", "shared", "pinned"]
 #: The form of the records of a batch.
 Kind: TypeAlias = Literal["rows", "table"]

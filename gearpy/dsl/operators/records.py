@@ -28,15 +28,6 @@ from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.task.stages.stateless import LogStage
 from gearpy.task.stages.tables import Form, MapBatchesStage, RowsStage, TableStage
 
-__all__ = [
-    "AsyncOperator",
-    "BatchOperator",
-    "FunctionOperator",
-    "LogOperator",
-    "ToColumnsOperator",
-    "ToRowsOperator",
-]
-
 
 @operator
 class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):

@@ -29,15 +29,6 @@ from gearpy.task.chain.chain import Stage
 from gearpy.task.stages.sink import sink_stage
 from gearpy.task.stages.stateless import BranchStage
 
-__all__ = [
-    "BranchOperator",
-    "MergeOperator",
-    "ProcessOperator",
-    "SideOperator",
-    "WriteOperator",
-    "maker_of",
-]
-
 
 @operator
 class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):

@@ -18,8 +18,6 @@ from gearpy.core.window.windows import (
 )
 from gearpy.dsl.operators.keys import EVERYTHING, ITSELF, Key
 
-__all__ = ["aggregates_text", "by_text", "key_text", "windows_text"]
-
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
 
 

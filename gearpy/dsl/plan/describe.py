@@ -9,8 +9,6 @@ from gearpy.ids import ProcessorId
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
 
-__all__ = ["PhysicalPlan", "PlannedEdge", "PlannedPath", "PlannedProcessor", "physical_plan"]
-
 _GROUP_BY = "group-by"
 
 

@@ -15,8 +15,6 @@ from gearpy.errors import ConfigError
 from gearpy.spark.query.plan import LinearPlan, RowsStep, Step
 from gearpy.task.chain.fused import RowOperator
 
-__all__ = ["linear_plan", "linear_plans", "path_to", "sink_of"]
-
 
 def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) -> list[LinearPlan]:
     """Return the plan of each sink of a program.

@@ -16,8 +16,6 @@ from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.operators.routes import SideOperator, maker_of
 from gearpy.errors import ConfigError
 
-__all__ = ["operator_ids", "step_ids"]
-
 _DIGEST_CHARS: Final = 8
 _CHARS_MAX: Final = 60
 #: A text that can be part of the name of a state as it is.

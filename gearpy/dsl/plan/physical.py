@@ -11,8 +11,6 @@ from gearpy.dsl.operators.operator import Kind, Operator, Placing
 from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
 from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
 
-__all__ = ["physical"]
-
 
 def physical(steps: Sequence[Operator], parallelism: int = 1) -> list[Operator]:
     """Return the plan as it runs.

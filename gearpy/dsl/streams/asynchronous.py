@@ -17,8 +17,6 @@ from gearpy.task.stages.lookup import lookup_function
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Asynchronous"]
-
 V = TypeVar("V")
 
 

@@ -15,8 +15,6 @@ from gearpy.messages.type_variables import T
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Branches", "branches"]
-
 
 class Branches(Generic[T]):
     """The streams that `Stream.branch` makes, by name: ``branches.big`` or ``branches["big"]``."""

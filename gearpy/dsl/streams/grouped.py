@@ -22,8 +22,6 @@ from gearpy.task.time.late import WindowLate
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Grouped"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped:

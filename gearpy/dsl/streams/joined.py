@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gearpy.dsl.streams.keyed import KeyedStream
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Joins"]
-
 R = TypeVar("R")
 
 

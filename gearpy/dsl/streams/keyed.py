@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gearpy.task.api.interfaces import Task, TaskContext
     from gearpy.task.time.late import WindowLate
 
-__all__ = ["KeyedStream", "keyed"]
-
 S = TypeVar("S")
 A = TypeVar("A")
 

@@ -13,8 +13,6 @@ from gearpy.messages.type_variables import T
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["Program", "ProgramStream"]
-
 
 class Program:
     """Gathers the steps that streams add, and makes the streams behind them.

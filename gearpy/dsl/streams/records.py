@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from gearpy.dsl.streams.stream import Stream
 
-__all__ = ["RecordSteps"]
-
 #: Numbers of `logging`, by their names.
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
     from gearpy.spark.delivery.batch import SparkBatch
 
-__all__ = ["RouteSteps"]
-
 
 class RouteSteps(ProgramStream[T]):
     """Steps that lead records somewhere."""

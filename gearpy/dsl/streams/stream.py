@@ -22,8 +22,6 @@ from gearpy.errors import NoSuchStep
 from gearpy.messages.type_variables import K, T
 from gearpy.task.time.late import WindowLate
 
-__all__ = ["Stream"]
-
 #: Steps that only streams have that are grouped by key ...
 _NEED_A_KEY: Final = frozenset(
     {"map_with_state", "flat_map_with_state", "join", "cogroup", "enumerate", "pairwise"}

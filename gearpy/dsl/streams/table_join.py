@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
     from gearpy.task.api.join_result import JoinResult
 
-__all__ = ["OnKey", "TableJoins", "keys_of"]
-
 R = TypeVar("R")
 
 _KIND: Final = "join_table"

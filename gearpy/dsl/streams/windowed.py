@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
     from gearpy.task.api.window_result import WindowResult
 
-__all__ = ["WindowedStream", "windowed"]
-
 A = TypeVar("A")
 
 

@@ -7,8 +7,6 @@ from typing import Final
 from gearpy.core.handover.handoff import Pressure
 from gearpy.messages.summaries import ConsumerReport
 
-__all__ = ["Backlog"]
-
 _RATE_MS: Final = 10_000  #: A rate is one of about so long a time.
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-__all__ = ["SparkBatch", "overwrite"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkBatch:

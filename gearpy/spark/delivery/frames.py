@@ -16,8 +16,6 @@ from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
 from gearpy.windowlog.log import WindowLog
 
-__all__ = ["BatchFrames"]
-
 #: Spark takes some ms for each file: of more files than this, those with fewer rows become one.
 _FILES_MAX: Final = 16
 _FILE_ROWS: Final = 50_000

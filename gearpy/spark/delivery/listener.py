@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         StreamingQueryListener,
     )
 
-__all__ = ["QueryNotes", "listen", "report_of"]
-
 _LOG: Final = logging.getLogger(__name__)
 _NAME_CHARS: Final = 80
 #: Of a folder that is not there, or a Spark that tells something else.

@@ -11,8 +11,6 @@ from gearpy.core.handover.window_log import HANDOVERS
 from gearpy.errors import GearpyError
 from gearpy.storage.folder.api import Folder
 
-__all__ = ["BatchLog"]
-
 _INTENT: Final = "intent"
 _DONE: Final = "done"
 _BEGIN: Final = "begin"

@@ -14,8 +14,6 @@ from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, 
 from gearpy.spark.sessions.target import SessionTarget, SparkTarget, target_of
 from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, TransactionalWriter
 
-__all__ = ["SparkSink"]
-
 _ROWS: Final = "rows"  # Keys of prepared data.
 _KEPT: Final = "kept"
 _CLOSE_S: Final = 5.0

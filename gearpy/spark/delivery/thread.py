@@ -35,8 +35,6 @@ from gearpy.spark.sessions.target import SessionTarget
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.windowlog.log import ReaderReport, WindowLog
 
-__all__ = ["READER_PREFIX", "Delivery", "DeliverySpec", "Function"]
-
 Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
 
 #: The beginning of a sink's name as a reader; the name of the sink follows.

@@ -2,5 +2,3 @@
 
 - `pyspark_gearpy`: is at the top of an installation; in a clone this folder is on the path.
 """
-
-__all__: list[str] = []

@@ -14,8 +14,6 @@ from typing import Any, Final
 from gearpy.messages.data import Message
 from gearpy.task.api.window_result import WindowResult
 
-__all__ = ["TOLERANCE", "Difference", "difference"]
-
 #: Floats that differ by less than this part of their size are equal.
 TOLERANCE: Final = 1e-9
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ParquetColumns", "TwinFrame", "twin_frame"]
-
 #: Partitions of a source are read by so many tasks at most.
 _RAISED: Final = re.compile(r"[\w.]*(Error|Exception|Damaged|Lost|Full)\b: ")
 _READERS_MAX: Final = 1000

@@ -26,8 +26,6 @@ from gearpy.task.api.output import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
-__all__ = ["Combiner", "GroupPiece", "Merger"]
-
 _ENTRIES_MAX: Final = 4096
 _ROWS_MAX: Final = 4096
 _Entry = tuple[int, int, Any, Any]

@@ -17,8 +17,6 @@ from gearpy.task.api.interfaces import Source
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.stages.tables import Form
 
-__all__ = ["TIME", "BatchStep", "GroupStep", "LinearPlan", "RowsStep", "Step"]
-
 #: Column of event times, ms.
 TIME: Final = "__time"
 

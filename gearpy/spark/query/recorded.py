@@ -22,8 +22,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
-__all__ = ["HeldSource", "RecordedSource", "record"]
-
 _TIME: Final = "__time"
 _WATERMARK: Final = "__watermark"
 _ROWS: Final = pa.schema([("entries", pa.int32()), ("body", pa.binary()), (_WATERMARK, pa.int64())])

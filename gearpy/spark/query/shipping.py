@@ -16,8 +16,6 @@ from gearpy.spark.query.plan import BatchStep, LinearPlan, RowsStep, Step
 from gearpy.wire.values.forms import RecordType
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
-__all__ = ["own_modules", "record_classes", "send_by_value"]
-
 _INSTALLED: Final = tuple(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib")
 )

@@ -26,8 +26,6 @@ from gearpy.spark.query.plan import TIME, GroupStep
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SqlGroup", "grouped", "sql_group", "tells_apart"]
-
 _START: Final = "__start"
 _END: Final = "__end"
 _NUMBERS: Final = frozenset({"sum", "mean", "variance", "stddev"})

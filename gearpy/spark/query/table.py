@@ -14,8 +14,6 @@ from gearpy.spark.query.plan import LinearPlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["spark_table"]
-
 
 def spark_table(spark: "SparkSession", plan: LinearPlan) -> "DataFrame":
     """Return the query of a plan, with the columns that a window log of the stream has.

@@ -31,19 +31,6 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY
 if TYPE_CHECKING:
     from gearpy.spark.query.sql import SqlGroup
 
-__all__ = [
-    "ColumnsIn",
-    "ColumnsOut",
-    "PartitionsIn",
-    "PiecesIn",
-    "PiecesOut",
-    "RecordsOut",
-    "TableOut",
-    "WindowsIn",
-    "Worker",
-    "decoded",
-]
-
 PIECES: Final = pa.schema(
     [("bucket", pa.int32()), ("at", pa.int64()), ("entries", pa.int32()), ("body", pa.binary())]
 )

@@ -25,17 +25,6 @@ from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import Java, cache_folder, find_java
 from gearpy.spark.sessions.jvm import class_path, defaults
 
-__all__ = [
-    "archive_file",
-    "discard",
-    "make_archive",
-    "ready",
-    "recording",
-    "replaying",
-    "unused_because",
-    "warn_if_unused",
-]
-
 _log: Final = logging.getLogger(__name__)
 
 #: From here on Java has the AOT cache, which also works for runtimes without a base archive.

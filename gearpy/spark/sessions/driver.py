@@ -32,8 +32,6 @@ from gearpy.spark.sessions import jvm as jvms
 from gearpy.spark.sessions.java import java_home
 from gearpy.spark.sessions.settings import is_here, python_env
 
-__all__ = ["DRIVER", "Driver", "be_quiet", "is_open", "server_answers", "spark_home"]
-
 _log: Final = logging.getLogger(__name__)
 
 _PORT: Final = "PYSPARK_GATEWAY_PORT"

@@ -21,19 +21,6 @@ from typing import Final, NamedTuple
 from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
 
-__all__ = [
-    "JAVA_MIN",
-    "VECTOR_MODULE",
-    "Java",
-    "cache_folder",
-    "choose",
-    "find_java",
-    "homes",
-    "java_home",
-    "parse_release",
-    "shim_script",
-]
-
 #: The Java version that Spark 4 is compiled for.
 JAVA_MIN: Final = 17
 

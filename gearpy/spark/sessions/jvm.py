@@ -20,18 +20,6 @@ from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark.sessions.java import Java
 from gearpy.spark.sessions.settings import LOOPBACK, defaults_of
 
-__all__ = [
-    "START_TIMEOUT_S",
-    "Jvm",
-    "class_path",
-    "command",
-    "connection_file",
-    "defaults",
-    "environment",
-    "launch",
-    "read_connection",
-]
-
 _log: Final = logging.getLogger(__name__)
 
 #: Of all Spark 4; what starts executors asks for it.

@@ -18,8 +18,6 @@ from pyspark.sql import functions as f
 
 from gearpy.spark.sessions.sessions import session, stop
 
-__all__ = ["main", "rehearse"]
-
 
 def main(class_path: str, options: Sequence[str]) -> None:
     """Run a JVM with more classes and options, use it, and wait for its end."""

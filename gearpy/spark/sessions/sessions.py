@@ -23,8 +23,6 @@ from gearpy.spark.sessions.settings import (
     session_settings,
 )
 
-__all__ = ["forget_dead_session", "is_alive", "is_connection_error", "session", "stop"]
-
 _lock: Final = threading.RLock()
 #: Sessions on servers, by URL.
 _remotes: Final[dict[str, SparkSession]] = {}

@@ -8,20 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = [
-    "FAST_FILES",
-    "LOOPBACK",
-    "MEMORY",
-    "conflicts",
-    "cores_of",
-    "defaults_of",
-    "fast_files_for",
-    "is_here",
-    "python_env",
-    "remote_settings",
-    "session_settings",
-]
-
 LOOPBACK: Final = "127.0.0.1"
 
 #: Memory of the JVM when nothing is said.

@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 from gearpy.errors import ConfigError
 from gearpy.spark.sessions.sessions import forget_dead_session, is_alive, session
 
-__all__ = ["SessionTarget", "SparkTarget", "target_of"]
-
 #: None: one on this machine. A text: the URL of a master, or of a Spark Connect server.
 SparkTarget: TypeAlias = str | SparkSession | Callable[[], SparkSession] | None
 

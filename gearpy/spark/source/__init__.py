@@ -8,5 +8,3 @@
 - `writing`: how tasks write, and how the driver shows what they wrote.
 - `committing`: from files of tasks to a batch of the log, once; knows no Spark.
 """
-
-__all__: list[str] = []

@@ -42,18 +42,6 @@ from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
-__all__ = [
-    "Part",
-    "SourceDelivery",
-    "begin_log",
-    "drop_parts",
-    "query_run",
-    "show",
-    "single_run",
-    "transaction_run",
-    "write_part",
-]
-
 _TASK: Final = 0  # One lane has all batches of a writer.
 _INCARNATION: Final = 1
 _INLINE_BYTES: Final = 1 << 18  # A part that is not larger travels with the message of its task.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gearpy.spark.source.stream import LogStreamReader, LogStreamWriter
     from gearpy.spark.source.writing import SourceLogWriter
 
-__all__ = ["DefaultSource"]
-
 #: Spark runs this only where ``spark.sql.python.filterPushdown.enabled`` is on. A reader that takes
 #: filters makes every query fail where it is off, and is not told which it is.
 _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"

@@ -13,8 +13,6 @@ from gearpy.core.handover.window_log import is_writer_name
 from gearpy.errors import ConfigError
 from gearpy.spark.source.planning import position_of
 
-__all__ = ["READER", "Body", "SourceReadOptions", "WriteOptions", "read_options", "write_options"]
-
 T = TypeVar("T")
 
 Body = Literal["parquet", "arrow"]

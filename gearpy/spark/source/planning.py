@@ -8,18 +8,6 @@ from typing import Any, Final
 from gearpy.core.handover.window_log import LogPiece, LogView, Position
 from gearpy.errors import ConfigError, GearpyError
 
-__all__ = [
-    "ReadingPace",
-    "Span",
-    "check_known",
-    "common_position",
-    "first_position",
-    "next_position",
-    "position_of",
-    "shares",
-    "span_of",
-]
-
 #: A task of Spark costs about as much as reading so many rows.
 _SHARE_ROWS: Final = 250_000
 _SHARES_MAX: Final = 16

@@ -18,16 +18,6 @@ from gearpy.spark.source.options import SourceReadOptions, WriteOptions
 from gearpy.spark.source.planning import Span, first_position, position_of, shares, span_of
 from gearpy.windowlog.log import WindowLog
 
-__all__ = [
-    "FilteringLogReader",
-    "SourceLogReader",
-    "SourceShare",
-    "arrow_schema_of",
-    "batches_of",
-    "log_at",
-    "shares_of",
-]
-
 #: Rows that go to the JVM at a time.
 _BATCH_ROWS = 65_536
 

@@ -46,8 +46,6 @@ from gearpy.spark.source.reading import batches_of, log_at, shares_of
 from gearpy.spark.source.writing import Written, begun_log, parts_of
 from gearpy.windowlog.log import ReaderReport
 
-__all__ = ["LogStreamReader", "LogStreamWriter"]
-
 _LOG: Final = logging.getLogger(__name__)
 #: The property with a query's id in Spark's tasks: the same over restarts from one checkpoint.
 _QUERY_ID: Final = "sql.streaming.queryId"

@@ -22,8 +22,6 @@ from gearpy.spark.source.committing import (
 from gearpy.spark.source.options import WriteOptions
 from gearpy.spark.source.reading import arrow_schema_of, log_at
 
-__all__ = ["SourceLogWriter", "Written", "begun_log", "check_append", "parts_of"]
-
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):

@@ -15,23 +15,6 @@ from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
-__all__ = [
-    "BYTES",
-    "FLOAT",
-    "INT",
-    "JSON",
-    "MSGPACK",
-    "STR",
-    "AtomCoder",
-    "Coder",
-    "CoderLike",
-    "atom_packer",
-    "atoms_of",
-    "atoms_packer",
-    "coder_named",
-    "pack_atom",
-]
-
 
 class Coder(Protocol):
     """Turns values of one state into bytes and back.

@@ -24,8 +24,6 @@ from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.values.forms import NotAllowed, RecordType
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
-__all__ = ["NO_KEY", "TASK_GROUP", "decode_key", "encode_key", "group_of"]
-
 
 class _NoKey:
     """Stands for the task as a whole, where state is not kept for a key."""

@@ -26,8 +26,6 @@ from gearpy.state.stores.many import CHUNK, WITH_KEY, Chunk, sections_of_chunks
 from gearpy.state.stores.store import Section
 from gearpy.wire.values.payload import decode_value
 
-__all__ = ["BulkDelta", "BulkState", "Bulks"]
-
 #: Names of such state begin with it, so that it is found in a section without decoding it.
 _ROOT: Final = "#bulk"
 _MARK: Final = f"bp\0{_ROOT}\0".encode()

@@ -10,8 +10,6 @@ from gearpy.state.kinds.place import StateClock
 from gearpy.state.stores.cells import Tag, is_list
 from gearpy.state.stores.store import CellStore
 
-__all__ = ["Declared"]
-
 _CLOCKS: Final = ("event", "processing")
 
 

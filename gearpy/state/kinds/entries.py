@@ -14,8 +14,6 @@ from gearpy.state.kinds.handle import MISSING, State
 from gearpy.state.stores.cells import value_of
 from gearpy.state.stores.store import Entry
 
-__all__ = ["BagState", "ListState", "MapState", "SetState"]
-
 V = TypeVar("V")
 K = TypeVar("K")
 

@@ -21,8 +21,6 @@ from gearpy.state.stores.cells import (
 )
 from gearpy.state.stores.store import CellStore, Stored
 
-__all__ = ["LIST_SIZE", "ClockName", "Expiry", "Ttl", "cells_of"]
-
 #: By which clock state expires.
 ClockName: TypeAlias = Literal["event", "processing"]
 

@@ -11,8 +11,6 @@ from gearpy.state.kinds.place import Place, part_of
 from gearpy.state.stores.cells import Tag, cell_of, entry_cell, value_of
 from gearpy.state.stores.store import Entry, Stored
 
-__all__ = ["MISSING", "Binding", "State"]
-
 #: What reading gives where there is nothing.
 MISSING: Final[Any] = object()
 

@@ -8,8 +8,6 @@ from gearpy.state.encoding.keys import decode_key, encode_key
 from gearpy.state.stores.cells import namespace_part
 from gearpy.state.stores.store import CellStore
 
-__all__ = ["NO_NAMESPACE", "Place", "StateClock", "namespace_of", "part_of"]
-
 #: Where state is that belongs to no namespace, as part of the name of a table.
 NO_NAMESPACE: Final = namespace_part(b"")
 

@@ -13,8 +13,6 @@ from gearpy.state.kinds.place import Place, StateClock, namespace_of
 from gearpy.state.stores.cells import Tag, entry_cell, split_cell
 from gearpy.state.stores.store import CellStore
 
-__all__ = ["DOMAINS", "Domain", "KeyTimer", "KeyTimers", "timers_tag"]
-
 #: Which time a timer is on.
 Domain: TypeAlias = Literal["event", "processing"]
 DOMAINS: Final[tuple[Domain, ...]] = ("event", "processing")

@@ -12,8 +12,6 @@ from gearpy.errors import ConfigError
 from gearpy.state.kinds.handle import MISSING, Binding, State
 from gearpy.state.stores.store import Stored
 
-__all__ = ["CombiningState", "ReducingState", "ValueState"]
-
 V = TypeVar("V")
 R = TypeVar("R")
 

@@ -22,28 +22,6 @@ from gearpy.errors import ConfigError, ProtocolError
 from gearpy.state.encoding.coders import pack_atom
 from gearpy.state.stores.store import Section, Stored
 
-__all__ = [
-    "Cells",
-    "Run",
-    "Tables",
-    "Tag",
-    "cell_of",
-    "entry_cell",
-    "expires_ms_of",
-    "head_of",
-    "is_collection",
-    "is_list",
-    "namespace_part",
-    "order_of",
-    "pack_stored",
-    "runs_of",
-    "split_cell",
-    "split_head",
-    "successor",
-    "table_of",
-    "value_of",
-]
-
 #: Cells of a table by key: stored values, or maps of entries to them. None was deleted.
 Cells: TypeAlias = dict[bytes, Any]
 #: Tables by name.

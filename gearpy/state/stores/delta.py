@@ -17,18 +17,6 @@ from gearpy.state.encoding.keys import group_of
 from gearpy.state.stores.cells import Cells, Tables, cell_of, head_of, is_collection, pack_stored
 from gearpy.state.stores.store import Section, StateDelta, Stored
 
-__all__ = [
-    "GroupCell",
-    "Reads",
-    "TablesDelta",
-    "drain",
-    "drain_all",
-    "drain_list",
-    "joined",
-    "sections_of",
-    "sections_of_cells",
-]
-
 #: A key group, a cell in it, and its value; None was deleted.
 GroupCell: TypeAlias = tuple[int, bytes, Stored | None]
 

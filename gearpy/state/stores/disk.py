@@ -24,8 +24,6 @@ from gearpy.state.stores.delta import Reads, sections_of
 from gearpy.state.stores.disk_cells import FIRST_CELL, IN_ORDER_BYTES, DiskCells, DiskQueue
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
-__all__ = ["DiskStore", "folder_of"]
-
 _SLICE_WRITES: Final = 64
 #: Moved for each write, so that memory does not fill.
 _MOVED_WITH_A_WRITE: Final = 2

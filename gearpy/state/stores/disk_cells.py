@@ -16,8 +16,6 @@ import lmdb
 from gearpy.errors import ConfigError
 from gearpy.state.stores.delta import Reads
 
-__all__ = ["FIRST_CELL", "IN_ORDER_BYTES", "DiskCells", "DiskQueue"]
-
 #: Behind the queues, before all cells: these begin with the size of their tag.
 FIRST_CELL: Final = b"\1"
 

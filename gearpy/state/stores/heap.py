@@ -17,8 +17,6 @@ from gearpy.state.stores.cells import (
 from gearpy.state.stores.delta import TablesDelta
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
-__all__ = ["HeapStore"]
-
 _BY_ENTRY: Final = itemgetter(0)
 
 

@@ -19,8 +19,6 @@ from gearpy.state.encoding.coders import MSGPACK, atom_packer, atoms_packer, pac
 from gearpy.state.encoding.keys import TASK_GROUP, encode_key
 from gearpy.state.stores.store import Section, Stored
 
-__all__ = ["CHUNK", "WITH_KEY", "Chunk", "cells_of", "groups_of_keys", "sections_of_chunks"]
-
 #: Keys that are worked on in one step: it costs little for each, and is over in a ms.
 CHUNK: Final = 2048
 #: Begins what is stored where a key would not be given back as it was: a pair of it and its value.

@@ -8,8 +8,6 @@ reads it on another thread.
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-__all__ = ["CellStore", "Entry", "Section", "StateDelta", "StateStore", "Stored", "TimeQueue"]
-
 #: A value as a store keeps it: bytes that a coder has made; an atom, see `encoding.coders`; or a
 #: tuple of the time in ms at which it expires and one of these. Never None.
 Stored: TypeAlias = Any

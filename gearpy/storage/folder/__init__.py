@@ -6,5 +6,3 @@
 - `files`: single files of a disk, with errors that name the file and a remedy.
 - `at`: the folder that a path or URL names.
 """
-
-__all__: list[str] = []

@@ -7,8 +7,6 @@ that, a power cut may undo all, a part, or nothing of it.
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
-__all__ = ["TEMPORARY", "FileFacts", "Folder", "LogFolder", "any_folder", "parent_of"]
-
 #: Ends the name of a file that is not complete yet.
 TEMPORARY: Final = ".tmp"
 

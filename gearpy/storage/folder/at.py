@@ -9,8 +9,6 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 
-__all__ = ["folder_at"]
-
 #: A folder of this machine can do more than fsspec does: make files durable.
 _LOCAL: Final = ("file://", "local://")
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["create_file", "sync_file", "sync_folder", "told"]
-
 
 class _ToldFile(FileIO):
     """A file whose errors of writing name it; those of the system do not."""

@@ -14,8 +14,6 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder, parent_of
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder, told
 
-__all__ = ["LocalFolder"]
-
 _LOCK: Final = "lock"
 #: Who can write to a private folder decides what the cluster runs.
 _PRIVATE_FILE: Final = 0o600

@@ -11,8 +11,6 @@ from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder, parent_o
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["MemoryFolder"]
-
 
 @dataclass(slots=True)
 class _Content:

@@ -12,8 +12,6 @@ from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["UrlFolder", "only_os_errors"]
-
 #: Where an object is there whole or not at all; moving one would copy it.
 _OBJECT_STORES: Final = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos"}

@@ -40,14 +40,6 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.generated import compiled
 
-__all__ = [
-    "Aggregates",
-    "MergeAggregateStage",
-    "PartialAggregateStage",
-    "columnar_mistakes",
-    "is_columnar",
-]
-
 #: Named ones, whose results are a dict; or one alone.
 Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 

@@ -20,25 +20,11 @@ from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.api.sides import Side
-from gearpy.task.api.window_result import WindowResult, result_of
+from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.changes import Changes
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.task.time.late import LATE, WindowLate
-
-__all__ = [
-    "Fold",
-    "FoldLoop",
-    "FoldingStage",
-    "KeyFunction",
-    "LateArgs",
-    "RunningFold",
-    "RunningStage",
-    "WindowFold",
-    "WindowResult",
-    "WindowedStage",
-    "shared_state",
-]
 
 KeyFunction: TypeAlias = Callable[[Any], Any]
 #: Folds records with their event times into values by key, and returns the keys of those taken.

@@ -20,8 +20,6 @@ from gearpy.core.base.fields import NAN
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.messages.table import cells_of
 
-__all__ = ["Input", "Partial", "Rows", "key_mistake", "partial_of", "plain", "unfit"]
-
 #: A column to compute on, the name of Arrow's function over groups, and its options.
 Input = tuple[Any, str, Any]
 

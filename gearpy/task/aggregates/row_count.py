@@ -21,8 +21,6 @@ from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 
-__all__ = ["PartialCount", "key_of_part", "merging_counts"]
-
 #: Keys that wait; more of them would be of little use, and take long to send.
 _WAITING_MAX: Final = 16_384
 

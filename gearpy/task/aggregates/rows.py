@@ -18,8 +18,6 @@ from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.generated import compiled, indented
 
-__all__ = ["RunningAggregate", "fold_of", "fold_of_one"]
-
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
 #: its own function does it.
 _STEPS: Final[dict[str, tuple[str, ...]]] = {

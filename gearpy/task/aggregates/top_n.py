@@ -9,8 +9,6 @@ from gearpy.core.base.fields import Field, value_getter
 from gearpy.core.window.aggregates import TOP_MAX, Aggregate, custom
 from gearpy.errors import ConfigError
 
-__all__ = ["top_records"]
-
 
 def top_records(n: int, by: Field = None) -> Aggregate:
     """Return the aggregate that lists the ``n`` records that are largest, the largest first.

@@ -36,8 +36,6 @@ from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.changes import Changes
 from gearpy.task.chain.event_gate import marked_late
 
-__all__ = ["WindowStage", "window_stage"]
-
 
 def window_stage(
     context: TaskContext,

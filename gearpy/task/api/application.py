@@ -18,8 +18,6 @@ from gearpy.ids import ProcessorId
 from gearpy.task.api.interfaces import Sink, Source, Task, TaskContext
 from gearpy.wire.values.class_names import without_package
 
-__all__ = ["Buildable", "Graph", "Processor", "StreamApplication", "TaskFactory"]
-
 TaskFactory: TypeAlias = Callable[[TaskContext], Task]
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PARTITIONS_CHARS_MAX: Final = 200

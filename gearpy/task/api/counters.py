@@ -5,8 +5,6 @@ from dataclasses import dataclass, fields
 
 from gearpy.ids import MIN_MS
 
-__all__ = ["TaskCounters"]
-
 
 @dataclass(slots=True)
 class TaskCounters:

@@ -12,21 +12,6 @@ from gearpy.errors import CannotTravel, GearpyError, MessageLost, OperatorError,
 from gearpy.messages.app import FailureKind
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = [
-    "USER_ERRORS",
-    "TimerFailure",
-    "card_of",
-    "complete",
-    "is_final",
-    "kind_of",
-    "note_place",
-    "operator_error",
-    "raised_by_user",
-    "shown",
-    "source_in",
-    "source_of",
-]
-
 #: The exceptions of user code that are failures of the task. `sys.exit` ends a task, no more.
 USER_ERRORS: Final = (Exception, SystemExit)
 

@@ -5,8 +5,6 @@ from typing import Generic, NamedTuple
 from gearpy.messages.type_variables import K_co, L_co, R_co
 from gearpy.wire.values.records import register_record
 
-__all__ = ["CoGroup", "JoinResult"]
-
 
 class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):
     """A record of each side, of one key; None where one is missing. Times in ms since the epoch.

@@ -13,8 +13,6 @@ from gearpy.state.open import StateSettings, open_state
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.task.api.failure import USER_ERRORS, TimerFailure
 
-__all__ = ["KeyedTask", "OpenState", "open_on_heap"]
-
 #: Makes the keyed state of a task: its name, wall time in ms, the watermark of its inputs in ms.
 OpenState: TypeAlias = Callable[[str, Callable[[], int], Callable[[], int]], KeyedState]
 

@@ -8,8 +8,6 @@ from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime
 from gearpy.messages.table import Table, Times
 
-__all__ = ["Columns", "columns_of_batch", "columns_of_messages"]
-
 #: Values and their event times.
 Columns: TypeAlias = tuple[list[Any], list[int]]
 

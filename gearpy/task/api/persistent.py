@@ -15,8 +15,6 @@ from gearpy.messages.data import Batch, Message
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.wire.values.payload import decode_value, encode_value
 
-__all__ = ["PersistentTask", "ValueSerializer"]
-
 S = TypeVar("S", bound=PersistentState[Any])
 
 

@@ -15,8 +15,6 @@ from gearpy.task.api.failure import card_of, shown
 from gearpy.wire.values.payload import encode_value
 from gearpy.wire.values.records import register_record
 
-__all__ = ["OUTPUT", "Midway", "OnError", "RejectedRecord", "Rejects"]
-
 OnError: TypeAlias = Literal["fail", "skip", "quarantine"]
 
 #: The place behind a task's last step: its output, which a partitioner could not take.

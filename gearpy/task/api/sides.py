@@ -14,8 +14,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
 from gearpy.wire.values.records import register_record
 
-__all__ = ["MAIN", "Side", "SidePartitioner", "split_sides"]
-
 #: The tag of records that are not wrapped.
 MAIN: Final = ""
 

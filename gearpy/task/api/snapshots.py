@@ -14,15 +14,6 @@ from gearpy.ids import MIN_MS
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
 
-__all__ = [
-    "TaskResume",
-    "TaskSnapshot",
-    "TaskState",
-    "decode_state",
-    "encode_offsets",
-    "encode_state",
-]
-
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
 

@@ -7,8 +7,6 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias
 from gearpy.messages.type_variables import K_co, V_co
 from gearpy.wire.values.records import register_record
 
-__all__ = ["Timing", "WindowResult", "result_of"]
-
 Timing: TypeAlias = Literal["early", "on-time", "late"]
 
 

@@ -18,17 +18,6 @@ from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Midway
 from gearpy.task.api.snapshots import decode_state, encode_state
 
-__all__ = [
-    "STEPS",
-    "ChainTask",
-    "CommittingStage",
-    "ConsumedStage",
-    "DeferringStage",
-    "Stage",
-    "StagesOfSteps",
-    "TimedStage",
-]
-
 #: Key of snapshots: the states of steps, by id.
 STEPS: Final = "steps"
 

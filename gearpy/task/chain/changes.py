@@ -7,8 +7,6 @@ from typing import Any, Final
 from gearpy.core.base.fields import one_nan
 from gearpy.state.kinds.bulk import BulkState
 
-__all__ = ["COPIED_MAX", "ENCODED_MAX", "Changes"]
-
 #: The values of a dict of up to so many keys are copied at the end of an epoch, which takes a task
 #: some 50 ms, and compared with the copy before, beside the task. That costs the records nothing.
 COPIED_MAX: Final = 1 << 20

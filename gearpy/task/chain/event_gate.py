@@ -23,16 +23,6 @@ from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.wire.values.payload import encode_value
 
-__all__ = [
-    "Due",
-    "EventGate",
-    "OrderedOutput",
-    "OrderedStage",
-    "Waits",
-    "marked_late",
-    "ordered_stage",
-]
-
 #: Which records wait: late ones only, or all.
 Waits: TypeAlias = Literal["late", "all"]
 

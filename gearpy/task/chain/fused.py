@@ -19,8 +19,6 @@ from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user,
 from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Rejects
 
-__all__ = ["FusedStage", "RowOperator", "fused_stages"]
-
 _INDENT: Final = "    "
 _LOOPS_MAX: Final = 16  # Python takes 20 nested blocks; two more are around them.
 #: A flat_map at the end takes a list that fits as a whole. The call comes for the braces.

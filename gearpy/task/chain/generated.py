@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["compiled", "indented"]
-
 _INDENT: Final = "    "
 _NAME: Final = "made"
 

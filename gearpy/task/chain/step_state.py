@@ -4,8 +4,6 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.interfaces import TaskContext
 
-__all__ = ["step_bulk", "step_state"]
-
 
 def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
     """Return the state of the step of this kind at a place in the chain."""

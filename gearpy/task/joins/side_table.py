@@ -26,8 +26,6 @@ from gearpy.task.api.interfaces import Source
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["SideTable", "TableRows", "fields_of_row"]
-
 _READ_ROWS: Final = 65_536
 _POLL_S: Final = 0.005
 _DIGEST_BYTES: Final = 8

@@ -29,8 +29,6 @@ from gearpy.task.api.output import Columns
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.step_state import step_bulk
 
-__all__ = ["Combine", "JoinKind", "JoinSpec", "JoinStage", "as_left", "as_right", "join_key"]
-
 #: A user's function of a left and a right value; None stands for one that is missing.
 Combine: TypeAlias = Callable[[Any, Any], Any]
 JoinKind: TypeAlias = Literal["window", "cogroup", "interval", "asof", "latest"]

@@ -21,8 +21,6 @@ from gearpy.task.joins.side_table import SideTable, TableRows
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["TableJoinSpec", "TableJoinStage", "merged_schema", "table_join_stage"]
-
 _UNREAD: Final = ""
 
 

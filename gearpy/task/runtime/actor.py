@@ -29,18 +29,6 @@ from gearpy.task.runtime.turns import TurnBoard
 from gearpy.transport.api import Transport
 from gearpy.wire.values.class_names import PROGRAM
 
-__all__ = [
-    "ClockBoard",
-    "CommitTask",
-    "CutEpoch",
-    "InjectMessage",
-    "StartTask",
-    "StopTask",
-    "TaskActor",
-    "TaskEvents",
-    "TaskMessage",
-]
-
 _log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from gearpy.task.api.failure import USER_ERRORS, TimerFailure, complete, operato
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.rejects import Rejects
 
-__all__ = ["Job", "blame", "driver_of", "reject"]
-
 #: Work that can be left and taken up again: at a batch to send, or None when enough was put out.
 Job: TypeAlias = Iterator[Batch | None]
 

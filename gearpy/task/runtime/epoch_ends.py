@@ -8,8 +8,6 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
 
-__all__ = ["CommitRequest", "CutRequest", "LaterOutput"]
-
 
 class CommitRequest:
     """Which epochs a task was told to be complete; each is shown once, but answered as often."""

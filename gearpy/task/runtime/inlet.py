@@ -18,8 +18,6 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 
-__all__ = ["Injected", "Inlet", "QueuedMessage"]
-
 #: The messages that come on links.
 QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
 

@@ -29,8 +29,6 @@ from gearpy.task.api.interfaces import Task
 from gearpy.task.api.sides import SidePartitioner
 from gearpy.wire.values.payload import encode_value
 
-__all__ = ["Outlet", "OutputEdge", "OutputLimits", "Promises"]
-
 #: The messages for the tasks of an edge.
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
 

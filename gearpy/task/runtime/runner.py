@@ -47,8 +47,6 @@ from gearpy.task.time.wakes import Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
 
-__all__ = ["OUTBOX_FULL", "TaskInfo", "TaskRunner"]
-
 #: Messages that wait to be sent at which a turn ends: their targets can begin meanwhile, and an
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4

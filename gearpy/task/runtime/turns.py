@@ -15,8 +15,6 @@ from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.failure import source_in
 from gearpy.task.chain.fused import FusedStage
 
-__all__ = ["TurnBoard", "TurnWatch", "Work"]
-
 _STACK_CHARS_MAX = 8000
 
 

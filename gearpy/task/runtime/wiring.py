@@ -14,8 +14,6 @@ from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
 from gearpy.task.runtime.runner import TaskInfo, TaskRunner
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 
-__all__ = ["RunnerFactory"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFactory:

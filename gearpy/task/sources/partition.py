@@ -22,8 +22,6 @@ from gearpy.task.time.late import LateRecords, Portion
 from gearpy.task.time.table_late import flags_at, others, places_of, rows_before
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
-__all__ = ["SourcePartition"]
-
 
 class SourcePartition:
     """Reads one partition.

@@ -13,8 +13,6 @@ from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
 
-__all__ = ["WHEN_IDLE", "SourceTask", "WhenIdle", "source_places", "source_states"]
-
 WhenIdle: TypeAlias = Literal["hold", "advance"]
 
 WHEN_IDLE: Final[tuple[WhenIdle, ...]] = ("hold", "advance")

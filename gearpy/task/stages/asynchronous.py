@@ -18,8 +18,6 @@ from gearpy.task.api.output import Columns
 from gearpy.transport.loop.coroutines import Calls
 from gearpy.transport.loop.shared_lookup import SharedLookup
 
-__all__ = ["AsyncFunction", "AsyncStage", "CoroutineFunction", "Lookup", "is_coroutine_function"]
-
 CoroutineFunction: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 

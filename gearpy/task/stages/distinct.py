@@ -10,8 +10,6 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.step_state import step_state
 
-__all__ = ["DistinctStage"]
-
 
 class DistinctStage:
     """Passes a record on if there was none of its key before, or none near it in event time.

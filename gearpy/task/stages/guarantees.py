@@ -17,17 +17,6 @@ from gearpy.task.api.application import Processor, StreamApplication
 from gearpy.task.api.interfaces import Sink, Source, Task
 from gearpy.task.chain.chain import ChainTask
 
-__all__ = [
-    "Effect",
-    "Guarantee",
-    "PathGuarantee",
-    "Weakness",
-    "cannot_be_resumed",
-    "guarantee_lines",
-    "guarantees_of",
-    "short_guarantee",
-]
-
 _SHOWN_MAX: Final = 5
 _STORES: Final = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL"})
 _MUTABLE: Final = (dict, list, set, bytearray)

@@ -5,8 +5,6 @@ from typing import Any
 
 from gearpy.task.stages.asynchronous import AsyncFunction, CoroutineFunction, Lookup
 
-__all__ = ["lookup_function"]
-
 
 def lookup_function(
     function: CoroutineFunction,

@@ -7,8 +7,6 @@ from gearpy.ids import MAX_MS
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 
-__all__ = ["PlaceStage"]
-
 
 class PlaceStage:
     """Lets the first records pass, or all but these; counts over restarts.

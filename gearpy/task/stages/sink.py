@@ -19,8 +19,6 @@ from gearpy.task.api.interfaces import (
 )
 from gearpy.task.api.output import Columns
 
-__all__ = ["PacedSinkStage", "SinkStage", "sink_stage"]
-
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
 _KEPT: Final = "kept"

@@ -13,8 +13,6 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.chain.step_state import step_state
 
-__all__ = ["KeyedStage", "StateFunction"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFunction:

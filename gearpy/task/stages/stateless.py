@@ -9,8 +9,6 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.api.sides import Side
 
-__all__ = ["BranchStage", "LogStage"]
-
 
 class _Stateless:
     """The common part of stages that keep nothing."""

@@ -16,8 +16,6 @@ from gearpy.task.api.output import Columns
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["FORMS", "Form", "MapBatchesStage", "RowsStage", "TableStage"]
-
 Form: TypeAlias = Literal["arrow", "pandas", "polars"]
 
 #: The forms that a user's function over columns may take and give.

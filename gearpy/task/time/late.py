@@ -26,17 +26,6 @@ from gearpy.task.time.table_late import (
     restamped,
 )
 
-__all__ = [
-    "LATE",
-    "SOURCE_LATE",
-    "WINDOW_LATE",
-    "LateRecords",
-    "Portion",
-    "SourceLate",
-    "WindowLate",
-    "check_late",
-]
-
 SourceLate: TypeAlias = Literal["keep", "drop", "restamp", "side"]
 WindowLate: TypeAlias = Literal["drop", "restamp", "side"]
 

@@ -8,18 +8,6 @@ from gearpy.messages.table import Times
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = [
-    "are_sorted",
-    "flags_at",
-    "late_rows",
-    "marked",
-    "others",
-    "places_of",
-    "promised_times",
-    "restamped",
-    "rows_before",
-]
-
 
 def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
     """Return the promise before each row: the newest time before it, less the bound."""

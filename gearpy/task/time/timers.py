@@ -3,8 +3,6 @@
 import heapq
 from itertools import count
 
-__all__ = ["TaskTimers"]
-
 
 class TaskTimers:
     """Payloads and the times at which they are due.

@@ -8,8 +8,6 @@ from gearpy.task.api.interfaces import Task
 from gearpy.task.api.keyed import KeyedTask
 from gearpy.task.time.timers import TaskTimers
 
-__all__ = ["Wakes", "timer_at_ms"]
-
 
 class Wakes:
     """Asks a task when it wants to be called. Nothing is set, so nothing outlives its reason.

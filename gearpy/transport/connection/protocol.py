@@ -20,16 +20,6 @@ from gearpy.wire.connection.machine import (
     ConnectionEvent,
 )
 
-__all__ = [
-    "SocketOwner",
-    "WireProtocol",
-    "client_protocol",
-    "monotonic_ms",
-    "new_connection",
-    "server_protocol",
-]
-
-
 #: Of a connection that ended before TLS was agreed on.
 NO_TLS_THERE = (
     "the peer closed the connection during the TLS handshake: "

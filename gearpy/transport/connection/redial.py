@@ -12,8 +12,6 @@ from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
 
-__all__ = ["Redial", "is_refusal"]
-
 
 class Redial(ABC):
     """One connection to one address: dials, writes, ticks, and dials again after a pause.

@@ -15,8 +15,6 @@ from gearpy.wire.codec import decode_control, decode_peer, encode_answer, encode
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 
-__all__ = ["Answers", "ClientServer", "ControlAllows", "ControlHandler"]
-
 _log = logging.getLogger(__name__)
 
 #: Takes a control message, returns the answer; what it raises becomes an error for the asker.

@@ -18,8 +18,6 @@ from gearpy.wire.connection.auth import Purpose, Role
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.machine import Authenticated, Connection, ConnectionClosed
 
-__all__ = ["ControlClient"]
-
 _READ_BYTES = 65_536
 
 

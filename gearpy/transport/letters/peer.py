@@ -20,8 +20,6 @@ from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.letters import Heartbeat, Outbox, Patience
 
-__all__ = ["LetterPeer"]
-
 _log = logging.getLogger(__name__)
 
 

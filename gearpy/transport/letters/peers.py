@@ -18,8 +18,6 @@ from gearpy.transport.security.credentials import Shown
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.letters import Intake, Outbox
 
-__all__ = ["LetterPeers", "LetterStats"]
-
 _log = logging.getLogger(__name__)
 
 _INCARNATION_BYTES: Final = 8

@@ -22,8 +22,6 @@ from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.keys import Principal
 from gearpy.wire.connection.letters import Intake, LetterVerdict
 
-__all__ = ["LetterServer"]
-
 _log = logging.getLogger(__name__)
 
 

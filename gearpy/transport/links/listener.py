@@ -14,8 +14,6 @@ from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.receipts import encode_receipt
 
-__all__ = ["Listener"]
-
 _log = logging.getLogger(__name__)
 
 

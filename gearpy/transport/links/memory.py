@@ -7,8 +7,6 @@ from gearpy.messages.data import LinkMessage
 from gearpy.transport.api import LinkLost
 from gearpy.transport.links.routes import RoutedTransport
 
-__all__ = ["MemoryHub", "MemoryTransport"]
-
 _log = logging.getLogger(__name__)
 _SCHEME = "memory:"
 

@@ -16,8 +16,6 @@ from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.letters import Patience
 from gearpy.wire.connection.receipts import Unreceived
 
-__all__ = ["LinkPeer"]
-
 _log = logging.getLogger(__name__)
 
 _Buffers = list[bytes | memoryview]

@@ -10,8 +10,6 @@ from gearpy.ids import TaskId
 from gearpy.messages.data import LinkMessage
 from gearpy.transport.api import Counters, LinkHandler, TransportStats
 
-__all__ = ["Delivery", "Elsewhere", "RoutedTransport", "Routes"]
-
 #: A handler and the messages for it.
 Delivery: TypeAlias = tuple[LinkHandler, list[LinkMessage]]
 #: Messages by the address of the transport they belong to.

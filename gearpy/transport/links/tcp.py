@@ -21,8 +21,6 @@ from gearpy.wire.connection.frames import Frame
 from gearpy.wire.link_codec import LinkCodec
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
-__all__ = ["TcpTransport"]
-
 _log = logging.getLogger(__name__)
 
 

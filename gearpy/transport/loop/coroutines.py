@@ -13,16 +13,6 @@ from gearpy.core.base.attempts import Attempts, CallLimits
 from gearpy.errors import ConfigError
 from gearpy.transport.loop.loop import LoopThread
 
-__all__ = [
-    "NO_COROUTINES",
-    "AsyncCall",
-    "Calls",
-    "CoroutineThread",
-    "Coroutines",
-    "LoopCalls",
-    "Outcome",
-]
-
 _log = logging.getLogger(__name__)
 #: Workers that are started at once, when all those before have come to wait for something.
 _SPAWN_MAX: Final = 64

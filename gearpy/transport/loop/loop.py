@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
-
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 

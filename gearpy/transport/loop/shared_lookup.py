@@ -7,8 +7,6 @@ from typing import Any
 from gearpy.core.base.copies import own
 from gearpy.core.flow.lookup_cache import LookupAnswer, LookupCache
 
-__all__ = ["SharedLookup"]
-
 
 class SharedLookup:
     """Answers from a cache; one caller looks up a missing key, and the others wait for it.

@@ -13,8 +13,6 @@ from typing import Any, Final, cast
 from gearpy.core.base.attempts import CallLimits
 from gearpy.transport.loop.coroutines import AsyncCall, LoopCalls
 
-__all__ = ["VirtualCoroutines", "VirtualLoop"]
-
 _log = logging.getLogger(__name__)
 _EPSILON_S: Final = 1e-6
 #: Rounds of what is ready after which time goes on, so that nobody who never waits stops it.

@@ -27,8 +27,6 @@ from gearpy.errors import ConfigError
 from gearpy.transport.security.private_files import check_private, make_private_folders
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
-__all__ = ["AUTHORITY_KEY_FILE", "LOOPBACK_HOSTS", "make_authority_and_node", "make_node"]
-
 AUTHORITY_KEY_FILE: Final = "ca.key"
 #: In every certificate: processes of one machine connect this way.
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "::1")

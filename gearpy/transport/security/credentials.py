@@ -11,8 +11,6 @@ from gearpy.transport.security.secret import load_or_create_secret
 from gearpy.transport.security.tls import TlsContexts, load_contexts
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
 
-__all__ = ["Credentials", "Shown", "credentials_of"]
-
 _log = logging.getLogger(__name__)
 
 

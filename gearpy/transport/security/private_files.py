@@ -7,8 +7,6 @@ from typing import Final
 
 from gearpy.errors import ConfigError
 
-__all__ = ["check_private", "make_private_folders"]
-
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -10,8 +10,6 @@ from typing import Final
 from gearpy.errors import ConfigError
 from gearpy.transport.security.private_files import check_private, make_private_folders
 
-__all__ = ["SECRET_BYTES", "load_or_create_secret"]
-
 SECRET_BYTES: Final = 32
 
 

@@ -16,17 +16,6 @@ from typing import Any, Final
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.transport.security.private_files import check_private
 
-__all__ = [
-    "AUTHORITY_FILE",
-    "CERTIFICATE_FILE",
-    "KEY_FILE",
-    "TlsContexts",
-    "TlsPipe",
-    "client_context",
-    "load_contexts",
-    "server_context",
-]
-
 _log = logging.getLogger(__name__)
 
 AUTHORITY_FILE: Final = "ca.crt"

@@ -23,25 +23,6 @@ from gearpy.errors import AuthenticationFailed, ProtocolError
 from gearpy.wire.connection.frames import PROTOCOL_VERSION
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
-__all__ = [
-    "CHALLENGE_BYTES",
-    "HELLO_BYTES",
-    "NONCE_BYTES",
-    "PROOF_BYTES",
-    "REFUSED",
-    "Challenge",
-    "Hello",
-    "Proved",
-    "Purpose",
-    "Role",
-    "challenge",
-    "check_proof",
-    "hello",
-    "parse_challenge",
-    "parse_hello",
-    "proof",
-]
-
 NONCE_BYTES: Final = 32
 _MAGIC: Final = b"gearpy\x00\x0a"
 #: Magic, version, purpose, principal, nonce.

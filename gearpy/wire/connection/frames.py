@@ -15,16 +15,6 @@ from zlib import crc32
 
 from gearpy.errors import ConfigError, ProtocolError
 
-__all__ = [
-    "HEADER_BYTES",
-    "PROTOCOL_VERSION",
-    "Frame",
-    "FrameDecoder",
-    "FrameKind",
-    "FrameLimits",
-    "encode_frame",
-]
-
 #: Of everything behind a handshake; peers must agree on it.
 PROTOCOL_VERSION: Final = 1
 

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 from gearpy.errors import AuthenticationFailed, ConfigError
 from gearpy.ids import AppId, ExecutorId
 
-__all__ = ["CLUSTER", "KEY_BYTES", "KeyRing", "LaunchToken", "Principal", "application_key"]
-
 KEY_BYTES: Final = 32
 #: Unlike the beginning of any proof, see `auth`: no proof is a key, and no key a proof.
 _APPLICATION_KEY: Final = struct.Struct("<25sq")

@@ -18,8 +18,6 @@ from gearpy.messages.peer import Fenced, Greeting, Letter, Ping, Welcome
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Heartbeat", "Intake", "LetterVerdict", "Outbox", "Patience", "letter_bytes_max"]
-
 #: Names of the fields, numbers and headers of a letter take less.
 _LETTER_OVERHEAD_BYTES: Final = 160
 

@@ -15,14 +15,6 @@ from gearpy.wire.connection.auth import Proved, Purpose, Role
 from gearpy.wire.connection.frames import PROTOCOL_VERSION, Frame, FrameDecoder, FrameLimits
 from gearpy.wire.connection.keys import KeyRing, Principal
 
-__all__ = [
-    "Authenticated",
-    "Connection",
-    "ConnectionClosed",
-    "ConnectionEvent",
-    "HandshakeLimits",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandshakeLimits:

@@ -12,8 +12,6 @@ from gearpy.errors import ProtocolError
 from gearpy.wire.connection.frames import Frame, FrameKind, FrameLimits, encode_frame
 from gearpy.wire.connection.letters import Heartbeat
 
-__all__ = ["Unreceived", "encode_receipt"]
-
 _RECEIPT: Final = struct.Struct("<Q")
 
 

@@ -16,8 +16,6 @@ from gearpy.wire.values.extensions import MALFORMED
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["decode_table", "encode_table"]
-
 #: What Arrow wants its columns to begin at a multiple of.
 _ALIGNMENT: Final = 8
 #: Names of the columns behind those of the table; only the last one counts.

@@ -20,18 +20,6 @@ from typing import Any, Final, NamedTuple
 
 from gearpy.errors import ProtocolError
 
-__all__ = [
-    "PROGRAM",
-    "PROGRAM_PREFIX",
-    "ClassPlace",
-    "class_named",
-    "full_name",
-    "module_name",
-    "name_of_class",
-    "place_of_class",
-    "without_package",
-]
-
 #: Begins the name of the package that holds a program's modules in a process of several.
 PROGRAM_PREFIX: Final = "gearpy_app_"
 

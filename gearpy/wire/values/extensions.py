@@ -28,8 +28,6 @@ from gearpy.wire.values.forms import NotAllowed, RecordType
 from gearpy.wire.values.numpy_values import decode_array, decode_scalar, encode_array, encode_scalar
 from gearpy.wire.values.records import RecordRegistry
 
-__all__ = ["MALFORMED", "EncoderPool", "ValueDecoder", "ValueEncoder", "located"]
-
 #: How deep extension values (a tuple in a set in a record) may nest, both ways.
 NESTING_MAX: Final = 64
 

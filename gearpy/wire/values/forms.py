@@ -23,8 +23,6 @@ import msgspec
 
 from gearpy.errors import ProtocolError
 
-__all__ = ["NotAllowed", "RecordType", "SerializerForm", "form_of"]
-
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement.
 _POINTER_BYTES: Final = 8
 #: What says that a class knows better how its instances are stored, or that they are not just data.

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from gearpy.errors import CannotTravel, ProtocolError
 
-__all__ = ["decode_array", "decode_scalar", "encode_array", "encode_scalar"]
-
 _TYPE: Final = re.compile(r"[<>|][biufcmMSUV]\d{1,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
 _DIMENSIONS_MAX: Final = 32
 _DEPTH_MAX: Final = 16

@@ -28,8 +28,6 @@ from gearpy.wire.values.extensions import (
 from gearpy.wire.values.forms import NotAllowed, RecordType
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
-__all__ = ["decode_batch", "decode_value", "encode_batch", "encode_value", "holds_table"]
-
 #: How deep columns may nest; deeper tuples and records are stored one by one.
 COLUMN_DEPTH_MAX: Final = 8
 

@@ -19,15 +19,6 @@ from gearpy.wire.values.class_names import (
 )
 from gearpy.wire.values.forms import NotAllowed, RecordType, SerializerForm, form_of
 
-__all__ = [
-    "DEFAULT_REGISTRY",
-    "NO_CLASSES",
-    "RecordRegistry",
-    "register_record",
-    "register_serializer",
-    "use_serializer",
-]
-
 T = TypeVar("T")
 _Class = TypeVar("_Class", bound=type)
 

@@ -16,8 +16,8 @@ from gearpy.connectors.files.lines_files import jsonl_file, text_file
 from gearpy.connectors.files.writers import json_lines, text_lines
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
-from gearpy.task.aggregates.fold import WindowResult
 from gearpy.task.api.interfaces import Sink, SinkWriter
+from gearpy.task.api.window_result import WindowResult
 
 
 class Point(NamedTuple):

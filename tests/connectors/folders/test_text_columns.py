@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gearpy.connectors.folders.text_columns import TextTable
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.aggregates.fold import WindowResult
+from gearpy.task.api.window_result import WindowResult
 
 
 @dataclass

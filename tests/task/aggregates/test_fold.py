@@ -12,8 +12,9 @@ from gearpy.core.window.windows import GlobalWindows, TumblingWindows, WindowAss
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
-from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold, WindowResult
+from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.api.rejects import Rejects
+from gearpy.task.api.window_result import WindowResult
 from gearpy.wire.values.payload import decode_batch, decode_value, encode_batch
 from tests.task.build import a_context
 

@@ -17,12 +17,13 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.state.encoding.keys import TASK_GROUP
 from gearpy.state.stores.store import Section
-from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold, WindowResult
+from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.task.api.window_result import WindowResult
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import register_record

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.aggregates.fold import WindowResult
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.snapshots import TaskState, decode_state, encode_state
+from gearpy.task.api.window_result import WindowResult
 from gearpy.wire.values.payload import encode_value
 
 TIMES = st.integers(MIN_MS, MAX_MS)

@@ -9,11 +9,12 @@ from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.data import Message
-from gearpy.task.aggregates.fold import Fold, WindowFold, WindowResult
+from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.interfaces import (
     TaskContext,
 )
 from gearpy.task.api.output import Columns
+from gearpy.task.api.window_result import WindowResult
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.chain.fused import FusedStage, RowOperator
 from gearpy.task.stages.sink import SinkStage

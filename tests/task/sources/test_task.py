@@ -8,8 +8,9 @@ from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.task.aggregates.fold import Fold, WindowFold, WindowResult
+from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.sides import Side
+from gearpy.task.api.window_result import WindowResult
 from gearpy.task.sources.task import SourceTask, source_states
 from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
