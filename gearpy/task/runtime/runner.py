@@ -533,22 +533,37 @@ class TaskRunner:
             yield from self._take_records(Batch([value], [record.event_time_ms]))
 
     def _end_epoch(self, epoch: int) -> None:
-        self._flush()
+        """End an epoch, and with it those before it that the task was not asked to end."""
+        self._send_rest(epoch)
         self.context.epoch = epoch
         self.snapshots.append(self._snapshot(epoch))
         self._outlet.begin_epoch(epoch + 1, self._clock_ms())
         self.context.epoch = epoch + 1
+        self._send_later(epoch + 1)
         assert self.task is not None
-        if self.info.upstream:
-            self._send_later()
-        elif self._cut.on_ended(self.task):
+        if not self.info.upstream and self._cut.on_ended(self.task):
             self.poke()  # Messages that were held back are sent at once.
         if self._cut.is_over:
             self._produce_at_ms = None
 
-    def _send_later(self) -> None:
-        """Send the output that waited for the epoch that has begun."""
-        for values, times in self._later.take(self.epoch):
+    def _send_rest(self, epoch: int) -> None:
+        """Send what the snapshot of an epoch will not have.
+
+        It goes out before the context is told of the epoch: of one that skipped others, the links
+        are at an earlier one still, and output would wait for it.
+        """
+        assert self.task is not None
+        self._flush()
+        self._send_later(epoch)
+        try:
+            for batch in self.task.before_snapshot():
+                self._emit(columns_of_batch, batch, self._clock_ms())
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _send_later(self, epoch: int) -> None:
+        """Send the output that waited for an epoch, or for an earlier one."""
+        for values, times in self._later.take(epoch):
             self._send(values, times, self._clock_ms())
 
     def _commit(self) -> None:
@@ -563,8 +578,6 @@ class TaskRunner:
         assert self.task is not None
         now_ms = self._clock_ms()
         try:
-            for batch in self.task.before_snapshot():
-                self._emit(columns_of_batch, batch, now_ms)
             kept = self.task.snapshot()
             if self._gate is not None:
                 self._gate.tell()
