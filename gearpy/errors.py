@@ -27,7 +27,9 @@
 Texts are lower case without a full stop and hold the values; fields hold them for programs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 __all__ = [
     "ActorStopped",
@@ -53,8 +55,12 @@ __all__ = [
     "SubmitRefused",
     "WindowLogDamaged",
     "WindowLogGap",
+    "ends_at_the_caller",
     "placed",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class GearpyError(Exception):
@@ -278,3 +284,20 @@ class ActorStopped(GearpyError):
 
 class AskTimeout(GearpyError):
     """No answer in time; the question may still be handled."""
+
+
+def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
+    """Leave gearpy's own frames out of the traceback of an error that is not gearpy's bug.
+
+    A notebook shows each frame with its source, which hides the few lines that tell something.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        __tracebackhide__ = True  # This frame, for IPython and pytest.
+        try:
+            return function(*args, **kwargs)
+        except (GearpyError, KeyboardInterrupt) as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return call

@@ -4,8 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
-from typing import Any, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
@@ -25,7 +24,7 @@ from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError, ends_at_the_caller
 from gearpy.messages.client import ReadLog, Refused
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
@@ -37,29 +36,10 @@ from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.codec import decode_control, encode_control
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _STOP_S: Final = 10.0
 _STOP_AT_ONCE_S: Final = 0.5
 
 _Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
-
-
-def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
-    """Leave gearpy's own frames out of the traceback of an error that is not gearpy's bug.
-
-    A notebook shows each frame with its source, which hides the few lines that tell something.
-    """
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return function(*args, **kwargs)
-        except (GearpyError, KeyboardInterrupt) as error:
-            raise error.with_traceback(None) from error.__cause__
-
-    return call
 
 
 class LocalCluster:

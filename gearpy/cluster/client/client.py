@@ -278,24 +278,30 @@ class ClusterClient:
 
 
 class RunningApplication:
-    """An application that was submitted. Gearpump: `RunningApplication`."""
+    """An application that was submitted. Gearpump: `RunningApplication`.
+
+    Args:
+        client: whom to ask about it.
+        app_id: its id.
+        name: its name.
+    """
 
     def __init__(self, client: ClusterClient, app_id: AppId, name: str) -> None:
-        self._client = client
+        self.client = client
         self.app_id = app_id
         self.name = name
 
     def summary(self) -> ApplicationSummary:
         """Ask how it is."""
-        return self._client.application(self.app_id)
+        return self.client.application(self.app_id)
 
     def shutdown(self) -> None:
         """Stop it."""
-        self._client.shutdown(self.app_id)
+        self.client.shutdown(self.app_id)
 
     def drain(self) -> None:
         """Let it end well before its input does; see `ClusterClient.drain`."""
-        self._client.drain(self.app_id)
+        self.client.drain(self.app_id)
 
     def wait(
         self,

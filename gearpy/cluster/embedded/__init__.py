@@ -1,6 +1,7 @@
 """One application in the process that started it, until its input ends or somebody stops it.
 
 - `run`: from the application to its summary, with all that a cluster does in between.
+- `launch`: a cluster in this process with one application, and its end.
 - `signals`: the first Ctrl-C or SIGTERM drains, the second ends at once.
 - `run_folder`: the folder of a run that can be resumed: its checkpoints, and whose they are.
 """

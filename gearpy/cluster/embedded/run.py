@@ -2,33 +2,30 @@
 
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from gearpy.cluster.boot.local import LocalCluster, ends_at_the_caller
 from gearpy.cluster.client.client import RunningApplication
-from gearpy.cluster.embedded.run_folder import RunFolder, new_run
+from gearpy.cluster.embedded.launch import OnProgress, launched
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import application_of
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import SubmitRefused
+from gearpy.errors import SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
-from gearpy.task.stages.guarantees import cannot_be_resumed
 
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
 #: program is one to be mended, and not one to be tried again.
 EMBEDDED: Final[Mapping[str, str]] = {"application.total-retries": "0"}
-#: Slots of the one worker: an application alone on a cluster always fits.
-_SLOTS: Final = 1_000_000
 _STOPPING: Final = (
     "stopping: nothing more is read, what was read is being shown; once more: at once"
 )
 
-_OnProgress = Callable[[ApplicationSummary], None]
+#: Something that goes on as long as an application runs, such as a page about it.
+Beside = Callable[[RunningApplication], AbstractContextManager[object]]
 
 
 @ends_at_the_caller
@@ -38,7 +35,7 @@ def run(
     executors: int = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
-    on_progress: _OnProgress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ApplicationSummary:
     """Run an application in this process until its input ends, or until it is stopped.
 
@@ -91,7 +88,8 @@ def run_until(
     config: Config,
     say: Callable[[str], None],
     checkpoint: str | Path | None = None,
-    on_progress: _OnProgress | None = None,
+    on_progress: OnProgress | None = None,
+    beside: Sequence[Beside] = (),
 ) -> ApplicationSummary:
     """Run an application until it ends, or a signal has come and it is drained; see `run`.
 
@@ -103,36 +101,23 @@ def run_until(
         say: tells the user a line.
         checkpoint: see `run`.
         on_progress: see `run`.
+        beside: each is given the application when it was started, and left when it has ended.
     """
-    application = app.build()
-    if checkpoint is None:
-        if (line := cannot_be_resumed(application)) is not None:
-            say(line)
-        with LocalCluster(config, slots=_SLOTS) as cluster:
-            run = new_run()
-            cluster.note_pending(run, application)
-            with cluster.submitted(application, executors=executors, checkpoints=run) as running:
-                return _Watch(running, stop, say, on_progress).to_the_end()
-    with RunFolder(checkpoint, application) as folder:
-        if (finished := folder.finished) is not None:
-            say(
-                f"{finished.name} has finished, there is nothing to resume; to run it once more "
-                f"take another name, or remove {folder.path}"
+    with ExitStack() as stack:
+        run = stack.enter_context(
+            launched(
+                app.build(), executors=executors, config=config, say=say, checkpoint=checkpoint
             )
-            return finished
-        with (
-            LocalCluster(config, slots=_SLOTS, checkpoints=folder.checkpoints) as cluster,
-            cluster.submitted(
-                application,
-                executors=executors,
-                checkpoints=folder.prefix,
-                launches=folder.launches,
-            ) as running,
-        ):
-            return _Watch(running, stop, say, folder.on_progress, on_progress).to_the_end()
+        )
+        if run.running is None:
+            assert run.finished is not None, "it runs, or it has finished"
+            return run.finished
+        for each in beside:
+            stack.enter_context(each(run.running))
+        return Watch(run.running, stop, say, run.on_progress, on_progress).to_the_end()
 
 
-class _Watch:
+class Watch:
     """Follows a run to its end, and has it drained when a signal has come."""
 
     def __init__(
@@ -140,7 +125,7 @@ class _Watch:
         running: RunningApplication,
         stop: StopSignals,
         say: Callable[[str], None],
-        *listeners: _OnProgress | None,
+        *listeners: OnProgress | None,
     ) -> None:
         self._running = running
         self._stop = stop
@@ -150,6 +135,7 @@ class _Watch:
         self._is_draining = False
 
     def to_the_end(self) -> ApplicationSummary:
+        """Wait for the end; see `RunningApplication.wait`."""
         while True:
             try:
                 return self._running.wait(on_progress=self._look)

@@ -1,0 +1,84 @@
+"""Starts an application on a cluster of its own in this process, and takes that away again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.embedded.run_folder import RunFolder, new_run
+from gearpy.config.schema import Config
+from gearpy.messages.summaries import ApplicationSummary
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.stages.guarantees import cannot_be_resumed
+
+#: Slots of the one worker: an application alone on a cluster always fits.
+_SLOTS: Final = 1_000_000
+
+OnProgress = Callable[[ApplicationSummary], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedRun:
+    """A run that was started, or the summary of one that has finished before.
+
+    ``on_progress`` is to be told how it is, several times a second and at its end.
+    """
+
+    running: RunningApplication | None = None
+    finished: ApplicationSummary | None = None
+    on_progress: OnProgress = lambda _: None
+
+
+@contextmanager
+def launched(
+    application: StreamApplication,
+    *,
+    executors: int,
+    config: Config,
+    say: Callable[[str], None],
+    checkpoint: str | Path | None = None,
+) -> Iterator[EmbeddedRun]:
+    """Start an application; at the end of the context it is cut short if it runs.
+
+    The context may be left by another thread than the one that has entered it.
+
+    Args:
+        application: what to run.
+        executors: how many executors share its tasks.
+        config: the configuration.
+        say: tells the user a line.
+        checkpoint: a folder of its own for the run; see `run`.
+
+    Raises:
+        ConfigError: the application cannot run, or not with this folder.
+    """
+    if checkpoint is None:
+        if (line := cannot_be_resumed(application)) is not None:
+            say(line)
+        with LocalCluster(config, slots=_SLOTS) as cluster:
+            run = new_run()
+            cluster.note_pending(run, application)
+            with cluster.submitted(application, executors=executors, checkpoints=run) as running:
+                yield EmbeddedRun(running=running)
+        return
+    with RunFolder(checkpoint, application) as folder:
+        if (finished := folder.finished) is not None:
+            say(
+                f"{finished.name} has finished, there is nothing to resume; to run it once more "
+                f"take another name, or remove {folder.path}"
+            )
+            yield EmbeddedRun(finished=finished)
+            return
+        with (
+            LocalCluster(config, slots=_SLOTS, checkpoints=folder.checkpoints) as cluster,
+            cluster.submitted(
+                application,
+                executors=executors,
+                checkpoints=folder.prefix,
+                launches=folder.launches,
+            ) as running,
+        ):
+            yield EmbeddedRun(running=running, on_progress=folder.on_progress)
