@@ -1,4 +1,4 @@
-"""For tests of programs that run on gearpy, and for gearpy's own.
+"""For tests of programs that run on gearpy.
 
 - `driver`: `TaskDriver`, one task fed by hand; `FlowDriver`, an application fed by hand.
 - `manual_source`: `ManualSource`, through which a `FlowDriver` feeds an application.
@@ -6,9 +6,6 @@
   that take a random time; a seed gives the same run again. `epochs` ends its epochs, and
   `EpochFaults` sets their faults.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
-- `cluster`: `ClusterSimulation`, all roles of a cluster in virtual time, whose processes can be
-  killed and frozen; `world` is its time and its processes, `network` lies between them,
-  `stores` has a checkpoint store that fails at times, and `promises` checks every letter.
 
 Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
 """

@@ -18,10 +18,10 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ApplicationFailed, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.testing.cluster import ClusterSimulation, Process
 from gearpy.testing.epochs import EpochFaults
 from gearpy.testing.simulation import Simulation
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
+from tests.world.cluster import ClusterSimulation, Process
 
 __all__ = ["FAULTS", "SeedResult", "Way", "run_seed", "run_seeds", "run_task_seed"]
 

@@ -37,7 +37,7 @@ from gearpy.messages.summaries import (
     WorkerSummary,
 )
 from gearpy.storage.log import MemoryLog
-from gearpy.testing.world import World, WorldActorSystem
+from tests.world.world import World, WorldActorSystem
 
 __all__ = [
     "APP",

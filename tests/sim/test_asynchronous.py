@@ -11,7 +11,7 @@ import gearpy as gp
 from gearpy.core.epoch.cut import EpochCut
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
-from gearpy.testing.cluster import ClusterSimulation, Process
+from tests.world.cluster import ClusterSimulation, Process
 
 FAULTS = EpochFaults(store_ms=20, commit_ms=20, given_up=0.1, commits_lost=0.2, damaged=0.2)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.testing.cluster import ClusterSimulation
 from tests.bench.simulate import run_seed
 from tests.bench.simulated_app import SimulatedApp
+from tests.world.cluster import ClusterSimulation
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ import gearpy as gp
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId
 from gearpy.messages.cluster import LaunchExecutor, ResourceAllocated
-from gearpy.testing.cluster import ClusterSimulation, Process
 from gearpy.testing.transactions import MemoryTransactions
 from tests.bench.simulated_app import SimulatedApp
+from tests.world.cluster import ClusterSimulation, Process
 
 
 @pytest.fixture(autouse=True)

@@ -25,8 +25,8 @@ from gearpy.storage.folder.api import TEMPORARY
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.runtime import inlet
 from gearpy.testing import stores
-from gearpy.testing.cluster import ClusterSimulation, Process
 from tests.bench.simulate import SeedResult, run_seed, run_task_seed
+from tests.world.cluster import ClusterSimulation, Process
 
 
 @pytest.fixture(autouse=True)

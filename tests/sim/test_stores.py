@@ -12,8 +12,8 @@ from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
-from gearpy.testing.cluster import ClusterSimulation
 from tests.bench.simulated_app import SimulatedApp
+from tests.world.cluster import ClusterSimulation
 
 INTERVAL = "checkpoint.interval-ms"
 

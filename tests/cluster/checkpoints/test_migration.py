@@ -12,7 +12,7 @@ import gearpy as gp
 from gearpy.ids import AppId
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
-from gearpy.testing.cluster import ClusterSimulation
+from tests.world.cluster import ClusterSimulation
 
 NUMBERS = list(range(12_000))
 SPAN_MS = 1000

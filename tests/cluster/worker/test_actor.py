@@ -22,7 +22,7 @@ from gearpy.messages.cluster import (
     ShutdownExecutor,
     WorkerRegistered,
 )
-from gearpy.testing.world import World, WorldActorSystem
+from tests.world.world import World, WorldActorSystem
 
 SLOTS = 4
 SECOND_MS = 1000

@@ -28,13 +28,13 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication
-from gearpy.testing.network import Network, WorldNodes, WorldTransport
-from gearpy.testing.promises import LetterPromises
-from gearpy.testing.stores import FaultyCheckpoints
-from gearpy.testing.world import World, WorldActorSystem
 from gearpy.transport.api import LinkLost
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
+from tests.world.network import Network, WorldNodes, WorldTransport
+from tests.world.promises import LetterPromises
+from tests.world.stores import FaultyCheckpoints
+from tests.world.world import World, WorldActorSystem
 
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.

@@ -1,0 +1,8 @@
+"""A whole cluster in virtual time: real roles, real tasks, a network and processes by chance.
+
+- `cluster`: `ClusterSimulation`, all roles of a cluster, whose processes can be killed and frozen.
+- `world`: its time and its processes; `network`: the letters and links between them.
+- `stores`: a checkpoint store that fails at times. `promises`: checks every letter.
+
+Start with `cluster`. Imported by tests and `bin/bench`.
+"""
