@@ -7,6 +7,7 @@ from gearpy.ids import AppId, ExecutorId, WorkerId
 
 #: Gearpump: `ApplicationStatus`. The last three are final.
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
+DeploymentState: TypeAlias = Literal["waiting", "starting", "running", "stopping", "done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,10 @@ class ExecutorSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorSummary:
-    """One processor of an application, counts over all its tasks."""
+    """One processor of an application, counts over all its tasks.
+
+    ``steps`` are the names of its steps, in the order in which a record meets them.
+    """
 
     processor_id: int
     name: str
@@ -108,6 +112,38 @@ class ProcessorSummary:
     late_records: int = 0
     skipped_records: int = 0
     quarantined_records: int = 0
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSummary:
+    """A stream from one processor to another, spread by the named partitioner."""
+
+    source: int
+    target: int
+    partitioner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionSummary:
+    """A part of the graph that restarts as a whole, and whether its tasks run.
+
+    Attributes:
+        region: its number.
+        state: *waiting* for executors, or for the end of a pause; *starting*; *running*;
+            *stopping*, to start again or to end; *done*.
+        from_epoch: the epoch that its present or next start goes on from; 0: the beginning.
+        tasks: how many it has.
+        executors_missing: those that it waits for.
+        pause_ms: how long it still pauses.
+    """
+
+    region: int
+    state: DeploymentState
+    from_epoch: int = 0
+    tasks: int = 0
+    executors_missing: int = 0
+    pause_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,3 +248,5 @@ class ApplicationDetail:
     guarantees: tuple[str, ...] = ()
     epochs: tuple[EpochsSummary, ...] = ()
     consumers: tuple[ConsumerSummary, ...] = ()
+    edges: tuple[EdgeSummary, ...] = ()
+    regions: tuple[RegionSummary, ...] = ()

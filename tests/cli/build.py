@@ -38,11 +38,13 @@ from gearpy.messages.summaries import (
     ApplicationProgress,
     ApplicationSummary,
     ClockHolderSummary,
+    EdgeSummary,
     EpochsSummary,
     ErrorCard,
     ExecutorSummary,
     Failure,
     ProcessorSummary,
+    RegionSummary,
     WorkerSummary,
 )
 
@@ -147,8 +149,11 @@ _DETAIL: Final = ApplicationDetail(
             records_out=4_512,
             late_records=3,
             quarantined_records=2,
+            steps=("map(price)",),
         ),
     ),
+    edges=(EdgeSummary(source=0, target=1, partitioner="hash"),),
+    regions=(RegionSummary(region=0, state="running", from_epoch=11, tasks=3),),
     failures=(
         Failure(
             at_ms=NOON_MS,

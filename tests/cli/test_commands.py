@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -93,6 +94,7 @@ PROCESSOR: Final = {
     "late_records": int,
     "skipped_records": int,
     "quarantined_records": int,
+    "steps": [str],
 }
 HOLDER: Final = {
     "task": str,
@@ -145,6 +147,17 @@ DETAIL: Final = {
         }
     ],
     "consumers": [CONSUMER],
+    "edges": [{"source": int, "target": int, "partitioner": str}],
+    "regions": [
+        {
+            "region": int,
+            "state": str,
+            "from_epoch": int,
+            "tasks": int,
+            "executors_missing": int,
+            "pause_ms": int,
+        }
+    ],
 }
 RECORD: Final = {
     "number": int,
@@ -154,6 +167,13 @@ RECORD: Final = {
     "at_ms": int,
 }
 LOG: Final = {"source": str, "text": str, "launch": int, "position": str}
+FINDING: Final = {
+    "level": str,
+    "text": str,
+    "advice": str,
+    "processor": int,
+    "task": str,
+}
 WHY: Final = {
     "app_id": int,
     "name": str,
@@ -166,6 +186,7 @@ WHY: Final = {
     "advice": str,
     "consumers": [CONSUMER],
     "stalled_consumers": [str],
+    "findings": [FINDING],
 }
 SHAPES: Final = {
     "info": {"cluster_id": str, "applications": [APPLICATION], "workers": [WORKER]},
@@ -427,14 +448,14 @@ def test_why_shows_the_chain_and_ends_with_what_to_do(gear: Gear) -> None:
     names = [line.split()[-6:][0] for line in shown.splitlines() if "2026-" in line]
     assert len(names) == 3
     assert shown.index("files") < shown.index("map(price)") < shown.index("count ")
-    assert shown.splitlines()[-1].startswith("map(price) (task 1.0) has sent records that")
+    assert "\nmap(price) (task 1.0) has sent records that" in shown
 
 
 def test_why_of_an_application_that_waits_for_nothing(gear: Gear) -> None:
     """There is no chain, and no culprit."""
-    gear.cluster.detail = ApplicationDetail(app_id=gear.cluster.detail.app_id)
+    gear.cluster.detail = replace(gear.cluster.detail, why=(), long_turns=())
 
-    assert gear("why", "2").startswith("nothing holds the clock")
+    assert "nothing holds the clock" in gear("why", "2")
     assert json.loads(gear("why", "2", "--json"))["culprit"] is None
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Final
 import typer
 
 from gearpy.cli.apps.describe import describe_application
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
@@ -19,6 +18,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import LogText
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
+from gearpy.views import text
 
 _POLL_S: Final = 0.5
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.output import card_lines, error_lines, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient, error_of
 from gearpy.core.master.registry import TERMINAL
@@ -20,6 +19,7 @@ from gearpy.messages.summaries import (
     Failure,
     ProcessorSummary,
 )
+from gearpy.views import text
 
 _EXECUTOR: Final = ("#id", "#launch", "status", "#worker", "#pid", "#slots", "#tasks", "address")
 _PROCESSOR: Final = (

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
-from gearpy.cli.terminal import text
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
+from gearpy.views import text
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -16,7 +16,6 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cli.terminal.settings import application_overrides
-from gearpy.cli.terminal.text import printable
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import ApplicationLoader
 from gearpy.cluster.programs.targets import split_path
@@ -28,6 +27,7 @@ from gearpy.ids import AppId, ExecutorId
 from gearpy.storage.archives import ArtifactLimits, unpack
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
+from gearpy.views.text import printable
 
 #: Smaller programs are there before anyone wonders.
 _QUIET_BYTES: Final = 4 * 1024 * 1024

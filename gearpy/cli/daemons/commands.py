@@ -9,7 +9,6 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from gearpy.cli.apps.applications import list_workers
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
@@ -20,6 +19,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
 from gearpy.errors import NodeGivenUp
+from gearpy.views import text
 
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
 workers = group("Start a worker, or list those of a cluster.", no_args_is_help=False)

@@ -12,7 +12,6 @@ from typing import Annotated, Final
 import typer
 
 from gearpy.cli.programs.program import load_program
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import AppArgs, Given, Target, takes
 from gearpy.cli.terminal.output import print_lines
@@ -26,6 +25,7 @@ from gearpy.dsl.plan.describe import (
     physical_plan,
 )
 from gearpy.errors import ConfigError
+from gearpy.views import text
 
 _COLUMNS: Final = 100
 _NAME_COLUMNS: Final = 44

@@ -12,7 +12,6 @@ import typer
 
 from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
 from gearpy.cli.programs.program import load_program, program_arguments
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import AppArgs, Executors, Given, Target, takes
@@ -25,6 +24,7 @@ from gearpy.errors import GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
+from gearpy.views import text
 
 
 @takes(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from gearpy.cli.programs.program import load_program
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import AppArgs, Given, Target, configured
 from gearpy.cli.terminal.output import print_json, print_lines, table
@@ -30,6 +29,7 @@ from gearpy.spark.query.recorded import HeldSource, record
 from gearpy.spark.sessions.driver import DRIVER
 from gearpy.spark.sessions.sessions import session, stop
 from gearpy.task.api.interfaces import Source
+from gearpy.views import text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

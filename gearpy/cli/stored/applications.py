@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import Given
 from gearpy.cluster.checkpoints.reading import find_application, open_store
@@ -14,6 +13,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.views import text
 
 STOP_FIRST: Final = "stop it first"
 OR_FORCE: Final = f"{STOP_FIRST}, or use --force: then its app master ends, and is launched again"

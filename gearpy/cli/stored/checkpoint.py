@@ -16,7 +16,6 @@ from gearpy.cli.stored.applications import (
     find_stored,
     refuse_while_running,
 )
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import FAILED, HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, StoredAppId, storing
@@ -48,6 +47,7 @@ from gearpy.core.coordinator.repair import SalvagedLog
 from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.coordinator_log import read_log, repair_log, salvage
+from gearpy.views import text
 
 commands = group("What is stored of applications; no cluster is needed.")
 

@@ -18,7 +18,6 @@ from gearpy.cli.stored.applications import (
     find_stored,
     refuse_while_running,
 )
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
@@ -40,6 +39,7 @@ from gearpy.core.coordinator.views import (
 )
 from gearpy.errors import ConfigError, LogDamaged, ProtocolError
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
+from gearpy.views import text
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import NO_CLASSES
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedList, QuarantinedRecord
+from gearpy.views import text
 
 commands = group(
     "Records that an operator raised on, put aside (application.on-error = quarantine)."

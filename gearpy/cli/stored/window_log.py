@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from gearpy.cli.terminal import text
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, takes
@@ -14,6 +13,7 @@ from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.core.base.times import duration_ms
 from gearpy.core.handover.window_log import LogPiece, LogSegment, LogView
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.views import text
 from gearpy.windowlog.bodies import SegmentInfo
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of

@@ -1,4 +1,4 @@
-"""The common parts of all commands: options, exits, errors, tables, text.
+"""The common parts of all commands: options, exits, errors, tables.
 
 - `groups`: groups of commands, and commands whose module is imported when they are called.
 - `options`: the options that commands share, and the values that a user has given for them.
@@ -7,6 +7,5 @@
 - `exits`: how a command ends, as the shell sees it.
 - `guard`: ends a command with the right exit code and nothing but the right words.
 - `output`: errors, tables and JSON, as people and programs read them.
-- `text`: numbers, times and foreign text as the command line shows them.
 - `log`: where the command line sends gearpy's log.
 """

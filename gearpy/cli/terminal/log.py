@@ -4,9 +4,9 @@ import logging
 import sys
 from typing import Final
 
-from gearpy.cli.terminal.text import printable
 from gearpy.cluster.host.logs import log_to
 from gearpy.config.schema import Config
+from gearpy.views.text import printable
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gearpy.cli.terminal import text
 from gearpy.distribution import program
 from gearpy.errors import (
     AuthenticationFailed,
@@ -23,6 +22,7 @@ from gearpy.errors import (
     OperatorError,
 )
 from gearpy.messages.summaries import ErrorCard
+from gearpy.views import text
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000

@@ -11,10 +11,13 @@ from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ClockHolderSummary,
+    DeploymentState,
+    EdgeSummary,
     EpochsSummary,
     Failure,
     LongTurnSummary,
     ProcessorSummary,
+    RegionSummary,
 )
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of
@@ -70,6 +73,11 @@ def detail_of(
         guarantees=guarantees,
         epochs=tuple(_epochs(core.regions, fallbacks, stored_ms)),
         consumers=tuple(consumers_of(core.dag, core.reports)),
+        edges=tuple(
+            EdgeSummary(source=each.source, target=each.target, partitioner=each.partitioner)
+            for each in core.dag.edges
+        ),
+        regions=tuple(_region(core, each, now_ms) for each in core.regions),
     )
 
 
@@ -120,7 +128,27 @@ def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
         late_records=sum(each.late_records for each in reports),
         skipped_records=sum(each.skipped_records for each in reports),
         quarantined_records=sum(each.quarantined_records for each in reports),
+        steps=tuple(step.name or step.kind for step in spec.steps),
     )
+
+
+def _region(core: ApplicationCore, region: Region, now_ms: int) -> RegionSummary:
+    newest = region.history.newest
+    missing = region.executors.difference(core.executors.running)
+    return RegionSummary(
+        region=region.number,
+        state=_state(region),
+        from_epoch=newest.epoch if newest else 0,
+        tasks=len(region.placement),
+        executors_missing=len(missing) if region.state == "waiting" else 0,
+        pause_ms=max(0, region.resume_at_ms - now_ms) if region.state == "waiting" else 0,
+    )
+
+
+def _state(region: Region) -> DeploymentState:
+    if region.state != "deployed":
+        return region.state
+    return "running" if region.is_running else "starting"
 
 
 def _holder(holder: ClockHolder) -> ClockHolderSummary:

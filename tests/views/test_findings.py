@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cli.apps.why import advice_on, consumer_advice, culprit_of
 from gearpy.core.app.clock import WaitsFor
 from gearpy.ids import AppId
 from gearpy.messages.summaries import (
@@ -16,6 +15,7 @@ from gearpy.messages.summaries import (
     ConsumerSummary,
     LongTurnSummary,
 )
+from gearpy.views.findings import clock_finding, sentence, stuck_finding
 
 WAITS = get_args(WaitsFor)
 
@@ -34,7 +34,7 @@ def a_detail(*waits_for: str, lag_ms: int = 60_000, **more: Any) -> ApplicationD
 @pytest.mark.parametrize("waits_for", [each for each in WAITS if each != "upstream"])
 def test_there_is_advice_on_everything_that_a_task_may_wait_for(waits_for: str) -> None:
     """Who reads it has a running application that stands still, and little time."""
-    advice = advice_on(a_detail("upstream", waits_for))
+    advice = sentence(clock_finding(a_detail("upstream", waits_for)))
 
     assert advice.startswith("p1 (task 1.0) ")
     assert "waits for" not in advice
@@ -44,32 +44,32 @@ def test_who_waits_for_another_is_not_to_blame() -> None:
     """The nearest to the holder that waits for nobody is."""
     detail = a_detail("source has not advanced", "unacknowledged output", "upstream", "upstream")
 
-    assert culprit_of(detail) == "1.0"
+    assert clock_finding(detail).task == "1.0"
 
 
 def test_when_everybody_waits_the_source_is_to_blame() -> None:
     """A chain is a snapshot of tasks that move; it may say so for a moment."""
-    assert culprit_of(a_detail("upstream", "upstream")) == "0.0"
+    assert clock_finding(a_detail("upstream", "upstream")).task == "0.0"
 
 
 def test_what_a_newer_cluster_waits_for_is_told_as_it_is() -> None:
     """The words come from the cluster, whose version may be another."""
-    assert advice_on(a_detail("the moon")) == "p0 (task 0.0) waits for: the moon"
+    assert sentence(clock_finding(a_detail("the moon"))) == "p0 (task 0.0) waits for: the moon"
 
 
 def test_nobody_is_to_blame_while_the_clock_keeps_up() -> None:
     """Somebody always holds it for a moment, since work takes time."""
     detail = a_detail("upstream", "unacknowledged output", lag_ms=230)
 
-    assert culprit_of(detail) is None
-    assert advice_on(detail) == (
+    assert clock_finding(detail).task is None
+    assert sentence(clock_finding(detail)) == (
         "nothing holds the clock: it keeps up with the sources, 0.2 s behind what they have read"
     )
 
 
 def test_source_that_reads_nothing_is_named() -> None:
     """Nobody is behind it then."""
-    assert culprit_of(a_detail("source has not advanced", lag_ms=0)) == "0.0"
+    assert clock_finding(a_detail("source has not advanced", lag_ms=0)).task == "0.0"
 
 
 def test_task_in_user_code_is_named_with_its_line() -> None:
@@ -79,9 +79,9 @@ def test_task_in_user_code_is_named_with_its_line() -> None:
     )
     detail = a_detail("upstream", "unprocessed input", long_turns=(turn,))
 
-    assert culprit_of(detail) == "0.1"
-    assert advice_on(detail).startswith(
-        "map(f) (task 0.1) has been in one call for 34.0 s, at /a/app.py:17: sleep(9); "
+    assert clock_finding(detail).task == "0.1"
+    assert sentence(clock_finding(detail)).startswith(
+        "map(f) (task 0.1) has been in one call for 34.0 s, at /a/app.py:17: sleep(9): "
     )
 
 
@@ -90,7 +90,7 @@ def test_the_culprit_is_a_link_and_nobody_after_it_is_to_blame(waits: list[str])
     """The invariant."""
     detail = a_detail(*waits)
 
-    culprit = culprit_of(detail)
+    culprit = clock_finding(detail).task
 
     assert (culprit is None) == (not waits)
     if culprit is not None:
@@ -108,7 +108,7 @@ def a_stuck(**report: Any) -> ConsumerSummary:
 
 def test_stuck_consumer_is_named_with_its_trouble() -> None:
     """The clock goes on although nothing arrives, so the chain does not tell."""
-    advice = consumer_advice(a_stuck(batch_id=7, trouble="Spark is not there"), 43_000)
+    advice = sentence(stuck_finding(a_stuck(batch_id=7, trouble="Spark is not there"), 43_000))
 
     assert advice == (
         "spark, which reads to_spark(load) (task 3.0), has taken nothing for 42.0 s after batch 7; "
@@ -118,6 +118,6 @@ def test_stuck_consumer_is_named_with_its_trouble() -> None:
 
 def test_stuck_consumer_that_says_nothing_may_have_ended() -> None:
     """A query that was killed cannot tell why."""
-    advice = consumer_advice(a_stuck(), 43_000)
+    advice = sentence(stuck_finding(a_stuck(), 43_000))
 
     assert "for 42.0 s so far; 120,000 rows wait for it: it says nothing: see whether" in advice

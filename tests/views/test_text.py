@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cli.terminal import text
 from gearpy.ids import MAX_MS, MIN_MS, AppId
 from gearpy.messages.summaries import ApplicationSummary
+from gearpy.views import text
 
 
 def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSummary:

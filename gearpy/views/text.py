@@ -1,4 +1,4 @@
-"""Numbers, times and foreign text as the command line shows them."""
+"""Numbers, times and foreign text, as people read them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final

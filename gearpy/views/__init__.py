@@ -1,0 +1,12 @@
+"""What people see of a cluster: plain data, made of what its roles answer.
+
+- `model`: `AppView`, `ProcessorView`, `OverviewView` and their parts. Start here.
+- `app`: makes the view of an application and of one of its processors.
+- `look`: answers that were got together, and how long they are kept for rates.
+- `overview`: makes the view of a cluster.
+- `findings`: what is wrong, where, why, and what would help; `gear why` and each headline.
+- `text`: numbers, times and foreign text, as people read them.
+
+Pure: whoever asks the cluster gives the answers, and the time. The terminal, the page, reports and
+notebooks draw the same views, so they never disagree.
+"""

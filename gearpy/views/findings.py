@@ -1,0 +1,319 @@
+"""Findings about an application: what is wrong, where, why, and what would help.
+
+`findings_of` gives all of them, the worst first; the first is the headline of the application
+wherever it is shown, and `gear why` prints them all.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from gearpy.core.app.consumers import stalled
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationSummary,
+    ClockHolderSummary,
+    ConsumerSummary,
+    ErrorCard,
+    LongTurnSummary,
+    RegionSummary,
+)
+from gearpy.views import text
+from gearpy.views.model import Headline, Level, ProcessorFigures
+
+_LOUDNESS: Final[Sequence[Level]] = ("bad", "warn", "info", "ok")
+#: What to do about each thing that a task may wait for; `core.app.clock.WaitsFor` has them all.
+_ADVICE: Final = {
+    "idle": (
+        "{task} has nothing to read at present and holds nothing back",
+        "the clock goes on with its next record",
+    ),
+    "unacknowledged output": (
+        "{task} has sent records that the tasks after it have not processed yet",
+        "if this lasts, they are too slow or stuck; see their logs, or give them more parallelism",
+    ),
+    "source has not advanced": (
+        "{task} has read nothing newer",
+        "that is as it should be while it keeps up; if the clock rests, see if its input grows",
+    ),
+    "open windows or state": (
+        "{task} keeps records in open windows, joins, state, or calls that are under way",
+        "that is as it should be while event time goes on, and the calls end",
+    ),
+    "unprocessed input": (
+        "{task} has not processed all that came to it",
+        "if this lasts, it is slow or stuck; see its log, or give it more parallelism",
+    ),
+}
+#: A clock that shows what sources had read so long ago keeps up with them.
+_KEEPS_UP_MS: Final = 1000
+#: One that is so far behind them is worth a look.
+_FAR_BEHIND_MS: Final = 10_000
+_OF_SOURCES: Final = ("idle", "source has not advanced")
+_AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, "open windows or state")
+_UPSTREAM: Final = "upstream"
+#: What a summary says first of an application that waits for slots; `cluster.master.answers`.
+SLOTS: Final = "waits for slots: "
+#: A processor that waits for those behind it for such a share of its time is held back.
+_HELD_BACK: Final = 0.5
+_ENDED: Final = {
+    "succeeded": "it has come to its end",
+    "terminated": "it was stopped",
+    "failed": "it has failed",
+}
+
+
+def findings_of(
+    summary: ApplicationSummary,
+    detail: ApplicationDetail | None,
+    now_ms: int,
+    *,
+    processors: Sequence[ProcessorFigures] = (),
+) -> tuple[Headline, ...]:
+    """Return what there is to say about an application, the worst first; at least one finding.
+
+    Args:
+        summary: of the application.
+        detail: None if it has no app master.
+        now_ms: wall time.
+        processors: with their shares of time, if these are known.
+    """
+    if summary.status in _ENDED:
+        return (_ending(summary, now_ms),)
+    found = [*_starting(summary, detail)]
+    if not found and (detail is None or not (detail.processors or detail.why)):
+        found.append(_beginning(summary, detail))
+    elif not found and detail is not None:
+        found += [clock_finding(detail, stall=summary.progress.stall), *_held_back(processors)]
+    if detail is not None:
+        found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
+    found += _counted(summary)
+    return tuple(sorted(found, key=lambda each: _LOUDNESS.index(each.level)))
+
+
+def sentence(finding: Headline) -> str:
+    """Return a finding with its advice, on one line."""
+    return f"{finding.text}: {finding.advice}" if finding.advice else finding.text
+
+
+def processor_of(task: str) -> int | None:
+    """Return the processor of a task, by the text of its id."""
+    processor, _, _ = task.partition(".")
+    return int(processor) if processor.isdecimal() else None
+
+
+# -- the beginning and the end -----------------------------------------------------------------
+
+
+def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
+    if summary.status == "failed":
+        return _failure(summary)
+    progress = summary.progress
+    what = "it was drained" if progress.drained else _ENDED[summary.status]
+    lasted = text.duration(text.duration_ms_of(summary, now_ms))
+    counts = f"{text.count(progress.records_in)} records in, {text.count(progress.records_out)} out"
+    return Headline(
+        level="ok" if summary.status == "succeeded" else "info",
+        text=f"{what} after {lasted}: {counts}",
+        advice=_resuming(summary) if summary.status == "terminated" else "",
+    )
+
+
+def _failure(summary: ApplicationSummary) -> Headline:
+    card = summary.cause or ErrorCard(cause="no cause is known")
+    cause, at = _first_line(card.cause), _place(card)
+    task = card.task or None
+    where = f"{card.operator}{f' (task {task})' if task else ''}: " if card.operator else ""
+    return Headline(
+        level="bad",
+        text=f"it has failed: {where}{cause}{at}",
+        advice=_resuming(summary),
+        task=task,
+        processor=processor_of(task) if task else None,
+    )
+
+
+def _place(card: ErrorCard) -> str:
+    line = f": {card.source_line}" if card.source_line else ""
+    return f", at {card.source}{line}" if card.source else ""
+
+
+def _first_line(cause: str) -> str:
+    return cause.partition("\n")[0]
+
+
+def _resuming(summary: ApplicationSummary) -> str:
+    epoch = summary.progress.epoch
+    begins = f"goes on from epoch {epoch}" if epoch else "starts it again from the beginning"
+    return f"'gear app restart {summary.app_id}' {begins}"
+
+
+def _starting(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Iterator[Headline]:
+    """Give what it waits for, and what runs again after a failure."""
+    stall = summary.progress.stall
+    if stall.startswith(SLOTS):
+        missing, _, advice = stall.removeprefix(SLOTS).partition(": ")
+        yield Headline(level="warn", text=f"it waits for slots: {missing}", advice=advice)
+    if detail is None:
+        return
+    late = [each for each in detail.regions if each.state in {"waiting", "starting", "stopping"}]
+    if late:
+        yield _recovery(detail, late) if _has_run(summary, detail) else _first_start(detail, late)
+
+
+def _has_run(summary: ApplicationSummary, detail: ApplicationDetail) -> bool:
+    return bool(detail.restarts or summary.progress.restarts or detail.epoch or detail.failures)
+
+
+def _first_start(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> Headline:
+    return Headline(level="info", text=f"it is being started: {_how_far(detail, late)}")
+
+
+def _recovery(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> Headline:
+    epoch = min(each.from_epoch for each in late)
+    begins = f"from epoch {epoch}" if epoch else "from the beginning"
+    last = detail.failures[-1] if detail.failures else None
+    after = f", after {last.what}: {_first_line(last.error.cause)}" if last else ""
+    task = last.error.task or None if last else None
+    return Headline(
+        level="warn",
+        text=f"it goes on {begins}: {_how_far(detail, late)}{after}",
+        task=task,
+        processor=processor_of(task) if task else None,
+    )
+
+
+def _how_far(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> str:
+    tasks, down = sum(each.tasks for each in detail.regions), sum(each.tasks for each in late)
+    missing = max(each.executors_missing for each in late)
+    pause_ms = max(each.pause_ms for each in late)
+    waits = ""
+    if missing:
+        waits = f", {text.plural(missing, 'executor')} {'is' if missing == 1 else 'are'} awaited"
+    elif pause_ms:
+        waits = f", the next attempt begins in {text.duration(pause_ms)}"
+    return f"{tasks - down} of {text.plural(tasks, 'task')} run{waits}"
+
+
+def _beginning(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Headline:
+    if summary.status == "pending" or detail is not None:
+        return Headline(level="info", text="it is being started")
+    if stall := summary.progress.stall:
+        return Headline(level="warn", text=stall)
+    return Headline(level="ok", text="it runs")
+
+
+# -- while it runs -----------------------------------------------------------------------------
+
+
+def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
+    """Name the task that holds the clock, and the remedy; ``task`` is None if none does.
+
+    Args:
+        detail: of the application.
+        stall: what its summary says of a clock that rests for too long.
+    """
+    if detail.long_turns:
+        return _turn(detail.long_turns[0], is_stalled=bool(stall))
+    holder = _holder_of(detail.why)
+    if holder is None:
+        return Headline(
+            level="ok",
+            text="nothing holds the clock: no task has started yet, or all of them have finished",
+        )
+    if _keeps_up(detail, holder):
+        lag = text.duration(detail.lag_ms)
+        return Headline(
+            level="ok",
+            text="nothing holds the clock: it keeps up with the sources, "
+            f"{lag} behind what they have read",
+        )
+    task = f"{holder.name} (task {holder.task})"
+    waits, advice = _ADVICE.get(holder.waits_for, ("{task} waits for: {waits_for}", ""))
+    return Headline(
+        level=_clock_level(detail, holder, stall),
+        text=waits.format(task=task, waits_for=holder.waits_for),
+        advice=advice,
+        task=holder.task,
+        processor=processor_of(holder.task),
+    )
+
+
+def _turn(turn: LongTurnSummary, *, is_stalled: bool) -> Headline:
+    line = f": {turn.source_line}" if turn.source_line else ""
+    at = f", at {turn.source}{line}" if turn.source else ""
+    lasts = text.duration(turn.lasts_ms)
+    return Headline(
+        level="bad" if is_stalled else "warn",
+        text=f"{turn.step} (task {turn.task}) has been in one call for {lasts}{at}",
+        advice="whatever else it has to do, and the tasks behind it, wait for that",
+        task=turn.task,
+        processor=processor_of(turn.task),
+    )
+
+
+def _clock_level(detail: ApplicationDetail, holder: ClockHolderSummary, stall: str) -> Level:
+    if stall:
+        return "warn" if holder.waits_for in _AS_IT_SHOULD_BE else "bad"
+    if holder.waits_for in _AS_IT_SHOULD_BE:
+        return "ok"
+    return "warn" if detail.lag_ms >= _FAR_BEHIND_MS else "info"
+
+
+def _keeps_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> bool:
+    """Tell whether the clock moves with the sources; where they give nothing, they hold it."""
+    return holder.waits_for not in _OF_SOURCES and detail.lag_ms < _KEEPS_UP_MS
+
+
+def _holder_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None:
+    """Return the link that waits for no other: the last one, or whom it waits for."""
+    for link in reversed(chain):
+        if link.waits_for != _UPSTREAM:
+            return link
+    return chain[0] if chain else None
+
+
+def _held_back(processors: Iterable[ProcessorFigures]) -> Iterator[Headline]:
+    """Name the processor that others wait for: the busiest, where some are held back."""
+    known = [each for each in processors if each.backpressured is not None]
+    held = max(known, key=lambda each: each.backpressured or 0, default=None)
+    share = held.backpressured if held is not None else None
+    if held is None or share is None or share < _HELD_BACK:
+        return
+    free = [each for each in known if (each.backpressured or 0) < _HELD_BACK]
+    slow = max(free, key=lambda each: each.busy or 0, default=None)
+    if slow is None:
+        return
+    busy = f"is busy {slow.busy:.0%} of its time" if slow.busy is not None else "is slower"
+    yield Headline(
+        level="warn",
+        text=f"{held.name} is held back {share:.0%} of its time: {slow.name} {busy}",
+        advice=f"give {slow.name} more parallelism, or make it cheaper",
+        processor=slow.id,
+    )
+
+
+def stuck_finding(consumer: ConsumerSummary, now_ms: int) -> Headline:
+    """Name a consumer that takes no results from a sink, and the remedy."""
+    report = consumer.report
+    waited = text.duration(now_ms - report.waiting_since_ms)
+    taken = f"after batch {report.batch_id}" if report.batch_id else "so far"
+    return Headline(
+        level="warn",
+        text=f"{report.name}, which reads {consumer.sink} (task {consumer.task}), has taken "
+        f"nothing for {waited} {taken}; {report.waiting_rows:,} rows wait for it",
+        advice=report.trouble or "it says nothing: see whether it still runs, and how slow it is",
+        task=consumer.task,
+        processor=processor_of(consumer.task),
+    )
+
+
+def _counted(summary: ApplicationSummary) -> Iterator[Headline]:
+    progress = summary.progress
+    if progress.waits_for:
+        yield Headline(level="warn", text=f"a source waits for {progress.waits_for}")
+    if records := progress.quarantined_records:
+        yield Headline(
+            level="info",
+            text=f"{text.plural(records, 'record')} in quarantine",
+            advice=f"'gear quarantine list {summary.app_id}' shows why",
+        )

@@ -1,0 +1,280 @@
+"""Views of a cluster and its applications: frozen, plain, ready to become JSON.
+
+Times are wall time in ms since 1970 unless an attribute says otherwise, spans end in ``_ms``,
+rates are per second, shares from 0 to 1. What is not known is None, never 0.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gearpy.messages.summaries import (
+    ApplicationStatus,
+    ConsumerSummary,
+    EpochsSummary,
+    ErrorCard,
+    Failure,
+)
+
+#: From quiet to loud. *info* is worth knowing, *warn* worth a look, *bad* is a loss or a halt.
+Level: TypeAlias = Literal["ok", "info", "warn", "bad"]
+Role: TypeAlias = Literal["source", "step", "sink"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What is wrong, where, why, and what would help; or that nothing is.
+
+    Attributes:
+        level: how bad it is.
+        text: what is so, in one sentence without its full stop.
+        advice: what would help; empty if nothing has to.
+        processor: the id of the processor that it is about; None if about all.
+        task: the task that it is about.
+    """
+
+    level: Level
+    text: str
+    advice: str = ""
+    processor: int | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertView:
+    """A rule that holds for longer than it should; see `views.alerts`."""
+
+    rule: str
+    level: Level
+    since_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """Something that happened once: a restart, an epoch given up, an executor lost."""
+
+    at_ms: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsView:
+    """Counts and states of a whole application.
+
+    Attributes:
+        records_in: read by its sources.
+        records_out: put out by its last processors.
+        latency_p50_ms: of records from a source to a last processor; so is ``latency_p99_ms``.
+        watermark_lag_ms: wall time less watermark, where event times are those of arrival; else
+            how long ago the sources had read what the clock shows.
+        clock_ms: event time before which all is processed.
+        epoch: the newest that a restart would go back to; 0: none yet.
+        epoch_ms: how long it took to end.
+        epoch_bytes: its size.
+    """
+
+    records_in: int = 0
+    records_out: int = 0
+    records_in_rate: float | None = None
+    records_out_rate: float | None = None
+    late: int = 0
+    skipped: int = 0
+    quarantined: int = 0
+    restarts: int = 0
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
+    watermark_lag_ms: int | None = None
+    clock_ms: int | None = None
+    epoch: int = 0
+    epoch_ms: float | None = None
+    epoch_bytes: int | None = None
+    state_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What tasks and processors have alike.
+
+    Attributes:
+        busy: share of the time in which it worked.
+        backpressured: share of the time in which it waited for the tasks behind it.
+        watermark_ms: event time that it has been promised; ``watermark_lag_ms`` as in `TotalsView`.
+        queue_records: those that wait before it.
+    """
+
+    records_in: int = 0
+    records_out: int = 0
+    records_in_rate: float | None = None
+    records_out_rate: float | None = None
+    busy: float | None = None
+    backpressured: float | None = None
+    watermark_ms: int | None = None
+    watermark_lag_ms: int | None = None
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
+    queue_records: int | None = None
+    state_bytes: int | None = None
+    late: int = 0
+    skipped: int = 0
+    quarantined: int = 0
+    holds_clock: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorFigures(Figures):
+    """One processor of an application.
+
+    ``steps`` are its parts in the words of the program; ``rates`` its records per second lately,
+    oldest first.
+    """
+
+    id: int
+    name: str
+    role: Role
+    parallelism: int
+    steps: tuple[str, ...] = ()
+    rates: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFigures(Figures):
+    """One task of a processor, where it runs, and why it holds others up if it does."""
+
+    task: str
+    executor_id: int | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeView:
+    """A stream between two processors, records per second.
+
+    ``holds_clock``: it is on the path to the task that holds the clock.
+    """
+
+    source: int
+    target: int
+    partitioner: str
+    rate: float | None = None
+    backpressured: bool = False
+    holds_clock: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorView:
+    """One executor: ``cpu`` in cores, ``gc_pause_share`` of the time."""
+
+    id: int
+    launch: int
+    worker_id: int
+    status: Literal["launching", "running"]
+    pid: int
+    tasks: tuple[str, ...]
+    address: str
+    rss_bytes: int | None = None
+    cpu: float | None = None
+    gc_pause_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppView:
+    """One application. ``waits``: what it waits for while it is pending; None if for nothing."""
+
+    at_ms: int
+    app_id: int
+    name: str
+    status: ApplicationStatus
+    user: str
+    submitted_ms: int
+    started_ms: int
+    finished_ms: int
+    headline: Headline
+    totals: TotalsView
+    processors: tuple[ProcessorFigures, ...] = ()
+    edges: tuple[EdgeView, ...] = ()
+    executors: tuple[ExecutorView, ...] = ()
+    epochs: tuple[EpochsSummary, ...] = ()
+    consumers: tuple[ConsumerSummary, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    cause: ErrorCard | None = None
+    events: tuple[EventView, ...] = ()
+    guarantees: tuple[str, ...] = ()
+    alerts: tuple[AlertView, ...] = ()
+    waits: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorView(ProcessorFigures):
+    """One processor with its tasks.
+
+    ``skew``: the highest rate of a task over the mean; 1 for even, None if nothing moves.
+    """
+
+    tasks: tuple[TaskFigures, ...] = ()
+    skew: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterView:
+    """One master of a cluster."""
+
+    address: str
+    leader: bool
+    rss_bytes: int | None = None
+    cpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    """One worker of a cluster: ``cpu`` in cores."""
+
+    id: int
+    address: str
+    slots: int
+    free_slots: int
+    executors: int
+    rss_bytes: int | None = None
+    cpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppRow:
+    """One application in a list."""
+
+    id: int
+    name: str
+    status: ApplicationStatus
+    user: str
+    submitted_ms: int
+    finished_ms: int
+    records_in: int
+    records_out: int
+    headline: Headline
+    records_in_rate: float | None = None
+    records_out_rate: float | None = None
+    watermark_lag_ms: int | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionView:
+    """Something that somebody should look at; ``app_id`` None: about the cluster."""
+
+    level: Level
+    text: str
+    app_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewView:
+    """A whole cluster."""
+
+    at_ms: int
+    cluster_id: str
+    version: str
+    masters: tuple[MasterView, ...] = ()
+    workers: tuple[WorkerView, ...] = ()
+    applications: tuple[AppRow, ...] = ()
+    attention: tuple[AttentionView, ...] = ()
+    alerts: tuple[AlertView, ...] = ()

@@ -1,0 +1,94 @@
+"""Makes the view of a cluster: its workers, its applications, and what needs attention."""
+
+from collections.abc import Iterable, Sequence
+
+from gearpy.core.master.registry import TERMINAL
+from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
+from gearpy.views.findings import findings_of, sentence
+from gearpy.views.model import (
+    AlertView,
+    AppRow,
+    AppView,
+    AttentionView,
+    MasterView,
+    OverviewView,
+    WorkerView,
+)
+
+
+def overview_view(
+    *,
+    at_ms: int,
+    cluster_id: str,
+    version: str,
+    rows: Sequence[AppRow],
+    workers: Iterable[WorkerSummary] = (),
+    masters: Sequence[MasterView] = (),
+    alerts: Sequence[AlertView] = (),
+) -> OverviewView:
+    """Return a whole cluster; ``rows`` are made by `row_of`, or `row_of_summary`."""
+    return OverviewView(
+        at_ms=at_ms,
+        cluster_id=cluster_id,
+        version=version,
+        masters=tuple(masters),
+        workers=tuple(map(_worker, workers)),
+        applications=tuple(rows),
+        attention=tuple(
+            AttentionView(
+                level=each.headline.level,
+                text=f"{each.name}: {sentence(each.headline)}",
+                app_id=each.id,
+            )
+            for each in rows
+            if each.headline.level in {"warn", "bad"} and each.status not in TERMINAL
+        ),
+        alerts=tuple(alerts),
+    )
+
+
+def row_of(view: AppView) -> AppRow:
+    """Return the row of an application that was looked at."""
+    totals = view.totals
+    return AppRow(
+        id=view.app_id,
+        name=view.name,
+        status=view.status,
+        user=view.user,
+        submitted_ms=view.submitted_ms,
+        finished_ms=view.finished_ms,
+        records_in=totals.records_in,
+        records_out=totals.records_out,
+        headline=view.headline,
+        records_in_rate=totals.records_in_rate,
+        records_out_rate=totals.records_out_rate,
+        watermark_lag_ms=totals.watermark_lag_ms,
+        restarts=totals.restarts,
+    )
+
+
+def row_of_summary(summary: ApplicationSummary, at_ms: int) -> AppRow:
+    """Return the row of an application of which only the master was asked."""
+    progress = summary.progress
+    return AppRow(
+        id=summary.app_id,
+        name=summary.name,
+        status=summary.status,
+        user=summary.user,
+        submitted_ms=summary.submitted_ms,
+        finished_ms=summary.finished_ms,
+        records_in=progress.records_in,
+        records_out=progress.records_out,
+        headline=findings_of(summary, None, at_ms)[0],
+        restarts=progress.restarts,
+    )
+
+
+def _worker(worker: WorkerSummary) -> WorkerView:
+    return WorkerView(
+        id=worker.worker_id,
+        address=worker.address,
+        slots=worker.slots,
+        free_slots=worker.free_slots,
+        executors=worker.executors,
+    )

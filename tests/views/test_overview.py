@@ -1,0 +1,37 @@
+"""The view of a cluster."""
+
+from gearpy.ids import WorkerId
+from gearpy.messages.summaries import WorkerSummary
+from gearpy.views.app import app_view
+from gearpy.views.model import AppRow, OverviewView
+from gearpy.views.overview import overview_view, row_of, row_of_summary
+from tests.views.build import NOW_MS, a_look, a_summary
+
+
+def an_overview(*rows: AppRow) -> OverviewView:
+    """Return the overview of a cluster with one worker."""
+    worker = WorkerSummary(worker_id=WorkerId(0), slots=8, free_slots=3, address="a:1", executors=2)
+    return overview_view(
+        at_ms=NOW_MS, cluster_id="c", version="1", rows=list(rows), workers=[worker]
+    )
+
+
+def test_what_runs_well_needs_no_attention() -> None:
+    """Nor does what has ended, however it did."""
+    failed = a_summary(status="failed", finished_ms=NOW_MS)
+
+    view = an_overview(row_of(app_view(a_look())), row_of_summary(failed, NOW_MS))
+
+    assert view.attention == ()
+    assert [each.headline.level for each in view.applications] == ["ok", "bad"]
+    assert [(each.slots, each.free_slots) for each in view.workers] == [(8, 3)]
+
+
+def test_what_waits_for_slots_needs_attention() -> None:
+    """With the application and what would help."""
+    waits = a_summary(status="pending", stall="waits for slots: needs 4 more: start a worker")
+
+    (attention,) = an_overview(row_of_summary(waits, NOW_MS)).attention
+
+    assert (attention.app_id, attention.level) == (7, "warn")
+    assert attention.text == "revenue: it waits for slots: needs 4 more: start a worker"
