@@ -24,8 +24,8 @@ from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.storage.folder.api import TEMPORARY
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.runtime import inlet
-from gearpy.testing import stores
 from tests.bench.simulate import SeedResult, run_seed, run_task_seed
+from tests.world import stores
 from tests.world.cluster import ClusterSimulation, Process
 
 
