@@ -5,6 +5,8 @@
 - `look`: answers that were got together, and how long they are kept for rates.
 - `overview`: makes the view of a cluster.
 - `findings`: what is wrong, where, why, and what would help; `gear why` and each headline.
+- `layout`: places of processors in a drawing.
+- `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
 - `text`: numbers, times and foreign text, as people read them.
 
 Pure: whoever asks the cluster gives the answers, and the time. The terminal, the page, reports and

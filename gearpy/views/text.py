@@ -11,6 +11,8 @@ _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _DAY_MS: Final = 24 * _HOUR_MS
+_KILO: Final = 1000
+_FEW: Final = 10  # Below it a digit behind the point counts.
 
 
 def count(number: float) -> str:
@@ -68,3 +70,42 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def short(number: float) -> str:
+    """Return a number in three or four figures: ``0.4``, ``950``, ``48.2 k``, ``1.0 M``."""
+    if number < _KILO:
+        return f"{number:.1f}" if 0 < number < _FEW and number != round(number) else f"{number:.0f}"
+    for unit in ("k", "M", "G"):
+        number /= _KILO
+        if round(number, 1) < _KILO:
+            return f"{number:.1f} {unit}"
+    return f"{number / _KILO:,.1f} T"
+
+
+def rate(per_s: float | None) -> str:
+    """Return a rate with its unit: ``48.2 k/s``, ``3.2 /s``; empty if it is not known."""
+    if per_s is None:
+        return ""
+    number = short(per_s)
+    return f"{number}/s" if number[-1].isalpha() else f"{number} /s"
+
+
+def size(size_bytes: float | None) -> str:
+    """Return a size with its unit: ``14.0 MB``; empty if it is not known."""
+    if size_bytes is None:
+        return ""
+    number = short(size_bytes)
+    return f"{number}B" if number[-1].isalpha() else f"{number} B"
+
+
+def share(part: float | None) -> str:
+    """Return a share of a whole: ``97 %``; empty if it is not known."""
+    return "" if part is None else f"{part * 100:.0f} %"
+
+
+def span(span_ms: float | None) -> str:
+    """Return a time span, short ones in ms: ``38 ms``, ``1.2 s``; empty if it is not known."""
+    if span_ms is None:
+        return ""
+    return f"{span_ms:.0f} ms" if span_ms < _SECOND_MS else duration(round(span_ms))

@@ -84,3 +84,29 @@ def test_no_text_can_steer_the_terminal(foreign: str) -> None:
 def test_ordinary_text_is_shown_as_it_is() -> None:
     """Escapes are for control characters only."""
     assert text.printable("[red]ünïcödé 词[/red]\n\tend") == "[red]ünïcödé 词[/red]\n\tend"
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (0.42, "0.4"),
+        (3.0, "3"),
+        (950, "950"),
+        (48_210, "48.2 k"),
+        (999_960, "1.0 M"),
+        (2_500_000_000, "2.5 G"),
+        (7e15, "7,000.0 T"),
+    ],
+)
+def test_a_short_number_has_four_figures_at_most(number: float, shown: str) -> None:
+    """A glance is enough."""
+    assert text.short(number) == shown
+
+
+def test_figures_have_their_units_and_unknown_ones_are_empty() -> None:
+    """Unknown is not zero."""
+    assert [text.rate(48_210), text.rate(3.2), text.rate(None)] == ["48.2 k/s", "3.2 /s", ""]
+    assert [text.size(14_000_000), text.size(12), text.size(None)] == ["14.0 MB", "12 B", ""]
+    assert [text.share(0.97), text.share(None)] == ["97 %", ""]
+    assert [text.span(38.2), text.span(1_200), text.span(None)] == ["38 ms", "1.2 s", ""]

@@ -1,0 +1,292 @@
+"""Draws the graph of an application, and charts of its last minutes, as SVG without scripts.
+
+All of it is in the colour of the text around it, with four colours that can be told apart on light
+and on dark ground and by the colour-blind; what they say is said by dots, width or words, too. So
+the same drawing fits a page, a report and a notebook.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+from gearpy.views import text
+from gearpy.views.layout import HEIGHT, WIDTH, Point, layout_of
+from gearpy.views.model import AppView, EdgeView, ProcessorFigures
+
+BLUE: Final = "#3a7fc4"
+AMBER: Final = "#c98019"
+RED: Final = "#d04a5b"
+VIOLET: Final = "#8b66c8"
+
+_NAME_MAX: Final = 20  # Characters that fit into a box.
+_ABOUT_MAX: Final = 32
+_LINE_MIN: Final = 1.5
+_LINE_MAX: Final = 7.0
+_BUSY: Final = 0.9  # A processor that works for more of its time than this is full.
+_STYLE: Final = (
+    "<style>.gp-g{font-family:system-ui,sans-serif;font-size:12px;fill:currentColor;"
+    "font-variant-numeric:tabular-nums}.gp-g .n{font-size:14px;font-weight:600}"
+    ".gp-g .q{opacity:.68}.gp-g .r{font-size:13px;text-anchor:end}"
+    ".gp-g .s{font-size:10px;opacity:.68}.gp-g .e{text-anchor:end}</style>"
+)
+
+
+class Line(NamedTuple):
+    """One line of a chart: what it shows, its points (None: not known), and its colour."""
+
+    name: str
+    values: Sequence[float | None]
+    colour: str
+
+
+# -- the graph ---------------------------------------------------------------------------------
+
+
+def graph_svg(view: AppView) -> str:
+    """Return the graph of an application with its rates, as one ``<svg>`` element."""
+    if not view.processors:
+        return ""
+    edges = [(each.source, each.target) for each in view.edges]
+    layout = layout_of([each.id for each in view.processors], edges)
+    fastest = max((each.rate or 0 for each in view.edges), default=0)
+    lines = (
+        _edge(each, layout.lines[each.source, each.target], fastest)
+        for each in sorted(view.edges, key=lambda edge: edge.holds_clock or edge.backpressured)
+    )
+    accent = view.headline.processor if view.headline.level in {"warn", "bad"} else None
+    boxes = (
+        _box(each, layout.boxes[each.id], is_accent=each.id == accent) for each in view.processors
+    )
+    label = f"the data flow of {view.name}, {text.plural(len(view.processors), 'processor')}"
+    return _svg(layout.width, layout.height, label, [*lines, *boxes])
+
+
+def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
+    share = (edge.rate or 0) / fastest if fastest else 0
+    width = _LINE_MIN + (_LINE_MAX - _LINE_MIN) * share
+    style = f'stroke="currentColor" stroke-opacity=".35" stroke-width="{width:.1f}"'
+    if edge.backpressured or edge.holds_clock:
+        width = max(width, 4.0 if edge.backpressured else 2.5)
+        colour = RED if edge.backpressured else AMBER
+        style = (
+            f'stroke="{colour}" stroke-width="{width:.1f}" '
+            f'stroke-dasharray="1 {2.2 * width:.1f}" stroke-linecap="round"'
+        )
+    says = [edge.partitioner, text.rate(edge.rate)]
+    says += ["back-pressure"] * edge.backpressured + ["holds the clock"] * edge.holds_clock
+    title = _safe(", ".join(each for each in says if each))
+    return f'<path d="{_curve(points)}" fill="none" {style}><title>{title}</title></path>'
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """Return a path through the points that leaves and reaches each of them level."""
+    (x, y), *rest = points
+    path = f"M{x:.0f} {y:.0f}"
+    for to_x, to_y in rest:
+        middle = (x + to_x) / 2
+        path += f"C{middle:.0f} {y:.0f} {middle:.0f} {to_y:.0f} {to_x:.0f} {to_y:.0f}"
+        x, y = to_x, to_y
+    return path
+
+
+def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool) -> str:
+    x, y = place
+    frame = f'stroke="{RED}" stroke-width="2.5"' if is_accent else _FRAME
+    rate = text.rate(_rate_of(processor)) or text.count(_records_of(processor))
+    parts = [
+        f"<title>{_safe(_title(processor))}</title>",
+        _FACE.format(x=x, y=y, frame=frame),
+        _words(x + 12, y + 23, "n", _cut(processor.name, _NAME_MAX)),
+        _words(x + 12, y + 41, "q", _cut(_about(processor), _ABOUT_MAX)),
+        _spark(processor.rates, (x + 12, y + 50), (WIDTH - 110, 18)),
+        _words(x + WIDTH - 12, y + 65, "r", rate),
+        _bar(processor, x + 12, y + 79, WIDTH - 24),
+    ]
+    return f"<g>{''.join(parts)}</g>"
+
+
+_FACE: Final = (
+    f'<rect x="{{x:.0f}}" y="{{y:.0f}}" width="{WIDTH}" height="{HEIGHT}" rx="8" '
+    'fill="currentColor" fill-opacity=".03" {frame}/>'
+)
+_FRAME: Final = 'stroke="currentColor" stroke-opacity=".25" stroke-width="1.2"'
+
+
+def _about(processor: ProcessorFigures) -> str:
+    tasks = text.plural(processor.parallelism, "task")
+    more = len(processor.steps) - 1
+    return f"{processor.role} · {tasks}{f' · {more + 1} steps' if more > 0 else ''}"
+
+
+def _title(processor: ProcessorFigures) -> str:
+    """Return all that is known of a processor, as lines that show when it is pointed at."""
+    facts = {
+        "steps": " → ".join(processor.steps),
+        "records": f"{processor.records_in:,} in, {processor.records_out:,} out",
+        "busy": text.share(processor.busy),
+        "held back": text.share(processor.backpressured),
+        "watermark": text.watermark(processor.watermark_ms),
+        "late": text.count(processor.late) if processor.late else "",
+        "quarantined": text.count(processor.quarantined) if processor.quarantined else "",
+    }
+    lines = [f"{name}: {fact}" for name, fact in facts.items() if fact]
+    clock = ["it holds the clock"] if processor.holds_clock else []
+    return "\n".join([f"{processor.name} ({processor.id})", *lines, *clock])
+
+
+def _rate_of(processor: ProcessorFigures) -> float | None:
+    is_source = processor.role == "source"
+    return processor.records_out_rate if is_source else processor.records_in_rate
+
+
+def _records_of(processor: ProcessorFigures) -> int:
+    return processor.records_out if processor.role == "source" else processor.records_in
+
+
+def _bar(processor: ProcessorFigures, x: float, y: float, width: float) -> str:
+    """Draw the share of its time that it is busy, and behind it that it is held back."""
+    back = _rect(x, y, width, "currentColor", ".12")
+    if processor.busy is None:
+        return back
+    busy = min(1.0, processor.busy)
+    held = min(1.0 - busy, processor.backpressured or 0.0)
+    colour = AMBER if busy >= _BUSY else BLUE
+    bars = [_rect(x, y, width * busy, colour, "1")]
+    if held > 0:
+        bars.append(_rect(x + width * busy, y, width * held, RED, ".55"))
+    return back + "".join(bars)
+
+
+def _rect(x: float, y: float, width: float, colour: str, opacity: str) -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="5" rx="2.5" '
+        f'fill="{colour}" fill-opacity="{opacity}"/>'
+    )
+
+
+def _spark(values: Sequence[float], at: Point, box: Point) -> str:
+    if len(values) < 2:  # noqa: PLR2004 - one point is no line
+        return ""
+    (x, y), (width, height), top = at, box, max(values) or 1.0
+    step = width / (len(values) - 1)
+    points = (
+        f"{x + n * step:.1f},{y + height * (1 - value / top):.1f}" for n, value in enumerate(values)
+    )
+    return f'<polyline points="{" ".join(points)}" fill="none" stroke="{BLUE}" stroke-width="1.4"/>'
+
+
+# -- charts ------------------------------------------------------------------------------------
+
+_CHART: Final[Point] = (300.0, 120.0)
+_PLOT_TOP: Final = 18.0
+_PLOT_BOTTOM: Final = 102.0
+_GRID: Final = 3
+
+
+def chart_svg(
+    name: str,
+    at_ms: Sequence[int],
+    lines: Sequence[Line],
+    *,
+    events: Iterable[tuple[int, str]] = (),
+) -> str:
+    """Return a chart over time as one ``<svg>`` element.
+
+    Args:
+        name: of the chart, for those who cannot see it.
+        at_ms: the times, ascending; as many as values of each line.
+        lines: what it shows, all in the same unit, from 0 up.
+        events: the times and texts of upright lines.
+    """
+    top = max((value for line in lines for value in line.values if value), default=0.0) or 1.0
+    parts = [*_grid(), *_events(at_ms, events)]
+    parts += [each for line in lines for each in _line(line, at_ms, top, is_only=len(lines) == 1)]
+    span = text.duration(at_ms[-1] - at_ms[0]) if at_ms else ""
+    width, height = _CHART
+    parts += [
+        _words(0, height - 4, "s", f"{span} ago" if span else "nothing is known yet"),
+        _words(width, height - 4, "s e", text.time(at_ms[-1]) if at_ms else ""),
+    ]
+    return _svg(width, height, name, parts)
+
+
+def _grid() -> Iterator[str]:
+    for n in range(_GRID + 1):
+        y = _PLOT_TOP + (_PLOT_BOTTOM - _PLOT_TOP) * n / _GRID
+        opacity = ".3" if n == _GRID else ".12"
+        yield (
+            f'<path d="M0 {y:.0f}H{_CHART[0]:.0f}" stroke="currentColor" '
+            f'stroke-opacity="{opacity}"/>'
+        )
+
+
+def _events(at_ms: Sequence[int], events: Iterable[tuple[int, str]]) -> Iterator[str]:
+    for when, what in events:
+        if at_ms and at_ms[0] <= when <= at_ms[-1]:
+            x = _x(when, at_ms)
+            yield (
+                f'<path d="M{x:.1f} {_PLOT_TOP:.0f}V{_PLOT_BOTTOM:.0f}" stroke="{RED}" '
+                f'stroke-dasharray="3 3"><title>{_safe(text.time(when))} {_safe(what)}</title>'
+                "</path>"
+            )
+
+
+def _line(line: Line, at_ms: Sequence[int], top: float, *, is_only: bool) -> Iterator[str]:
+    """Draw one line, in pieces where values are not known; alone, with the area below it."""
+    for piece in _pieces(line.values):
+        points = [
+            (_x(at_ms[n], at_ms), _PLOT_BOTTOM - (_PLOT_BOTTOM - _PLOT_TOP) * value / top)
+            for n, value in piece
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        if is_only and len(points) > 1:
+            left, right = points[0][0], points[-1][0]
+            ends = f"{right:.1f},{_PLOT_BOTTOM} {left:.1f},{_PLOT_BOTTOM}"
+            yield f'<polygon points="{path} {ends}" fill="{line.colour}" fill-opacity=".16"/>'
+        if len(points) == 1:
+            (x, y) = points[0]
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="{line.colour}"/>'
+            continue
+        yield (
+            f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="1.6">'
+            f"<title>{_safe(line.name)}</title></polyline>"
+        )
+
+
+def _pieces(values: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
+    piece: list[tuple[int, float]] = []
+    for n, value in enumerate(values):
+        if value is not None:
+            piece.append((n, value))
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _x(when: int, at_ms: Sequence[int]) -> float:
+    return _CHART[0] * (when - at_ms[0]) / max(1, at_ms[-1] - at_ms[0])
+
+
+# -- both --------------------------------------------------------------------------------------
+
+
+def _svg(width: float, height: float, label: str, parts: Iterable[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gp-g" role="img" '
+        f'aria-label="{_safe(label)}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}">{_STYLE}{"".join(parts)}</svg>'
+    )
+
+
+def _words(x: float, y: float, kind: str, words: str) -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}">{_safe(words)}</text>'
+
+
+def _cut(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def _safe(words: str) -> str:
+    return escape(text.printable(words))

@@ -1,0 +1,123 @@
+"""The places of processors in a drawing: columns as the data flows, with few crossings.
+
+An edge over several columns has a bend in each between, so that it goes around what is there. The
+places depend on the graph alone: they do not move while numbers change.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from gearpy.core.base.graph import levels
+
+WIDTH: Final = 190  #: Of the box of a processor.
+HEIGHT: Final = 96
+_GAP_X: Final = 72
+_GAP_Y: Final = 26
+_BEND_HEIGHT: Final = 12
+_MARGIN: Final = 12
+_SWEEPS: Final = 4
+
+Point: TypeAlias = tuple[float, float]
+#: A processor, or a bend: of the edge between the first two, in the column of the last number.
+_Slot: TypeAlias = int | tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of a graph.
+
+    Attributes:
+        boxes: the upper left corner of each processor.
+        lines: for each edge the points that it goes through, from box to box.
+        width: of all of it; as ``height``.
+    """
+
+    boxes: Mapping[int, Point]
+    lines: Mapping[tuple[int, int], Sequence[Point]]
+    width: float
+    height: float
+
+
+def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Place the processors of a graph without cycles; edges join known processors."""
+    columns, chains = _columns(processors, edges)
+    _untangle(columns, chains)
+    height = max((_height(column) for column in columns), default=0.0)
+    places = {
+        slot: (_MARGIN + at * (WIDTH + _GAP_X), _MARGIN + top)
+        for at, column in enumerate(columns)
+        for slot, top in _tops(column, height)
+    }
+    return Layout(
+        boxes={slot: place for slot, place in places.items() if isinstance(slot, int)},
+        lines={edge: _points(chain, places) for edge, chain in chains.items()},
+        width=2 * _MARGIN + max(0, len(columns) * (WIDTH + _GAP_X) - _GAP_X),
+        height=2 * _MARGIN + height,
+    )
+
+
+def _columns(
+    processors: Sequence[int], edges: Sequence[tuple[int, int]]
+) -> tuple[list[list[_Slot]], dict[tuple[int, int], list[_Slot]]]:
+    """Return what is in each column, and the slots that each edge goes through."""
+    level = levels(processors, edges)
+    columns: list[list[_Slot]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+    for each in processors:
+        columns[level[each]].append(each)
+    chains: dict[tuple[int, int], list[_Slot]] = {}
+    for source, target in edges:
+        bends = [(source, target, at) for at in range(level[source] + 1, level[target])]
+        for bend in bends:
+            columns[bend[2]].append(bend)
+        chains[source, target] = [source, *bends, target]
+    return columns, chains
+
+
+def _untangle(columns: list[list[_Slot]], chains: Mapping[tuple[int, int], list[_Slot]]) -> None:
+    """Sort each column by the mean place of what it is joined with, to and fro."""
+    before: dict[_Slot, list[_Slot]] = {}
+    behind: dict[_Slot, list[_Slot]] = {}
+    for chain in chains.values():
+        for source, target in pairwise(chain):
+            behind.setdefault(source, []).append(target)
+            before.setdefault(target, []).append(source)
+    for sweep in range(_SWEEPS):
+        ordered, joined = (columns[1:], before) if sweep % 2 == 0 else (columns[-2::-1], behind)
+        for column in ordered:
+            place = {slot: at / len(each) for each in columns for at, slot in enumerate(each)}
+            column.sort(key=lambda slot: _mean(slot, joined.get(slot, ()), place))
+
+
+def _mean(slot: _Slot, joined: Sequence[_Slot], place: Mapping[_Slot, float]) -> float:
+    return sum(place[each] for each in joined) / len(joined) if joined else place[slot]
+
+
+def _height(column: Sequence[_Slot]) -> float:
+    return sum(_height_of(slot) + _GAP_Y for slot in column) - _GAP_Y
+
+
+def _height_of(slot: _Slot) -> float:
+    return HEIGHT if isinstance(slot, int) else _BEND_HEIGHT
+
+
+def _tops(column: Sequence[_Slot], height: float) -> list[tuple[_Slot, float]]:
+    """Return where each slot of a column begins; the column is in the middle."""
+    top, tops = (height - _height(column)) / 2, []
+    for slot in column:
+        tops.append((slot, top))
+        top += _height_of(slot) + _GAP_Y
+    return tops
+
+
+def _points(chain: Sequence[_Slot], places: Mapping[_Slot, Point]) -> list[Point]:
+    points: list[Point] = []
+    for slot in chain:
+        left, top = places[slot]
+        middle = top + _height_of(slot) / 2
+        if slot != chain[0]:
+            points.append((left, middle))
+        if slot != chain[-1]:
+            points.append((left + WIDTH, middle))
+    return points

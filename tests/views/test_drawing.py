@@ -1,0 +1,113 @@
+"""Drawings of an application as SVG."""
+
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.views.app import app_view
+from gearpy.views.drawing import BLUE, RED, VIOLET, Line, chart_svg, graph_svg
+from gearpy.views.model import AppView, Headline
+from tests.views.build import a_detail, a_look
+
+_NS = "{http://www.w3.org/2000/svg}"
+
+
+def a_view(**first: Any) -> AppView:
+    """Return a running application with other figures of its first processor."""
+    view = app_view(a_look())
+    source, *others = view.processors
+    return replace(view, processors=(replace(source, **first), *others))
+
+
+def parsed(svg: str) -> ET.Element:
+    """Return a drawing, which has to be well-formed."""
+    return ET.fromstring(svg)  # noqa: S314 - of our own making
+
+
+def words_of(svg: str) -> list[str]:
+    """Return all that is written in a drawing."""
+    return [each.text or "" for each in parsed(svg).iter(f"{_NS}text")]
+
+
+def titles_of(svg: str) -> list[str]:
+    """Return what shows when parts are pointed at."""
+    return [each.text or "" for each in parsed(svg).iter(f"{_NS}title")]
+
+
+def test_the_graph_has_names_roles_and_rates() -> None:
+    """As the page and the notebook show it."""
+    words = words_of(graph_svg(a_view(records_out_rate=48_200.0, busy=0.4)))
+
+    assert [each for each in words if each.isidentifier()] == ["orders", "join", "to_spark"]
+    assert "source · 1 task · 2 steps" in words
+    assert "48.2 k/s" in words
+
+
+def test_back_pressure_and_the_path_of_the_clock_are_said_in_words_too() -> None:
+    """Nobody has to see the colour."""
+    view = app_view(a_look())
+    first, *others = view.edges
+    held = replace(view, edges=(replace(first, backpressured=True), *others))
+
+    assert "hash, back-pressure, holds the clock" in titles_of(graph_svg(held))
+    assert any(each.endswith("it holds the clock") for each in titles_of(graph_svg(held)))
+
+
+def test_one_box_at_most_has_the_accent() -> None:
+    """The one that the headline is about, when it is a warning."""
+    headline = Headline(level="bad", text="", processor=1)
+
+    assert graph_svg(replace(a_view(), headline=headline)).count(f'stroke="{RED}"') == 1
+    assert RED not in graph_svg(replace(a_view(), headline=replace(headline, level="ok")))
+
+
+@given(st.text(), st.text())
+def test_text_of_users_is_text(name: str, step: str) -> None:
+    """Whatever a program calls its steps."""
+    svg = graph_svg(a_view(name=name, steps=(step, "<script>alert(1)</script>")))
+
+    names = {each.tag.removeprefix(_NS) for each in parsed(svg).iter()}
+    assert names <= {"svg", "style", "g", "title", "rect", "text", "path", "polyline"}
+
+
+def test_an_application_that_begins_has_no_graph() -> None:
+    """The page says what it waits for instead."""
+    assert graph_svg(app_view(a_look(detail=a_detail(processors=(), edges=())))) == ""
+
+
+def test_a_chart_has_its_lines_and_events() -> None:
+    """Events outside of its time are left out."""
+    svg = chart_svg(
+        "latency",
+        [0, 1_000, 2_000],
+        [Line("p50", [1.0, 2.0, 3.0], BLUE), Line("p99", [4.0, 5.0, 6.0], VIOLET)],
+        events=[(500, "executor 2 restarted"), (9_000, "later")],
+    )
+
+    assert titles_of(svg) == ["1970-01-01T00:00:00.500Z executor 2 restarted", "p50", "p99"]
+    assert "2.0 s ago" in words_of(svg)
+
+
+@pytest.mark.parametrize(
+    ("values", "lines", "dots"),
+    [
+        ([1.0, None, 2.0], 0, 2),
+        ([1.0, 2.0, None], 1, 0),
+        ([None, None, None], 0, 0),
+        ([0.0, 0.0, 0.0], 1, 0),
+    ],
+)
+def test_what_is_not_known_is_a_gap(values: list[float | None], lines: int, dots: int) -> None:
+    """And no zero."""
+    svg = chart_svg("rate", [0, 1, 2], [Line("in", values, BLUE)])
+
+    assert (svg.count("<polyline"), svg.count("<circle")) == (lines, dots)
+
+
+def test_a_chart_of_nothing_says_so() -> None:
+    """An application that has just begun."""
+    assert "nothing is known yet" in words_of(chart_svg("rate", [], [Line("in", [], BLUE)]))
