@@ -2,6 +2,8 @@
 # it, and gearpy itself, which loads a module when one of its names is first used.
 
 from gearpy.cluster.boot.local import LocalCluster as LocalCluster
+from gearpy.cluster.embedded.background import BackgroundRun as BackgroundRun
+from gearpy.cluster.embedded.background import start as start
 from gearpy.cluster.embedded.run import run as run
 from gearpy.config.load import load
 from gearpy.config.schema import Config as Config

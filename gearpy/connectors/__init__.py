@@ -1,6 +1,7 @@
 """Sources and sinks that come with gearpy.
 
 - `memory`: a collection in, a list out; for tests and first steps.
+- `gather`: keeps the first or the last records, for a look at a stream.
 - `tables`: a table in memory; tables made by a function.
 - `console`: lines and tables on standard output.
 - `epoch_writer`: a writer to subclass, for exactly once into a database.

@@ -58,7 +58,7 @@ class StreamApp:
         check_parallelism(f"StreamApp({name!r})", parallelism)
         self.name = name
         self.parallelism = parallelism
-        self._program = Program(name, Stream)
+        self._program = Program(name, Stream, parallelism=parallelism)
 
     def __repr__(self) -> str:
         count = len(self._program.steps)

@@ -12,7 +12,6 @@ from gearpy.cluster.embedded.run_folder import RunFolder, new_run
 from gearpy.config.schema import Config
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
-from gearpy.task.stages.guarantees import cannot_be_resumed
 
 #: Slots of the one worker: an application alone on a cluster always fits.
 _SLOTS: Final = 1_000_000
@@ -56,8 +55,6 @@ def launched(
         ConfigError: the application cannot run, or not with this folder.
     """
     if checkpoint is None:
-        if (line := cannot_be_resumed(application)) is not None:
-            say(line)
         with LocalCluster(config, slots=_SLOTS) as cluster:
             run = new_run()
             cluster.note_pending(run, application)

@@ -16,6 +16,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
+from gearpy.task.stages.guarantees import cannot_be_resumed
 
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
 #: program is one to be mended, and not one to be tried again.
@@ -103,10 +104,13 @@ def run_until(
         on_progress: see `run`.
         beside: each is given the application when it was started, and left when it has ended.
     """
+    application = app.build()
+    if checkpoint is None and (line := cannot_be_resumed(application)) is not None:
+        say(line)
     with ExitStack() as stack:
         run = stack.enter_context(
             launched(
-                app.build(), executors=executors, config=config, say=say, checkpoint=checkpoint
+                application, executors=executors, config=config, say=say, checkpoint=checkpoint
             )
         )
         if run.running is None:

@@ -12,5 +12,6 @@
 - `asynchronous`: steps of a stream whose functions are coroutines.
 - `table_join`: joins of a stream with a table: all rows of a source that ends, read before the
   first record.
+- `previews`: looks at the records of a stream: the program up to it runs in this process.
 - `program`: the steps of an application, as its streams add them.
 """

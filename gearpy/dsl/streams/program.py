@@ -22,10 +22,18 @@ class Program:
     Args:
         name: of the application.
         make_stream: the class of streams; given, as streams of all kinds make others.
+        parallelism: of steps that do not say otherwise.
     """
 
-    def __init__(self, name: str, make_stream: Callable[[Program, Operator], Stream[Any]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        make_stream: Callable[[Program, Operator], Stream[Any]],
+        *,
+        parallelism: int = 1,
+    ) -> None:
         self.name = name
+        self.parallelism = parallelism
         self.steps: list[Operator] = []
         self._make_stream = make_stream
         self._begun: dict[int, str] = {}

@@ -14,6 +14,7 @@ from gearpy.dsl.operators.names import check_count, no_such_step
 from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.streams.asynchronous import Asynchronous
 from gearpy.dsl.streams.keyed import KeyedStream, keyed
+from gearpy.dsl.streams.previews import Previews
 from gearpy.dsl.streams.records import RecordSteps
 from gearpy.dsl.streams.routes import RouteSteps
 from gearpy.dsl.streams.table_join import TableJoins
@@ -33,7 +34,7 @@ _NEED_GROUPS: Final = frozenset(
 )
 
 
-class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T]):
+class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T], Previews[T]):
     """Records of type ``T``, each with an event time, without an end unless the source has one.
 
     All methods take a ``name``: it is shown to people, and the state of a step is found by it

@@ -1,0 +1,292 @@
+"""Runs applications in this process while the program, or the notebook, goes on."""
+
+import atexit
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.embedded.launch import launched
+from gearpy.cluster.embedded.run import EMBEDDED, Watch
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.programs.artifacts import application_of
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import GearpyError, SubmitRefused, ends_at_the_caller
+from gearpy.ids import AppId
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
+from gearpy.task.api.application import Buildable
+
+#: So long may a run drain that another one takes the place of.
+_REPLACED_S: Final = 10.0
+#: So long may all runs drain when the program ends: Jupyter gives a kernel about 5 s.
+_AT_EXIT_S: Final = 3.0
+_KILLED_S: Final = 2.0  # To end what was cut short.
+#: So often details are noted, in case that it ends before somebody asks.
+_LOOK_S: Final = 0.5
+
+#: The runs that have not ended, by their names.
+_runs: Final[dict[str, "BackgroundRun"]] = {}
+_lock: Final = threading.Lock()
+
+
+@ends_at_the_caller
+def start(
+    app: Buildable | Callable[..., Buildable],
+    *,
+    executors: int = 1,
+    config: Config | None = None,
+    checkpoint: str | Path | None = None,
+) -> "BackgroundRun":
+    """Start an application in this process and return at once; the run goes on beside the program.
+
+    A run of the same name that this process has started before is stopped first, so that a cell of
+    a notebook can be run again. Runs that go on when the program ends are drained, for a few
+    seconds at most.
+
+    Args:
+        app: an application, or a function that makes one.
+        executors: how many executors share its tasks.
+        config: the configuration; see `run`.
+        checkpoint: a folder of its own for the run, which then can be resumed; see `run`.
+
+    Raises:
+        ConfigError: the application cannot run, or not with this folder.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, results = gp.StreamApp("squares"), list[int]()
+        >>> app.read(gp.collection([1, 2, 3])).map(lambda n: n * n).write(gp.to_list(results))
+        >>> run = gp.start(app)
+        >>> run.wait().status
+        'succeeded'
+        >>> results
+        [1, 4, 9]
+    """
+    if not hasattr(app, "build"):
+        app = application_of(app, sys.argv[1:])
+    application = app.build()
+    _replace(application.name)
+    stack = ExitStack()
+    with ExitStack() as undo:
+        undo.push(stack)
+        given = stack.enter_context(
+            launched(
+                application,
+                executors=executors,
+                config=config or load(defaults=EMBEDDED),
+                say=_say,
+                checkpoint=checkpoint,
+            )
+        )
+        undo.pop_all()
+    if given.running is None:
+        assert given.finished is not None, "it runs, or it has finished"
+        stack.close()
+        return BackgroundRun(application.name, None, given.finished)
+    run = BackgroundRun(application.name, given.running, given.running.summary())
+    with _lock:
+        _runs[application.name] = run
+    run._follow(given.on_progress, stack.close)  # noqa: SLF001 - a class and its one maker
+    return run
+
+
+class BackgroundRun:
+    """An application that runs in this process beside the program; made by `start`.
+
+    As a context manager it is stopped at the end of the context, or killed after an error.
+
+    Runs on: any thread.
+
+    Args:
+        name: of the application.
+        running: the application; None if it has finished before.
+        summary: how it is.
+    """
+
+    def __init__(
+        self, name: str, running: RunningApplication | None, summary: ApplicationSummary
+    ) -> None:
+        self.name = name
+        self._running = running
+        self._summary = summary
+        self._detail: ApplicationDetail | None = None
+        self._error: GearpyError | None = None
+        self._stop = StopSignals(on_second=lambda _: None)  # Never entered: it is only asked.
+        self._ended = threading.Event()
+        self._next_look_s = 0.0
+        if running is None:
+            self._ended.set()
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> ApplicationSummary:
+        """How it is: status, counts, cause of a failure."""
+        if self._running is not None and not self._ended.is_set():
+            with suppress(GearpyError):  # It has just ended.
+                self._summary = self._running.summary()
+        return self._summary
+
+    @property
+    def client(self) -> ClusterClient:
+        """A client of the cluster that is only there for this run; of no use when it has ended.
+
+        Raises:
+            SubmitRefused: it had finished before it was started.
+        """
+        if self._running is None:
+            raise SubmitRefused(f"{self.name} has finished before, so nothing was started")
+        return self._running.client
+
+    @property
+    def app_id(self) -> AppId:
+        """Its number in that cluster."""
+        return self._summary.app_id
+
+    def describe(self) -> ApplicationDetail:
+        """Return its executors, processors, failures and epochs.
+
+        When it has ended, as they were within its last half second; nothing if it was so short that
+        nobody has looked.
+        """
+        if not self._ended.is_set():
+            with suppress(SubmitRefused):  # It is being started, or has just ended.
+                self._detail = self.client.describe(self.app_id)
+        return self._detail or ApplicationDetail(app_id=self.app_id)
+
+    def __repr__(self) -> str:
+        return f"<run {repr(self.summary).removeprefix('<')}"
+
+    # -- to its end ------------------------------------------------------------------------
+
+    @ends_at_the_caller
+    def wait(self, timeout_s: float | None = None) -> ApplicationSummary:
+        """Wait for its end; return at the time-out, too, with the summary of that time.
+
+        Args:
+            timeout_s: how many seconds to wait; without it, for as long as it takes.
+
+        Raises:
+            OperatorError: user code raised.
+            ApplicationFailed: it failed in another way.
+        """
+        self._ended.wait(timeout_s)
+        if self._error is not None:
+            raise self._error
+        return self.summary
+
+    @ends_at_the_caller
+    def stop(self, timeout_s: float | None = None) -> ApplicationSummary:
+        """Drain it: its sources stop, its sinks show what was read; return when it has ended.
+
+        Does nothing to a run that has ended.
+
+        Args:
+            timeout_s: how many seconds that may take; then it goes on in the background.
+
+        Raises:
+            OperatorError: user code raised.
+            ApplicationFailed: it failed in another way.
+        """
+        self._stop.ask(signal.SIGTERM)
+        return self.wait(timeout_s)
+
+    def kill(self) -> None:
+        """End it at once: what was read since its newest epoch is not shown."""
+        if self._running is not None:
+            with suppress(GearpyError):  # It has just ended, and its cluster, too.
+                self._running.shutdown()
+        self._ended.wait(_KILLED_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.kill()
+
+    # -- its thread ------------------------------------------------------------------------
+
+    def _follow(
+        self, on_progress: Callable[[ApplicationSummary], None], close: Callable[[], None]
+    ) -> None:
+        """Follow it to its end in a thread, then end its cluster."""
+        running = self._running
+        assert running is not None, "there is something to follow"
+        watch = Watch(running, self._stop, _nothing, on_progress, self._note)
+
+        def to_the_end() -> None:
+            try:
+                self._summary = watch.to_the_end()
+            except GearpyError as error:
+                self._error = error
+            finally:
+                with _lock:
+                    if _runs.get(self.name) is self:
+                        del _runs[self.name]
+                close()
+                self._ended.set()
+
+        threading.Thread(target=to_the_end, name=f"gearpy-run-{self.name}", daemon=True).start()
+
+    def _note(self, summary: ApplicationSummary) -> None:
+        self._summary = summary
+        if summary.status == "active" and time.monotonic() >= self._next_look_s:
+            self._next_look_s = time.monotonic() + _LOOK_S
+            with suppress(GearpyError):  # It has just ended.
+                self.describe()
+
+
+def _replace(name: str) -> None:
+    """End the run of this name, if there is one."""
+    with _lock:
+        before = _runs.get(name)
+    if before is None:
+        return
+    _say(f"{name} was started before: that run is stopped first")
+    _end([before], _REPLACED_S)
+
+
+@atexit.register
+def _end_all() -> None:
+    """End all runs, as the program ends."""
+    with _lock:
+        left = [*_runs.values()]
+    if left:
+        _say(f"the program ends, so it stops {', '.join(each.name for each in left)}")
+        _end(left, _AT_EXIT_S)
+
+
+def _end(runs: list[BackgroundRun], within_s: float) -> None:
+    """Drain runs, all at the same time; kill those that take longer."""
+    deadline = time.monotonic() + within_s
+    for run in runs:
+        run._stop.ask(signal.SIGTERM)  # noqa: SLF001 - a class and its one maker
+    for run in runs:
+        with suppress(GearpyError):
+            run.wait(max(0.0, deadline - time.monotonic()))
+        if not run._ended.is_set():  # noqa: SLF001 - the same
+            _say(f"{run.name} did not end within {within_s:g} s, so it is ended at once")
+            run.kill()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _nothing(_: str) -> None:
+    pass

@@ -1,0 +1,183 @@
+"""Runs beside the program: asked, stopped, replaced, and ended with it."""
+
+import itertools
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gearpy as gp
+from gearpy.errors import OperatorError, SubmitRefused
+
+DEADLINE_S = 20.0
+NEVER = threading.Event()
+
+
+def endless(results: list[int], name: str = "endless") -> gp.StreamApp:
+    """Return an application that numbers records for ever."""
+    app = gp.StreamApp(name)
+    app.read(gp.generate(itertools.count, rate=2000)).write(gp.to_list(results))
+    return app
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        NEVER.wait(0.01)
+
+
+def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
+    """A stop shows all that was read."""
+    results = list[int]()
+    run = gp.start(endless(results))
+    until(lambda: results)
+
+    assert run.wait(0.01).status == "active"
+    assert repr(run).startswith("<run 'endless' active: ")
+    summary = run.stop()
+
+    assert summary.progress.drained
+    assert results == [*range(summary.progress.records_in)]
+    assert run.stop() == run.wait() == run.summary == summary
+
+
+def test_a_run_ends_by_itself_when_its_input_does() -> None:
+    """Its answers stay."""
+    results = list[int]()
+    app = gp.StreamApp("bounded")
+    app.read(gp.collection([1, 2])).write(gp.to_list(results))
+
+    run = gp.start(app)
+
+    assert run.wait(DEADLINE_S).status == "succeeded"
+    assert run.summary.progress.records_in == 2
+    assert results == [1, 2]
+
+
+def test_a_run_can_be_described_while_it_lasts() -> None:
+    """Its processors and executors."""
+    results = list[int]()
+    with gp.start(endless(results)) as run:
+        until(lambda: any(each.records_in for each in run.describe().processors))
+
+    (processor,) = run.describe().processors
+    assert processor.records_in
+    assert processor.name == "generate(count) > to_list"
+
+
+def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """As when a cell of a notebook is run again; runs of other names go on."""
+    first, second, third = list[int](), list[int](), list[int]()
+    other = gp.start(endless(third, "other"))
+    before = gp.start(endless(first))
+    until(lambda: first)
+
+    now = gp.start(endless(second))
+    until(lambda: second)
+
+    assert before.summary.progress.drained
+    assert other.summary.status == "active"
+    assert "endless was started before: that run is stopped first" in capsys.readouterr().err
+    now.kill()
+    other.kill()
+    assert now.summary.status == "terminated"
+    assert not now.summary.progress.drained
+
+
+def test_a_failure_is_told_by_the_run_and_raised_where_it_is_waited_for() -> None:
+    """The program that goes on hears of it when it asks."""
+    app = gp.StreamApp("fails")
+    app.read(gp.collection([1, 0])).map(lambda n: 1 // n).write(gp.to_list([]))
+    run = gp.start(app)
+    until(lambda: run.summary.status == "failed")
+
+    assert "ZeroDivisionError" in repr(run)
+    for wait in (run.wait, run.stop):
+        with pytest.raises(OperatorError, match="ZeroDivisionError") as caught:
+            wait()
+        assert len(caught.traceback) == 2
+
+
+def test_a_context_that_fails_kills_its_run() -> None:
+    """Nobody waits for it any more."""
+    with pytest.raises(KeyError), gp.start(endless([])) as run:
+        raise KeyError
+
+    assert run.summary.status == "terminated"
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    """With a folder for it; when it has finished there is nothing to start."""
+
+    def count(results: list[int]) -> gp.StreamApp:
+        app = gp.StreamApp("counts")
+        numbers = app.read(gp.generate(lambda: iter(range(2000)), rate=2000))
+        numbers.write(gp.to_list(results))
+        return app
+
+    first, second = list[int](), list[int]()
+    run = gp.start(count(first), checkpoint=tmp_path / "run")
+    until(lambda: first)
+    run.stop()
+    assert gp.start(count(second), checkpoint=tmp_path / "run").wait(60).status == "succeeded"
+    again = gp.start(count(second), checkpoint=tmp_path / "run")
+
+    assert [*first, *second] == [*range(2000)]
+    assert again.summary.status == "succeeded"
+    with pytest.raises(SubmitRefused, match="nothing was started"):
+        _ = again.client
+
+
+PROGRAM = """
+import itertools
+import sys
+import threading
+import time
+import gearpy as gp
+
+entered = threading.Event()
+
+def works(number):
+    entered.set()
+    return number
+
+def hangs(number):
+    entered.set()
+    time.sleep(600)
+
+app = gp.StreamApp("left")
+numbers = app.read(gp.generate(itertools.count, rate=2000))
+numbers.map({step}).write(gp.jsonl_folder(sys.argv[1]))
+run = gp.start(app)
+entered.wait()
+print("over", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "said"), [("works", ""), ("hangs", "did not end within 3 s")], ids=["works", "hangs"]
+)
+def test_a_program_that_ends_ends_its_runs(tmp_path: Path, step: str, said: str) -> None:
+    """Drained where that is possible; and within seconds."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(step=step), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
+    assert "the program ends, so it stops left" in done.stderr
+    assert said in done.stderr
+    if not said:
+        files = (tmp_path / "out").glob("*.jsonl")
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        assert sorted(map(int, lines)) == [*range(len(lines))]
+        assert lines

@@ -1,0 +1,131 @@
+"""Previews of a stream: records of the program up to it, as lists and as tables."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gearpy as gp
+from gearpy.dsl.streams.stream import Stream
+from gearpy.errors import ConfigError, OperatorError
+
+
+def numbers(count: int = 10, *, parallelism: int = 1) -> Stream[int]:
+    """Return a stream of numbers from 0 on."""
+    app = gp.StreamApp("look", parallelism=parallelism)
+    return app.read(gp.collection(range(count), partitions=parallelism))
+
+
+def test_a_look_returns_the_records_behind_the_steps() -> None:
+    """The first, the last, or all."""
+    stream = numbers().map(lambda n: n * n)
+
+    assert stream.head(3) == [0, 1, 4]
+    assert stream.tail(3) == [49, 64, 81]
+    assert stream.to_list() == [n * n for n in range(10)]
+    assert stream.to_list(2) == [0, 1]
+
+
+def test_a_look_has_the_records_of_all_tasks() -> None:
+    """In the order in which they come."""
+    assert sorted(numbers(1000, parallelism=3).to_list()) == [*range(1000)]
+
+
+def test_a_look_touches_neither_sinks_nor_other_branches() -> None:
+    """Only the steps that lead to the stream run."""
+    written, seen = list[int](), list[int]()
+    stream = numbers()
+    small, large = stream.split(lambda n: n < 3)
+    stream.inspect(seen.append).write(gp.to_list(written))
+
+    assert small.to_list() == [0, 1, 2]
+    assert large.head(2) == [3, 4]
+    assert not written
+    assert not seen
+
+
+def test_a_program_runs_after_a_look_as_before() -> None:
+    """A look adds no step to it."""
+    results = list[int]()
+    app = gp.StreamApp("twice")
+    stream = app.read(gp.collection([1, 2]))
+
+    assert stream.head() == [1, 2]
+    stream.write(gp.to_list(results))
+    gp.run(app)
+    assert results == [1, 2]
+
+
+@pytest.mark.parametrize("look", [Stream.head, Stream.tail, Stream.to_list])
+def test_a_stream_without_end_is_cut_at_so_many_records(
+    look: Callable[[Stream[int], int], list[int]],
+) -> None:
+    """And the source is not read any longer."""
+    stream = gp.StreamApp("endless").read(gp.generate(itertools.count, rate=5000))
+
+    assert look(stream, 7) == [*range(7)]
+
+
+def test_a_stream_without_end_is_cut_when_the_time_is_over() -> None:
+    """What has come until then is returned."""
+    stream = gp.StreamApp("slow").read(gp.generate(itertools.count, rate=50))
+
+    found = stream.tail(1_000_000, timeout_s=0.5)
+
+    assert found == [*range(len(found))]
+    assert found
+
+
+def test_all_of_a_stream_without_end_is_refused() -> None:
+    """It says what to write instead."""
+    stream = gp.StreamApp("endless").read(gp.generate(itertools.count))
+
+    with pytest.raises(ConfigError, match=r"generate\(count\) has no end.*to_list\(1000\)"):
+        stream.to_list()
+
+
+def test_windows_become_columns_with_types() -> None:
+    """Those that a window log of the stream has."""
+    events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
+    stream = gp.StreamApp("windows").read(gp.collection(events)).key_by(str)
+    table = stream.window(gp.tumbling(10)).count().to_arrow()
+
+    assert table.schema.names[:4] == ["window_start", "window_end", "key", "value"]
+    assert sorted(zip(*table.select(["key", "value"]).to_pydict().values(), strict=True)) == [
+        ("a", 1),
+        ("a", 1),
+        ("b", 1),
+    ]
+
+
+def test_columns_stay_columns() -> None:
+    """With the types of their source, also where a filter leaves nothing."""
+    rows = gp.StreamApp("rows").read(gp.rows([{"n": 1}, {"n": 2}]))
+
+    assert rows.to_arrow().schema.field("n").type == "int64"
+    assert rows.filter(lambda row: row["n"] > 5).to_arrow().schema.names == ["n"]
+
+
+def test_pandas_gets_the_same_columns() -> None:
+    """A data frame, with times that know their zone."""
+    frame = numbers(3).to_pandas()
+
+    assert frame["value"].tolist() == [0, 1, 2]
+    assert str(frame["event_time"].dtype) == "datetime64[us, UTC]"
+
+
+@pytest.mark.parametrize("bad", [0, -1, "all"])
+def test_a_number_of_records_is_one(bad: Any) -> None:
+    """From 1 on."""
+    with pytest.raises(ConfigError, match="head"):
+        numbers().head(bad)
+
+
+def test_an_error_of_user_code_ends_at_the_look() -> None:
+    """The frames of gearpy tell nothing."""
+    with pytest.raises(OperatorError, match="ZeroDivisionError") as caught:
+        numbers().map(lambda n: 1 // n).to_list()
+
+    assert len(caught.traceback) == 2
+    assert caught.value.record == "0"
