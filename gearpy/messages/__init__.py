@@ -7,10 +7,11 @@
 - `app`: app master and executors.
 - `client`: client -> master, and the answers.
 - `cluster`: master, workers and app masters.
+- `metrics`: measurements: reports of executors, questions of clients and their answers.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
 
-Everything in `app`, `client`, `cluster`, `peer` and `summaries` is a frozen dataclass of plain
-values, registered by its class name with `wire.codec`, and can cross a process boundary. Any layer
-above may import this.
+Everything in `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen dataclass of
+plain values, registered by its class name with `wire.codec`, and can cross a process boundary. Any
+layer above may import this.
 """

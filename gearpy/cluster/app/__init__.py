@@ -7,5 +7,6 @@
   stored them.
 - `config`: the settings of an application, and the keys that it may set.
 - `checkpoints`: the stored epochs of an application: its coordinator log, and its files.
+- `metrics`: what executors measure, and the answers about it.
 - `describe`: the description of an application for people.
 """

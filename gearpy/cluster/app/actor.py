@@ -12,6 +12,7 @@ from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.app.events import CoreEvent, decide
+from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.quarantine import AppQuarantine
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.application import (
@@ -65,6 +66,7 @@ from gearpy.messages.cluster import (
     ReturnResource,
     ValueStored,
 )
+from gearpy.messages.metrics import GetHistory, GetMetrics, GetSeries, ReportMetrics
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -102,9 +104,10 @@ class _Tick:
     pass
 
 
-_Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined
+_Measures: TypeAlias = GetMetrics | GetSeries | GetHistory
+_Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined | _Measures
 _Question: TypeAlias = DescribeApplication | _Request
-_Event: TypeAlias = CoreEvent | RegisterExecutor | ValueStored
+_Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored
 _Message: TypeAlias = (
     _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
 )
@@ -153,6 +156,7 @@ class AppMasterActor(Actor[_Message]):
         self._status: ApplicationStatus = "pending"
         self._cause: ErrorCard | None = None
         self._has_succeeded = False
+        self._metrics: AppMetrics | None = None
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
@@ -314,7 +318,15 @@ class AppMasterActor(Actor[_Message]):
     def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
             return self._drain(core)
+        if isinstance(message, _Measures):
+            return self._metrics_of(core).answer(core, message)
         return self._replay(core, message)
+
+    def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
+        """Return the measurements; made with the first that there is to measure."""
+        if self._metrics is None:
+            self._metrics = AppMetrics(self._app_id, core.dag, self._launch.launch, self._wall_ms)
+        return self._metrics
 
     def _before_begin(self, message: _Message) -> object:
         if isinstance(message, ResourceAllocated):
@@ -330,6 +342,9 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, ValueStored):
             if message.key == _OUTCOME_KEY:
                 self._on_outcome_stored()
+            return []
+        if isinstance(message, ReportMetrics):
+            self._metrics_of(core).on_report(core, message)
             return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())
@@ -370,6 +385,7 @@ class AppMasterActor(Actor[_Message]):
             self._begin_again(now_ms)
         if self._core is not None:
             self._do(self._core.on_tick(now_ms))
+            self._metrics_of(self._core).on_tick(self._core)
         self._tell_status()
 
     # -- what was decided ------------------------------------------------------------------
@@ -453,6 +469,8 @@ class AppMasterActor(Actor[_Message]):
             _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
             return
         now_ms = self.context.now_ms()
+        lasted_ms = self._core.regions[manifest.region].epochs.last_took_ms
+        self._metrics_of(self._core).on_epoch(lasted_ms)
         self._do(self._core.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
 
     def _on_epochs(self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted) -> None:

@@ -3,6 +3,7 @@
 import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from gearpy.core.master.registry import TERMINAL
@@ -13,7 +14,7 @@ from gearpy.errors import (
     ProtocolError,
     SubmitRefused,
 )
-from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.client import (
     ApplicationList,
     Artifact,
@@ -40,6 +41,16 @@ from gearpy.messages.client import (
     SubmitApplication,
     Submitted,
     WorkerList,
+)
+from gearpy.messages.metrics import (
+    GetHistory,
+    GetMetrics,
+    GetProcessMetrics,
+    GetSeries,
+    HistoryData,
+    MetricsData,
+    ProcessMetricsData,
+    SeriesData,
 )
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -171,6 +182,57 @@ class ClusterClient:
             SubmitRefused: see `describe`.
         """
         return self.describe(app_id).why
+
+    # -- measurements ----------------------------------------------------------------------
+
+    def metrics(self, app_id: AppId) -> MetricsData:
+        """Return the newest measurements of all tasks and executors, and the last events.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        data = self._expect(MetricsData, GetMetrics(app_id=app_id))
+        tasks, more_from = [*data.tasks], data.more_from
+        while more_from:
+            page = self._expect(MetricsData, GetMetrics(app_id=app_id, first=more_from))
+            tasks += page.tasks
+            more_from = page.more_from
+        return replace(data, tasks=tuple(tasks), more_from=0)
+
+    def series(self, app_id: AppId, since_ms: int = 0) -> SeriesData:
+        """Return the last ten minutes of an application, or what came after a wall time.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        data = self._expect(SeriesData, GetSeries(app_id=app_id, since_ms=since_ms))
+        processors, more_from = [*data.processors], data.more_from
+        while more_from:
+            question = GetSeries(app_id=app_id, since_ms=since_ms, first=more_from)
+            page = self._expect(SeriesData, question)
+            if page.at_ms != data.at_ms:  # A point has come meanwhile.
+                return self.series(app_id, since_ms)
+            processors += page.processors
+            more_from = page.more_from
+        return replace(data, processors=tuple(processors), more_from=0)
+
+    def history(self, question: GetHistory) -> HistoryData:
+        """Return measurements by Gearpump's names: newest, of five minutes, or of three days.
+
+        Raises:
+            SubmitRefused: there is no such application or worker, or it is not there at present.
+        """
+        return self._expect(HistoryData, question)
+
+    def process_metrics(self, worker_id: WorkerId | None = None) -> ProcessMetricsData:
+        """Return the newest measurements of a worker; of the master if none is named.
+
+        Raises:
+            SubmitRefused: there is no such worker, or it is not there at present.
+        """
+        return self._expect(ProcessMetricsData, GetProcessMetrics(worker_id=worker_id))
+
+    # -- ends and restarts -----------------------------------------------------------------
 
     def shutdown(self, app_id: AppId) -> None:
         """Stop an application.

@@ -25,6 +25,14 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
+    WorkerAddress,
+)
+from gearpy.messages.metrics import (
+    GetHistory,
+    GetMetrics,
+    GetProcessMetrics,
+    GetSeries,
+    GetWorkerAddress,
 )
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
@@ -34,7 +42,15 @@ from gearpy.wire.connection.keys import CLUSTER, Principal
 #: What the master actor answers itself.
 _OF_MASTER: Final = (*CLIENT_MESSAGES, RestartApplication)
 #: What an application may ask about itself.
-_OF_APPLICATIONS: Final = (GetApplication, DescribeApplication, ListQuarantined, ReadLog)
+_OF_APPLICATIONS: Final = (
+    GetApplication,
+    DescribeApplication,
+    GetHistory,
+    GetMetrics,
+    GetSeries,
+    ListQuarantined,
+    ReadLog,
+)
 
 #: What a client gets of records, and an app master at a time: both must fit a control frame.
 _RECORDS_BYTES_MAX: Final = 512 * 1024
@@ -114,7 +130,13 @@ class Desk:
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         match message:
-            case DescribeApplication() | DrainApplication() | ReplayNow():
+            case (
+                DescribeApplication()
+                | DrainApplication()
+                | ReplayNow()
+                | GetMetrics()
+                | GetSeries()
+            ):
                 return self._ask_app_master(message.app_id, message)
             case ListQuarantined():
                 return self._list_quarantined(message)
@@ -128,6 +150,8 @@ class Desk:
     def _answer_other(self, message: object) -> object:
         if isinstance(message, _OF_MASTER):
             return self._ask_master(message)
+        if isinstance(message, GetHistory | GetProcessMetrics):
+            return self._ask_for_past(message)
         if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message) if self._artifacts else _NO_ARTIFACTS
         return Refused(reason=f"{type(message).__name__} is not for clients")
@@ -152,6 +176,20 @@ class Desk:
             text = f"the app master of application {app_id} did not answer {name}: {error}"
             raise AskTimeout(text) from error
         return answer
+
+    def _ask_for_past(self, message: GetHistory | GetProcessMetrics) -> object:
+        """Ask who keeps the measurements: an app master, a worker, or the master."""
+        if isinstance(message, GetHistory) and message.app_id is not None:
+            return self._ask_app_master(message.app_id, message)
+        if message.worker_id is None:
+            return self._ask_master(message)
+        found = self._ask_master(GetWorkerAddress(worker_id=message.worker_id))
+        if not isinstance(found, WorkerAddress):
+            return found
+        try:
+            return self._post.ask(found.worker, message, self._timeout_s)
+        except (ActorStopped, ConnectionLost) as error:
+            return Refused(reason=f"worker {message.worker_id} cannot be reached: {error}")
 
     def _no_app_master(self, app_id: AppId) -> Refused:
         known = self._ask_master(GetApplication(app_id=app_id))

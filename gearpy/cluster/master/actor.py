@@ -74,7 +74,10 @@ from gearpy.messages.cluster import (
     RunningExecutor,
     ValueStored,
 )
+from gearpy.messages.metrics import GetHistory, GetProcessMetrics
 from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, ErrorCard
+from gearpy.metrics.history import RECENT_MS, ProcessHistory
+from gearpy.metrics.process import process_meter
 from gearpy.storage.log import Log
 
 if TYPE_CHECKING:
@@ -91,6 +94,11 @@ class _Tick:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    pass
+
+
 _Request: TypeAlias = (
     SubmitApplication | ShutdownApplication | RestartApplication | ReplayQuarantined
 )
@@ -101,7 +109,14 @@ _AppMasterNews: TypeAlias = (
 _WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
 #: What a master is told and asked.
 MasterMailbox: TypeAlias = (
-    MasterMessage | RestartApplication | ReplayQuarantined | MasterLookup | _Tick
+    MasterMessage
+    | RestartApplication
+    | ReplayQuarantined
+    | MasterLookup
+    | GetProcessMetrics
+    | GetHistory
+    | _Tick
+    | _Measure
 )
 
 
@@ -143,10 +158,19 @@ class MasterActor(Actor[MasterMailbox]):
             contacts=self._contacts,
             scheduler=self._scheduler,
         )
+        self._process = ProcessHistory("master", process_meter().sample)
         self._answers = MasterAnswers(
-            self._state, self._app_masters, self._scheduler, self._workers.paths
+            self._state,
+            self._app_masters,
+            self._scheduler,
+            self._workers.paths,
+            process=self._process,
+            wall_ms=self._wall_ms,
         )
         self._timer: tuple[int, Cancellable] | None = None
+
+    def _wall_ms(self) -> int:
+        return self.context.wall_ms()
 
     def on_start(self) -> None:
         """Go on with the applications that the log tells of."""
@@ -155,10 +179,13 @@ class MasterActor(Actor[MasterMailbox]):
             if each.status not in TERMINAL and self._has_run(each.app_id):
                 self._scheduler.expect(each.app_id)
         self._do(self._app_masters.on_start(self._now()))
+        self.context.schedule(RECENT_MS, _Measure())
 
     def receive(self, message: MasterMailbox) -> object:
         """Answer a client, or take the news of a worker or an app master."""
         match message:
+            case _Measure():
+                self._process.on_tick(self.context.wall_ms())
             case _Tick():
                 self._timer = None
                 self._on_tick(self._now())
@@ -180,6 +207,8 @@ class MasterActor(Actor[MasterMailbox]):
                 | ReplayQuarantined()
             ):
                 return self._serve(message)
+            case GetProcessMetrics() | GetHistory():
+                return self._answers.measured(message)
             case _:
                 return self._answers.answer(message)
         return None

@@ -1,6 +1,7 @@
 """The answers of a master to questions that change nothing."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
@@ -25,13 +26,21 @@ from gearpy.messages.client import (
     WorkerAddress,
     WorkerList,
 )
+from gearpy.messages.metrics import GetHistory, GetProcessMetrics, GetWorkerAddress
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
+from gearpy.metrics.history import ProcessHistory
 
 _IDS_SHOWN_MAX: Final = 20
 _TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
 
 MasterLookup: TypeAlias = (
-    GetCluster | ListApplications | GetApplication | ListWorkers | ListQuarantined | GetAddresses
+    GetCluster
+    | ListApplications
+    | GetApplication
+    | ListWorkers
+    | ListQuarantined
+    | GetAddresses
+    | GetWorkerAddress
 )
 
 
@@ -44,11 +53,16 @@ class MasterAnswers:
         app_masters: AppMasters,
         scheduler: SlotScheduler,
         workers: Mapping[WorkerId, ActorPath],
+        *,
+        process: ProcessHistory,
+        wall_ms: Callable[[], int],
     ) -> None:
         self._state = state
         self._app_masters = app_masters
         self._scheduler = scheduler
         self._workers = workers
+        self._process = process
+        self._wall_ms = wall_ms
 
     def answer(self, message: MasterLookup) -> object:
         """Return the answer to a question; `Refused` where there is none."""
@@ -65,10 +79,16 @@ class MasterAnswers:
                 return self._worker_list()
             case ListQuarantined():
                 return self._quarantined(message.app_id)
-            case GetAddresses():
-                return self._addresses(message.app_id)
+            case GetAddresses() | GetWorkerAddress():
+                return self._addresses(message)
             case _:
                 assert_never(message)
+
+    def measured(self, message: GetProcessMetrics | GetHistory) -> object:
+        """Return the measurements of this process and of the cluster."""
+        if isinstance(message, GetHistory):
+            return self._process.answer(message, self._wall_ms())
+        return self._process.latest(self._wall_ms(), self._gauges())
 
     def unknown(self, app_id: AppId) -> Refused:
         """Return the answer to a question about an application that is not known."""
@@ -94,7 +114,12 @@ class MasterAnswers:
             return self.unknown(app_id)
         return QuarantinedList(app_id=app_id, records=self._state.quarantined(app_id))
 
-    def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
+    def _addresses(
+        self, question: GetAddresses | GetWorkerAddress
+    ) -> RoleAddresses | WorkerAddress | Refused:
+        if isinstance(question, GetWorkerAddress):
+            return self._worker_address(question.worker_id)
+        app_id = question.app_id
         request = self._state.request_of(app_id)
         if request is None:
             return self.unknown(app_id)
@@ -107,6 +132,23 @@ class MasterAnswers:
             ),
             artifact=request.artifact,
         )
+
+    def _worker_address(self, worker_id: WorkerId) -> WorkerAddress | Refused:
+        if (path := self._workers.get(worker_id)) is not None:
+            return WorkerAddress(worker_id=worker_id, worker=path)
+        known = ", ".join(map(str, sorted(self._workers))) or "none"
+        return Refused(reason=f"no worker has id {worker_id}; there are: {known}")
+
+    def _gauges(self) -> dict[str, float]:
+        """Return what `metrics.catalogue` calls the metrics of a cluster."""
+        workers = self._scheduler.workers().values()
+        statuses = Counter(each.status for each in self._state.summaries())
+        return {
+            "gearpy_workers": float(len(workers)),
+            "gearpy_slots": float(sum(each.total for each in workers)),
+            "gearpy_free_slots": float(sum(each.free for each in workers)),
+            **{f"gearpy_applications.{each}": float(statuses[each]) for each in sorted(statuses)},
+        }
 
     def _worker_list(self) -> WorkerList:
         return WorkerList(

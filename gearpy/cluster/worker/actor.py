@@ -23,6 +23,9 @@ from gearpy.messages.cluster import (
     WorkerMessage,
     WorkerRegistered,
 )
+from gearpy.messages.metrics import GetHistory, GetProcessMetrics
+from gearpy.metrics.history import RECENT_MS, ProcessHistory
+from gearpy.metrics.process import process_meter
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +104,15 @@ class _KillOrphans:
     app_id: AppId
 
 
-_Message: TypeAlias = WorkerMessage | ReadLog | DrainWorker | _Ended | _LookForMaster | _KillOrphans
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    pass
+
+
+_Question: TypeAlias = ReadLog | GetProcessMetrics | GetHistory
+_Message: TypeAlias = (
+    WorkerMessage | _Question | DrainWorker | _Ended | _LookForMaster | _KillOrphans | _Measure
+)
 
 
 @dataclass(slots=True)
@@ -172,9 +183,11 @@ class WorkerActor(Actor[_Message]):
         self._ended_app_masters: set[AppId] = set()
         self._is_draining = False
         self._failure: GearpyError | None = None
+        self._process = ProcessHistory("worker", process_meter().sample)
 
     def on_start(self) -> None:
         """Register with a master."""
+        self.context.schedule(RECENT_MS, _Measure())
         self._look_for_master(until_ms=None)
 
     def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each message
@@ -190,6 +203,10 @@ class WorkerActor(Actor[_Message]):
                 self._on_shutdown(message)
             case ReadLog():
                 return self._read_log(message)
+            case GetProcessMetrics() | GetHistory():
+                return self._measurements(message)
+            case _Measure():
+                self._process.on_tick(self.context.wall_ms())
             case DrainWorker():
                 self._drain()
             case _Ended():
@@ -201,6 +218,12 @@ class WorkerActor(Actor[_Message]):
             case _:
                 assert_never(message)
         return None
+
+    def _measurements(self, message: GetProcessMetrics | GetHistory) -> object:
+        at_ms = self.context.wall_ms()
+        if isinstance(message, GetHistory):
+            return self._process.answer(message, at_ms)
+        return self._process.latest(at_ms)
 
     def on_exited(self, exited: Exited) -> None:
         """Look for the lost master; care for the executors that a lost app master leaves."""
@@ -279,6 +302,7 @@ class WorkerActor(Actor[_Message]):
         search.timer.cancel()
         is_first, self._search = self._worker_id is None, None
         self._worker_id, self._master = message.worker_id, message.master
+        self._process.name = f"worker{self._worker_id}"
         self._unreported.clear()
         if search.has_changed:
             self._tell_change()

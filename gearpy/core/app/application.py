@@ -190,6 +190,11 @@ class ApplicationCore:
         """Return the newest complete epoch of each region that has one."""
         return self.regions.newest_manifests
 
+    def placed_in(self, task: TaskId) -> ExecutorId | None:
+        """Return the executor that a task is meant for, whether it runs or not."""
+        region = self.regions.of_task(task)
+        return None if region is None else region.placement.get(task)
+
     def executor_of(self, task: TaskId) -> ExecutorId | None:
         """Return the executor in which a task takes records at present; None if it takes none."""
         region = self.regions.of_task(task)

@@ -131,6 +131,11 @@ class RegionEpochs:
         """Whether it is closed before its streams have come to their ends."""
         return self.is_closed and not self.is_finished
 
+    @property
+    def last_took_ms(self) -> int:
+        """How long the last complete epoch took from the beginning of its end."""
+        return self._pace.last_took_ms
+
     def is_damage(self, message: SnapshotsDamaged) -> bool:
         """Tell whether a file that the attempt has gone on from is known to be damaged.
 

@@ -34,6 +34,7 @@ class EpochPace:
         self._max_overhead_percent = max_overhead_percent
         self._max_replay_ms = max_replay_ms
         self._took_ms = 0
+        self.last_took_ms = 0  #: To store the last epoch.
 
     def first_ms(self, now_ms: int) -> int:
         """Return when the first epoch of an attempt may begin to end that runs from now on."""
@@ -41,7 +42,7 @@ class EpochPace:
 
     def on_complete(self, *, began_ms: int, now_ms: int) -> int:
         """Note the duration of an epoch; return when the next one may begin to end."""
-        took_ms = now_ms - began_ms
+        self.last_took_ms = took_ms = now_ms - began_ms
         self._took_ms = max(took_ms, self._took_ms - (self._took_ms - took_ms) // _FALL)
         return max(began_ms + self._wait_ms(), now_ms + self._pause_ms(took_ms))
 

@@ -1,10 +1,12 @@
 """What a program gets from a cluster, and which error when it gets nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import ProtocolError, SubmitRefused
-from gearpy.ids import AppId, ExecutorId
+from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
     Artifact,
@@ -26,6 +28,14 @@ from gearpy.messages.client import (
     SubmitApplication,
     Submitted,
     WorkerList,
+)
+from gearpy.messages.metrics import (
+    GetMetrics,
+    GetSeries,
+    MetricsData,
+    ProcessorSeries,
+    SeriesData,
+    TaskSample,
 )
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -226,3 +236,39 @@ def test_wait_returns_when_its_time_is_up() -> None:
     client, _ = a_client(an_application(), an_application())
 
     assert client.wait(APP, timeout_s=0).status == "active"
+
+
+def a_sample(index: int) -> TaskSample:
+    """Return the measurements of a task."""
+    return TaskSample(task_id=TaskId(0, index), session=SessionId(1))
+
+
+def test_measurements_of_many_tasks_come_in_several_answers() -> None:
+    """The caller does not see how many."""
+    first = MetricsData(
+        app_id=APP, at_ms=9, processors={0: "read"}, tasks=(a_sample(0),), more_from=1
+    )
+    second = MetricsData(app_id=APP, at_ms=10, tasks=(a_sample(1), a_sample(2)))
+    client, asked = a_client(first, second)
+
+    data = client.metrics(APP)
+
+    assert data == replace(first, tasks=(a_sample(0), a_sample(1), a_sample(2)), more_from=0)
+    assert asked == [GetMetrics(app_id=APP), GetMetrics(app_id=APP, first=1)]
+
+
+def test_series_of_many_processors_come_in_several_answers() -> None:
+    """If a point has come meanwhile, they are asked for anew: columns are equally long."""
+    one, two = ProcessorSeries(processor_id=0), ProcessorSeries(processor_id=1)
+    old = SeriesData(app_id=APP, at_ms=(1,), processors=(one,), more_from=1)
+    new = SeriesData(app_id=APP, at_ms=(1, 2), processors=(one,), more_from=1)
+    rest = SeriesData(app_id=APP, at_ms=(1, 2), processors=(two,))
+    client, asked = a_client(old, rest, new, rest)
+
+    series = client.series(APP, since_ms=5)
+
+    assert series == replace(new, processors=(one, two), more_from=0)
+    assert asked == 2 * [
+        GetSeries(app_id=APP, since_ms=5),
+        GetSeries(app_id=APP, since_ms=5, first=1),
+    ]

@@ -1,0 +1,114 @@
+"""The measurements of an application beside its core: what executors report, and the answers."""
+
+from collections.abc import Callable
+
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.dag.graph import Dag
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import MASTER_EXECUTOR, AppId
+from gearpy.messages.metrics import (
+    ApplicationSample,
+    EventKind,
+    GetHistory,
+    GetMetrics,
+    GetSeries,
+    HistoryData,
+    MetricsData,
+    ReportMetrics,
+    SeriesData,
+)
+from gearpy.metrics.application import ApplicationMetrics, Outline
+from gearpy.metrics.histogram import Histogram
+from gearpy.metrics.process import process_meter
+from gearpy.metrics.samples import known_ms
+
+__all__ = ["AppMetrics", "outline_of"]
+
+
+class AppMetrics:
+    """Keeps what executors measure, and answers clients.
+
+    Runs on: the app master's turns.
+
+    Args:
+        app_id: of the application.
+        dag: its graph.
+        launch: of its app master.
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(self, app_id: AppId, dag: Dag, launch: int, wall_ms: Callable[[], int]) -> None:
+        self._kept = ApplicationMetrics(app_id, outline_of(dag))
+        self._launch = launch
+        self._wall_ms = wall_ms
+        self._epochs_stored = 0
+        self._epoch_ms = 0
+        self._epoch_durations = Histogram()
+
+    def on_report(self, core: ApplicationCore, report: ReportMetrics) -> None:
+        """Take the measurements of an executor that counts."""
+        if core.executors.is_current(report.executor_id, report.launch):
+            self._kept.on_report(report)
+
+    def on_epoch(self, lasted_ms: int) -> None:
+        """Count an epoch that was stored, and how long that took."""
+        self._epochs_stored += 1
+        self._epoch_ms = lasted_ms
+        self._epoch_durations.observe(lasted_ms / 1000)
+
+    def note(self, kind: EventKind, text: str) -> None:
+        """Keep an event."""
+        self._kept.note(self._wall_ms(), kind, text)
+
+    def on_tick(self, core: ApplicationCore) -> None:
+        """Keep a point of the last minutes if one is due."""
+        at_ms = self._wall_ms()
+        if self._kept.is_due(at_ms):
+            self._kept.on_tick(at_ms, core.reports, self._sample(core))
+
+    def answer(
+        self, core: ApplicationCore, question: GetMetrics | GetSeries | GetHistory
+    ) -> MetricsData | SeriesData | HistoryData:
+        """Answer a client."""
+        if isinstance(question, GetSeries):
+            return self._kept.series(question)
+        at_ms = self._wall_ms()
+        self._kept.on_report(
+            ReportMetrics(
+                executor_id=MASTER_EXECUTOR,
+                launch=self._launch,
+                at_ms=at_ms,
+                process=process_meter().sample(),
+            )
+        )
+        if isinstance(question, GetHistory):
+            return self._kept.history(question, at_ms, core.reports)
+        return self._kept.data(
+            question,
+            at_ms,
+            core.reports,
+            application=self._sample(core),
+            executor_of=core.placed_in,
+        )
+
+    def _sample(self, core: ApplicationCore) -> ApplicationSample:
+        manifests: list[Manifest] = core.newest_manifests()
+        return ApplicationSample(
+            clock_ms=known_ms(core.clock.global_min_ms),
+            epoch=core.epoch,
+            epoch_ms=self._epoch_ms,
+            epoch_bytes=sum(each.total_bytes for each in manifests),
+            epochs_stored=self._epochs_stored,
+            epochs_failed=sum(region.epochs.aborted for region in core.regions),
+            epoch_durations=self._epoch_durations.sample(),
+            restarts=core.restarts,
+        )
+
+
+def outline_of(dag: Dag) -> Outline:
+    """Return the processors of a graph as measurements know them."""
+    return Outline(
+        names={pid: dag.processors[pid].name for pid in dag.order},
+        sources=frozenset(dag.sources()),
+        sinks=frozenset(dag.sinks()),
+    )

@@ -1,0 +1,308 @@
+"""The measurements of one application, as its app master keeps them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.metrics import (
+    ApplicationEvent,
+    ApplicationSample,
+    EventKind,
+    ExecutorSample,
+    GetHistory,
+    GetMetrics,
+    GetSeries,
+    HistogramSample,
+    HistoryData,
+    HistoryItem,
+    MetricsData,
+    ProcessorSeries,
+    ReportMetrics,
+    SeriesData,
+    TaskLoad,
+)
+from gearpy.metrics.histogram import merged, quantile_of, since
+from gearpy.metrics.history import History, process_items
+from gearpy.metrics.rings import Ring
+from gearpy.metrics.samples import known_ms, page_of, sample_of
+
+__all__ = ["ApplicationMetrics", "Outline"]
+
+_FINE_MS: Final = 2000
+_FINE_POINTS: Final = 300
+_EVENTS_MAX: Final = 100
+_EVENT_CHARS_MAX: Final = 500
+#: Processors in one answer, each with columns of its own.
+_PROCESSORS_PER_PAGE: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """The processors of an application by their names, and which of them read and which show."""
+
+    names: Mapping[int, str]
+    sources: frozenset[int]
+    sinks: frozenset[int]
+
+
+class _Load(NamedTuple):
+    """A task's newest load, and when its executor took it."""
+
+    at_ms: int
+    load: TaskLoad
+
+
+class _Marks(NamedTuple):
+    """Counts of a task at one point, which the next point is compared with."""
+
+    session: SessionId
+    records: int
+    at_ms: int
+    busy_ms: int
+    backpressured_ms: int
+
+
+class _Flow(NamedTuple):
+    """The flow through a processor since the point before; None is not known."""
+
+    rate: float | None
+    busy: float | None
+    backpressured: float | None
+
+
+@dataclass(slots=True)
+class _Point:
+    """One point of the fine ring."""
+
+    flows: dict[int, _Flow]
+    records_in_rate: float | None
+    records_out_rate: float | None
+    latency: HistogramSample
+    watermark_lag_ms: float | None
+    epoch_ms: float | None
+    epoch_bytes: float | None
+    state_bytes: float | None
+
+
+@dataclass(slots=True)
+class _Before:
+    """What the point before was made of."""
+
+    at_ms: int = 0
+    marks: dict[TaskId, _Marks] = field(default_factory=dict)
+    latencies: dict[TaskId, HistogramSample] = field(default_factory=dict)
+
+
+class ApplicationMetrics:
+    """Keeps the newest measurements of all tasks and executors, the last minutes, and events.
+
+    Of the past it keeps what processors add up to, so that its size does not grow with tasks.
+    Times are wall time.
+
+    Args:
+        app_id: of the application.
+        outline: its processors.
+    """
+
+    def __init__(self, app_id: AppId, outline: Outline) -> None:
+        self._app_id = app_id
+        self._outline = outline
+        self._loads: dict[TaskId, _Load] = {}
+        self._executors: dict[ExecutorId, ExecutorSample] = {}
+        self._events: deque[ApplicationEvent] = deque(maxlen=_EVENTS_MAX)
+        self._fine: Ring[_Point] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
+        self._before = _Before()
+        self._history = History()
+
+    def on_report(self, report: ReportMetrics) -> None:
+        """Take what an executor has measured."""
+        self._executors[report.executor_id] = ExecutorSample(
+            executor_id=report.executor_id, launch=report.launch, process=report.process
+        )
+        for load in report.tasks:
+            self._loads[load.task_id] = _Load(report.at_ms, load)
+
+    def on_executor_gone(self, executor_id: ExecutorId) -> None:
+        """Forget the process of an executor."""
+        self._executors.pop(executor_id, None)
+
+    def note(self, at_ms: int, kind: EventKind, text: str) -> None:
+        """Keep an event; the oldest of very many are forgotten."""
+        self._events.append(ApplicationEvent(at_ms=at_ms, kind=kind, text=text[:_EVENT_CHARS_MAX]))
+
+    def is_due(self, at_ms: int) -> bool:
+        """Tell whether a point of the last minutes is due."""
+        return self._fine.is_due(at_ms)
+
+    def on_tick(
+        self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
+    ) -> None:
+        """Keep a point of the last minutes; only when it `is_due`."""
+        self._fine.add(at_ms, self._point(at_ms, clocks, application))
+
+    def load_of(self, task: TaskId) -> TaskLoad | None:
+        """Return the newest load of a task."""
+        known = self._loads.get(task)
+        return None if known is None else known.load
+
+    # -- answers ---------------------------------------------------------------------------
+
+    def data(
+        self,
+        question: GetMetrics,
+        at_ms: int,
+        clocks: Mapping[TaskId, TaskClock],
+        *,
+        application: ApplicationSample,
+        executor_of: Callable[[TaskId], ExecutorId | None],
+    ) -> MetricsData:
+        """Return the newest measurements, as many as fit into a message."""
+        samples = [
+            sample_of(clocks[task], self.load_of(task), executor_of(task))
+            for task in sorted(clocks)
+        ]
+        tasks, more_from = page_of(samples, question.first)
+        data = MetricsData(app_id=self._app_id, at_ms=at_ms, tasks=tasks, more_from=more_from)
+        if question.first:
+            return data
+        return MetricsData(
+            app_id=self._app_id,
+            at_ms=at_ms,
+            processors=dict(self._outline.names),
+            application=application,
+            tasks=tasks,
+            executors=tuple(self._executors[each] for each in sorted(self._executors)),
+            events=tuple(self._events),
+            more_from=more_from,
+        )
+
+    def series(self, question: GetSeries) -> SeriesData:
+        """Return the last minutes, with as many processors as fit into a message."""
+        points = self._fine.since(question.since_ms)
+        listed = sorted(self._outline.names)
+        page = listed[question.first : question.first + _PROCESSORS_PER_PAGE]
+        last = question.first + len(page)
+        each = [point for _, point in points]
+        return SeriesData(
+            app_id=self._app_id,
+            at_ms=tuple(at_ms for at_ms, _ in points),
+            records_in_rate=tuple(point.records_in_rate for point in each),
+            records_out_rate=tuple(point.records_out_rate for point in each),
+            latency_p50_ms=tuple(_quantile_ms(point.latency, 0.5) for point in each),
+            latency_p99_ms=tuple(_quantile_ms(point.latency, 0.99) for point in each),
+            watermark_lag_ms=tuple(point.watermark_lag_ms for point in each),
+            epoch_ms=tuple(point.epoch_ms for point in each),
+            epoch_bytes=tuple(point.epoch_bytes for point in each),
+            state_bytes=tuple(point.state_bytes for point in each),
+            processors=tuple(_series_of(pid, each) for pid in page),
+            events=tuple(event for event in self._events if event.at_ms > question.since_ms),
+            more_from=last if last < len(listed) else 0,
+        )
+
+    def history(
+        self, question: GetHistory, at_ms: int, clocks: Mapping[TaskId, TaskClock]
+    ) -> HistoryData:
+        """Return measurements by Gearpump's names."""
+        return self._history.answer(question, self._items(at_ms))
+
+    def _items(self, at_ms: int) -> Iterator[HistoryItem]:
+        for executor_id, known in sorted(self._executors.items()):
+            prefix = f"app{self._app_id}.executor{executor_id}"
+            yield from process_items(prefix, at_ms, known.process)
+
+    # -- points ----------------------------------------------------------------------------
+
+    def _point(
+        self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
+    ) -> _Point:
+        before, outline = self._before, self._outline
+        marks = {task: self._marks(clock) for task, clock in clocks.items()}
+        flows = _flows(outline.names, marks, before.marks, at_ms - before.at_ms)
+        latencies = {
+            task: self._loads[task].load.latency
+            for task in clocks
+            if task.processor in outline.sinks and task in self._loads
+        }
+        lately = merged(
+            since(sample, before.latencies.get(task, HistogramSample()))
+            for task, sample in latencies.items()
+        )
+        self._before = _Before(at_ms, marks, latencies)
+        return _Point(
+            flows=flows,
+            records_in_rate=_total(flows[pid].rate for pid in outline.sources),
+            records_out_rate=_total(flows[pid].rate for pid in outline.sinks),
+            latency=lately,
+            watermark_lag_ms=_lag_ms(at_ms, clocks.values()),
+            epoch_ms=float(application.epoch_ms) if application.epoch else None,
+            epoch_bytes=float(application.epoch_bytes) if application.epoch else None,
+            state_bytes=float(sum(each.load.state_bytes for each in self._loads.values())),
+        )
+
+    def _marks(self, clock: TaskClock) -> _Marks:
+        is_source = clock.task_id.processor in self._outline.sources
+        records = clock.records_out if is_source else clock.records_in
+        at_ms, load = self._loads.get(clock.task_id, (0, None))
+        if load is None or load.session != clock.session:
+            return _Marks(clock.session, records, 0, 0, 0)
+        return _Marks(clock.session, records, at_ms, load.busy_ms, load.backpressured_ms)
+
+
+def _flows(
+    processors: Iterable[int],
+    marks: Mapping[TaskId, _Marks],
+    before: Mapping[TaskId, _Marks],
+    lasting_ms: int,
+) -> dict[int, _Flow]:
+    """Return the flow through each processor between two points."""
+    pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in processors}
+    for task, mark in marks.items():
+        earlier = before.get(task)
+        if earlier is not None and earlier.session == mark.session and task.processor in pairs:
+            pairs[task.processor].append((earlier, mark))
+    return {pid: _flow(known, lasting_ms) for pid, known in pairs.items()}
+
+
+def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> _Flow:
+    if not pairs or lasting_ms <= 0:
+        return _Flow(None, None, None)
+    records = sum(later.records - earlier.records for earlier, later in pairs)
+    rate = max(0.0, records * 1000 / lasting_ms)
+    measured = [(one, two) for one, two in pairs if 0 < one.at_ms < two.at_ms]
+    time_ms = sum(later.at_ms - earlier.at_ms for earlier, later in measured)
+    if not time_ms:
+        return _Flow(rate, None, None)
+    busy_ms = sum(later.busy_ms - earlier.busy_ms for earlier, later in measured)
+    blocked_ms = sum(two.backpressured_ms - one.backpressured_ms for one, two in measured)
+    return _Flow(rate, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
+
+
+def _series_of(pid: int, points: list[_Point]) -> ProcessorSeries:
+    unknown = _Flow(None, None, None)
+    flows = [point.flows.get(pid, unknown) for point in points]
+    return ProcessorSeries(
+        processor_id=pid,
+        rate=tuple(flow.rate for flow in flows),
+        busy=tuple(flow.busy for flow in flows),
+        backpressured=tuple(flow.backpressured for flow in flows),
+    )
+
+
+def _total(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+def _lag_ms(at_ms: int, clocks: Iterable[TaskClock]) -> float | None:
+    """Return how far the oldest promise is behind wall time; None if nobody has promised any."""
+    told = [known_ms(clock.watermark_ms) for clock in clocks if not clock.idle]
+    known = [watermark_ms for watermark_ms in told if watermark_ms is not None]
+    return float(at_ms - min(known)) if known else None
+
+
+def _quantile_ms(sample: HistogramSample, share: float) -> float | None:
+    seconds = quantile_of(sample, share)
+    return None if seconds is None else seconds * 1000

@@ -1,0 +1,84 @@
+"""Samples of tasks: what is known of a task in one value, and pages that fit into a message."""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.metrics import HistogramSample, TaskLoad, TaskSample, UserMetric
+
+__all__ = ["PAGE_BYTES", "known_ms", "page_of", "sample_of", "size_of"]
+
+#: What one message holds of tasks; a control frame holds twice as much.
+PAGE_BYTES: Final = 512 * 1024
+
+_TASK_BYTES: Final = 600  # Of a task without histograms: names and numbers.
+_BUCKET_BYTES: Final = 12
+_METRIC_BYTES: Final = 80
+
+Measured = TypeVar("Measured", TaskLoad, TaskSample)
+
+
+def sample_of(
+    clock: TaskClock, load: TaskLoad | None, executor_id: ExecutorId | None = None
+) -> TaskSample:
+    """Return a task's clock and load as one sample; a load of another session does not count."""
+    if load is None or load.session != clock.session:
+        load = TaskLoad(task_id=clock.task_id, session=clock.session)
+    return TaskSample(
+        task_id=clock.task_id,
+        session=clock.session,
+        executor_id=executor_id,
+        records_in=clock.records_in,
+        records_out=clock.records_out,
+        late=clock.late_records,
+        skipped=clock.skipped_records,
+        quarantined=clock.quarantined_records,
+        bytes_in=load.bytes_in,
+        bytes_out=load.bytes_out,
+        busy_ms=load.busy_ms,
+        backpressured_ms=load.backpressured_ms,
+        watermark_ms=known_ms(clock.watermark_ms),
+        clock_ms=known_ms(clock.clock_ms),
+        queue_records=load.queue_records,
+        pending_records=load.pending_records,
+        state_bytes=load.state_bytes,
+        done=clock.done,
+        total=clock.total,
+        processing=load.processing,
+        latency=load.latency,
+        user=load.user,
+    )
+
+
+def known_ms(time_ms: int) -> int | None:
+    """Return an event time, or None at the beginning and the end of time."""
+    return None if time_ms <= MIN_MS or time_ms >= MAX_MS - 1 else time_ms
+
+
+def page_of(
+    measured: Sequence[Measured], first: int = 0, limit_bytes: int = PAGE_BYTES
+) -> tuple[tuple[Measured, ...], int]:
+    """Return as many from a place on as fit, one at least, and the place of the next; 0: none."""
+    page: list[Measured] = []
+    size = 0
+    for each in measured[first:]:
+        size += size_of(each)
+        if page and size > limit_bytes:
+            return tuple(page), first + len(page)
+        page.append(each)
+    return tuple(page), 0
+
+
+def size_of(measured: TaskLoad | TaskSample) -> int:
+    """Return an estimate of the bytes that a sample takes in a message, rather too many."""
+    size = _TASK_BYTES + _buckets(measured.processing) + _buckets(measured.latency)
+    return size + sum(map(_user_size, measured.user))
+
+
+def _user_size(metric: UserMetric) -> int:
+    return _METRIC_BYTES + len(metric.name.encode()) + _buckets(metric.histogram)
+
+
+def _buckets(sample: HistogramSample) -> int:
+    return _BUCKET_BYTES * len(sample.counts)
