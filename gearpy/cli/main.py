@@ -34,9 +34,13 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "apps.applications:info",
             "List the applications and workers of a cluster, or describe one application.",
         ),
+        "top": (
+            "apps.top:top",
+            "Show how a cluster, or one application, is doing, again and again.",
+        ),
         "why": (
             "apps.why:why",
-            "Tell what holds the clock of an application back: a chain of tasks, and what to do.",
+            "Tell what is wrong with an application, who holds its clock back, and what to do.",
         ),
         "kill": ("apps.applications:kill", "Stop an application; it becomes 'terminated'."),
         "quarantine": (

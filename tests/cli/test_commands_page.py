@@ -67,5 +67,5 @@ def keys_of(shape: Any) -> Iterator[str]:
 def plain(text: str) -> str:
     """Leave out what differs from run to run, and the blanks that fill a table."""
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "0000-00-00T00:00:00Z", text)
-    text = re.sub(r"\d m \d\d s", "0 m 00 s", text)
+    text = re.sub(r"\d+ [md] \d\d [sh]", "0 m 00 s", text)
     return "\n".join(line.rstrip() for line in text.splitlines())

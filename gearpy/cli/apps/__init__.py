@@ -3,6 +3,8 @@
 - `applications`: ``gear app ...``, ``gear info``: lists, stops and restarts them, prints logs.
 - `submit`: ``gear app submit``: starts an application, and hints at probable mistakes.
 - `describe`: shows all there is to know of one application.
-- `why`: ``gear why``: names the task that holds the clock of an application back.
+- `why`: ``gear why``: what is wrong with an application, and the tasks that hold its clock back.
+- `top`: ``gear top``: a cluster, or one application, live in the terminal.
+- `screen`: what ``gear top`` draws.
 - `progress`: how far an application is: a bar on a terminal, else a line now and then.
 """

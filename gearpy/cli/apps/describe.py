@@ -7,8 +7,9 @@ from typing import Final
 
 from gearpy.cli.terminal.output import card_lines, error_lines, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient, error_of
+from gearpy.cluster.client.looking import detail_of
 from gearpy.core.master.registry import TERMINAL
-from gearpy.errors import ApplicationFailed, AskTimeout, SubmitRefused
+from gearpy.errors import ApplicationFailed
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -44,7 +45,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
         GearpyError: there is no such application.
     """
     summary = client.application(client.find(ref))
-    detail, note = _detail_of(client, summary)
+    detail, note = detail_of(client, summary)
     if as_json:
         values = asdict(detail) if detail else None
         print_json({"application": asdict(summary), "detail": values, "note": note})
@@ -63,18 +64,6 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
     if note:
         print()
         print_lines([f"note: {note}"])
-
-
-def _detail_of(
-    client: ClusterClient, summary: ApplicationSummary
-) -> tuple[ApplicationDetail | None, str]:
-    """Return the details that its app master knows, or the reason why there are none."""
-    if summary.status in TERMINAL:
-        return None, ""
-    try:
-        return client.describe(summary.app_id), ""
-    except (SubmitRefused, AskTimeout) as error:  # The summary is worth showing all the same.
-        return None, str(error)
 
 
 def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:

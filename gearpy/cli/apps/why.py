@@ -13,7 +13,7 @@ from gearpy.views.findings import clock_finding, findings_of, sentence, stuck_fi
 
 @asking
 def why(given: Given, ref: AppRef) -> None:
-    """Tell what holds the clock of an application back: a chain of tasks, and what to do."""
+    """Tell what is wrong with an application, who holds its clock back, and what to do."""
     with given.client() as client:
         app_id = client.find(ref)
         summary, detail = client.application(app_id), client.describe(app_id)

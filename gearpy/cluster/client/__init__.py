@@ -1,5 +1,6 @@
 """Clients of a cluster, and the desk that answers them.
 
 - `client`: a program's way to a cluster: submit, list, describe, wait, replay, stop.
+- `looking`: asks a cluster for all that views are made of, once or again and again.
 - `desk`: answers clients for the whole cluster, beside the master's listener.
 """

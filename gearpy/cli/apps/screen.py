@@ -1,0 +1,261 @@
+"""What ``gear top`` draws: a view of a cluster, or of an application, as lines of a terminal."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gearpy.core.master.registry import TERMINAL
+from gearpy.views import text
+from gearpy.views.model import (
+    AppRow,
+    AppView,
+    Headline,
+    Level,
+    OverviewView,
+    ProcessorFigures,
+)
+
+#: What processors can be sorted by; the first is the order in which data flows.
+ORDERS: Final = ("flow", "rate", "busy", "behind")
+Order: TypeAlias = str
+
+_STYLES: Final[Mapping[Level, str]] = {
+    "ok": "green",
+    "info": "cyan",
+    "warn": "yellow",
+    "bad": "bold red",
+}
+_MARKS: Final[Mapping[Level, str]] = {"ok": "✓", "info": "·", "warn": "!", "bad": "✗"}
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_BAR: Final = 8  # Characters.
+_WIDE: Final = 110  # Characters from which on there is room for sparklines and latency.
+_SPARK: Final = 16
+_EVENTS_MAX: Final = 5
+
+
+def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
+    """Return an application, as wide as the terminal."""
+    parts: list[RenderableType] = [_head(view), *_headline(view.headline), Text()]
+    parts += [*_totals(view)]
+    if view.processors:
+        parts += [Text(), _processors(view, width, order)]
+    for title, lines in (
+        ("alerts", [f"{each.rule}: {each.text}" for each in view.alerts]),
+        ("latest", [_event(each.at_ms, each.text) for each in view.events[-_EVENTS_MAX:]]),
+    ):
+        if lines:
+            parts += [Text(), Text(title, style="bold"), *map(_foreign, lines)]
+    return Group(*parts)
+
+
+def overview_screen(view: OverviewView, *, width: int) -> RenderableType:
+    """Return a cluster, as wide as the terminal."""
+    slots, free = sum(each.slots for each in view.workers), sum(w.free_slots for w in view.workers)
+    living = [each for each in view.applications if each.status not in TERMINAL]
+    head = (
+        f"cluster {view.cluster_id} · {text.plural(len(view.workers), 'worker')} · "
+        f"{slots - free} of {text.plural(slots, 'slot')} in use · "
+        f"{text.plural(len(living), 'living application')}"
+    )
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    parts += [
+        _foreign(f"! {each.rule}: {each.text}", style=_STYLES[each.level]) for each in view.alerts
+    ]
+    if not view.applications:
+        start = "no applications yet: start one with 'gear app submit PROGRAM'"
+        return Group(*parts, Text(), Text(start))
+    ended = [each for each in view.applications if each.status in TERMINAL]
+    return Group(*parts, Text(), _applications([*living, *reversed(ended)], width))
+
+
+# -- an application ----------------------------------------------------------------------------
+
+
+def _head(view: AppView) -> Text:
+    until = view.finished_ms or view.at_ms
+    tasks = sum(len(each.tasks) for each in view.executors)
+    facts = [
+        f"application {view.app_id}",
+        text.duration(max(0, until - view.submitted_ms)),
+        f"{text.plural(len(view.executors), 'executor')}, {text.plural(tasks, 'task')}",
+    ]
+    facts += [f"user {view.user}"] if view.user else []
+    head = _foreign(view.name, style="bold")
+    return Text.assemble(head, f"  {view.status}  ", (text.printable(" · ".join(facts)), "dim"))
+
+
+def _headline(headline: Headline) -> Iterator[Text]:
+    style = _STYLES[headline.level]
+    yield _foreign(f"{_MARKS[headline.level]} {headline.text}", style=style)
+    if headline.advice:
+        yield _foreign(f"  {headline.advice}")
+
+
+def _totals(view: AppView) -> Iterator[Text]:
+    totals = view.totals
+    latency = [text.span(each) for each in (totals.latency_p50_ms, totals.latency_p99_ms)]
+    yield _facts(
+        {
+            "in": text.rate(totals.records_in_rate),
+            "out": text.rate(totals.records_out_rate),
+            "latency p50, p99": ", ".join(latency) if all(latency) else "",
+            "behind": text.span(totals.watermark_lag_ms),
+        }
+    )
+    counts = {
+        "late": totals.late,
+        "skipped": totals.skipped,
+        "quarantined": totals.quarantined,
+        "restarts": totals.restarts,
+    }
+    yield _facts(
+        {
+            "records": f"{totals.records_in:,} in, {totals.records_out:,} out",
+            **{name: text.count(number) for name, number in counts.items() if number},
+        }
+    )
+    stored = max((each.stored_ms for each in view.epochs), default=0)
+    yield _facts(
+        {
+            "epoch": f"{totals.epoch or 'none yet'}",
+            "stored": f"{text.span(max(0, view.at_ms - stored))} ago" if stored else "",
+            "took": text.span(totals.epoch_ms),
+            "size": text.size(totals.epoch_bytes),
+            "state": text.size(totals.state_bytes),
+            "clock": text.watermark(totals.clock_ms),
+        }
+    )
+
+
+def _facts(facts: Mapping[str, str]) -> Text:
+    line = Text()
+    for name, fact in facts.items():
+        if fact:
+            line.append("   " if line else "")
+            line.append(f"{name} ", style="dim")
+            line.append(text.printable(fact))
+    return line
+
+
+def _processors(view: AppView, width: int, order: Order) -> Table:
+    is_wide = width >= _WIDE
+    has_shares = any(each.busy is not None for each in view.processors)
+    table = _table()
+    table.add_column("", width=1)
+    table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+    for name in ("tasks", "records/s", "behind", "late"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if has_shares:
+        table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
+        table.add_column("held", justify="right", no_wrap=True)
+    if is_wide:
+        table.add_column("lately", no_wrap=True, min_width=_SPARK)
+        table.add_column("p99", justify="right", no_wrap=True)
+        table.add_column("state", justify="right", no_wrap=True)
+    for each in _sorted(view.processors, order):
+        table.add_row(*_row(each, view.headline, has_shares=has_shares, is_wide=is_wide))
+    return table
+
+
+def _row(
+    each: ProcessorFigures, headline: Headline, *, has_shares: bool, is_wide: bool
+) -> Iterator[Text]:
+    is_named = each.id == headline.processor and headline.level in {"warn", "bad"}
+    style = _STYLES[headline.level] if is_named else ""
+    yield Text(">" if each.holds_clock else "", style="yellow")
+    yield _foreign(each.name, style=style)
+    yield Text(str(each.parallelism))
+    yield Text(text.rate(_rate_of(each)) or text.count(_records_of(each)))
+    yield Text(text.span(each.watermark_lag_ms))
+    yield Text(text.count(each.late) if each.late else "")
+    if has_shares:
+        yield Text(f"{bar(each.busy)} {text.share(each.busy):>5}")
+        yield Text(text.share(each.backpressured) if each.backpressured else "", style="red")
+    if is_wide:
+        yield Text(spark(each.rates[-_SPARK:]), style="blue")
+        yield Text(text.span(each.latency_p99_ms))
+        yield Text(text.size(each.state_bytes))
+
+
+def _sorted(processors: Sequence[ProcessorFigures], order: Order) -> list[ProcessorFigures]:
+    key = _KEYS.get(order)
+    return list(processors) if key is None else sorted(processors, key=key, reverse=True)
+
+
+def _rate_of(each: ProcessorFigures) -> float | None:
+    return each.records_out_rate if each.role == "source" else each.records_in_rate
+
+
+def _records_of(each: ProcessorFigures) -> int:
+    return each.records_out if each.role == "source" else each.records_in
+
+
+_KEYS: Final[Mapping[str, Callable[[ProcessorFigures], float]]] = {
+    "rate": lambda each: _rate_of(each) or 0,
+    "busy": lambda each: each.busy or 0,
+    "behind": lambda each: each.watermark_lag_ms or 0,
+}
+
+
+def _event(at_ms: int, what: str) -> str:
+    return f"{text.moment(at_ms)}  {what}"
+
+
+# -- a cluster ---------------------------------------------------------------------------------
+
+
+def _applications(rows: Sequence[AppRow], width: int) -> Table:
+    table = _table()
+    for name in ("id", "name", "status", "in/s", "out/s", "behind"):
+        is_text = name in {"name", "status"}
+        table.add_column(
+            name,
+            justify="left" if is_text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=width // 4 if name == "name" else None,
+        )
+    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+    for each in rows:
+        level = each.headline.level
+        table.add_row(
+            Text(str(each.id)),
+            _foreign(each.name),
+            Text(each.status),
+            Text(text.rate(each.records_in_rate)),
+            Text(text.rate(each.records_out_rate)),
+            Text(text.span(each.watermark_lag_ms)),
+            _foreign(f"{_MARKS[level]} {each.headline.text}", style=_STYLES[level]),
+        )
+    return table
+
+
+# -- both --------------------------------------------------------------------------------------
+
+
+def bar(part: float | None) -> str:
+    """Return a share as a bar of eight characters; blanks if it is not known."""
+    eighths = round(min(1.0, max(0.0, part or 0.0)) * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR)
+
+
+def spark(values: Sequence[float]) -> str:
+    """Return values as a line of blocks; the highest is full."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return _SPARKS[0] * len(values)
+    last = len(_SPARKS) - 1
+    return "".join(_SPARKS[round(max(0.0, value) / top * last)] for value in values)
+
+
+def _table() -> Table:
+    return Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+def _foreign(words: str, style: str = "") -> Text:
+    return Text(text.printable(words), style=style)

@@ -1,0 +1,103 @@
+"""Asks a cluster for all that a view of an application, or of the cluster, is made of."""
+
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from gearpy import __version__
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import AskTimeout, SubmitRefused
+from gearpy.ids import AppId
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
+from gearpy.views.app import app_view
+from gearpy.views.look import Look, Looks
+from gearpy.views.model import AppRow, AppView, OverviewView
+from gearpy.views.overview import overview_view, row_of, row_of_summary
+
+#: So many living applications are asked for their details; of others the master alone is.
+_ASKED_MAX: Final = 50
+
+
+def look_at(client: ClusterClient, app_id: AppId) -> Look:
+    """Ask the master, and the app master if there is one.
+
+    Raises:
+        SubmitRefused: there is no application with this id.
+        GearpyError: there is no cluster.
+    """
+    return _look(client, client.application(app_id))
+
+
+def detail_of(
+    client: ClusterClient, summary: ApplicationSummary
+) -> tuple[ApplicationDetail | None, str]:
+    """Return the details that an app master knows, or the reason why there are none."""
+    if summary.status in TERMINAL:
+        return None, ""
+    try:
+        return client.describe(summary.app_id), ""
+    except (SubmitRefused, AskTimeout) as error:  # The summary is worth showing all the same.
+        return None, str(error)
+
+
+def _look(client: ClusterClient, summary: ApplicationSummary) -> Look:
+    detail, _ = detail_of(client, summary)
+    return Look(at_ms=time.time_ns() // 1_000_000, summary=summary, detail=detail)
+
+
+class ClusterWatch:
+    """Looks at a cluster again and again, and keeps what rates are counted from.
+
+    Runs on: one thread at a time.
+    """
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._looks: dict[AppId, Looks] = {}
+
+    def application(self, app_id: AppId) -> AppView:
+        """Look at one application; return its view.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+            GearpyError: there is no cluster.
+        """
+        return self._view(look_at(self._client, app_id))
+
+    def overview(self) -> OverviewView:
+        """Look at all living applications; return the view of the cluster.
+
+        Raises:
+            GearpyError: there is no cluster.
+        """
+        summaries = self._client.applications()
+        self._forget(each.app_id for each in summaries)
+        rows = self._rows(summaries)
+        return overview_view(
+            at_ms=time.time_ns() // 1_000_000,
+            cluster_id=self._client.cluster().cluster_id,
+            version=__version__,
+            rows=rows,
+            workers=self._client.workers(),
+        )
+
+    def _rows(self, summaries: Iterable[ApplicationSummary]) -> list[AppRow]:
+        rows, left = [], _ASKED_MAX
+        for each in summaries:
+            if each.status in TERMINAL or not left:
+                rows.append(row_of_summary(each, time.time_ns() // 1_000_000))
+            else:
+                left -= 1
+                rows.append(row_of(self._view(_look(self._client, each))))
+        return rows
+
+    def _view(self, look: Look) -> AppView:
+        looks = self._looks.setdefault(look.summary.app_id, Looks())
+        looks.add(look)
+        return app_view(look, looks.before)
+
+    def _forget(self, known: Iterable[AppId]) -> None:
+        """Drop what is kept of applications that nobody knows any more."""
+        kept = set(known)
+        self._looks = {app_id: looks for app_id, looks in self._looks.items() if app_id in kept}
