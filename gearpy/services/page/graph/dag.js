@@ -1,0 +1,94 @@
+// The live graph: steps with rate and busy share, lines as thick as their throughput.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../app/html.js";
+import { go, toApp } from "../app/route.js";
+import { few, joined, many, rate, share } from "../words/units.js";
+import { Bar, Spark } from "../parts/bars.js";
+import { Num } from "../parts/words.js";
+import { STEP, placed, shapeOf } from "./layout.js";
+
+const LEAST_SCALE = 0.8; // Smaller text is not read: the graph scrolls within its card instead.
+const PADDING = 48;
+
+/** view: an `AppView`; picked: id of the step whose tasks are shown; onPeek(id or null): hover and focus. */
+export function Dag({ view, picked, onPeek }) {
+  const shape = shapeOf(view);
+  const plan = useMemo(() => placed(view), [shape]);
+  const box = useRef(null);
+  const room = useWidth(box);
+  const scale = room ? Math.min(1, Math.max(LEAST_SCALE, (room - PADDING) / plan.width)) : 1;
+  const fits = plan.width * scale <= room - PADDING + 1;
+  const size = fits ? scale : room > 640 ? LEAST_SCALE : 0.9;
+  useLayoutEffect(() => {
+    // A step in trouble at the far right is scrolled to once, when the graph is first drawn.
+    const at = plan.at.get(view.headline.processor);
+    if (at && box.current && !fits) box.current.scrollLeft = Math.max(0, at.x * size - room / 2);
+  }, [shape, room > 0]);
+  const top = Math.max(1e-9, ...view.edges.map((each) => each.rate ?? 0));
+  const isTroubled = !view.finished_ms && ["warn", "bad"].includes(view.headline.level);
+  const plane = { width: `${plan.width * size}px`, height: `${plan.height * size}px` };
+  const zoom = { width: `${plan.width}px`, height: `${plan.height}px`, transform: size === 1 ? "" : `scale(${size})`, transformOrigin: "0 0" };
+  return html`<section class="card graph" aria-label="data flow">
+    <div class="scroll" ref=${box} tabIndex=${fits ? undefined : 0} role=${fits ? undefined : "region"} aria-label=${fits ? undefined : "data flow, scrolls sideways"}>
+      <div class="plane" style=${plane}><div style=${zoom}>
+        <svg class="lines" width=${plan.width} height=${plan.height} aria-hidden="true">
+          ${view.edges.map((edge) => html`<${Line} key=${`${edge.source}-${edge.target}`} edge=${edge} top=${top}
+            path=${plan.lines.get(`${edge.source}-${edge.target}`)} end=${plan.at.get(edge.target)} isTroubled=${isTroubled} />`)}
+        </svg>
+        ${view.processors.map((step) => html`<${Step} key=${step.id} step=${step} at=${plan.at.get(step.id)} app=${view.app_id}
+          picked=${picked === step.id} level=${view.headline.processor === step.id && ["warn", "bad"].includes(view.headline.level) ? view.headline.level : ""} onPeek=${onPeek} />`)}
+      </div></div>
+    </div>
+    ${!view.finished_ms && html`<${Legend} />`}
+  </section>`;
+}
+
+function Line({ edge, top, path, end, isTroubled }) {
+  const holds = edge.holds_clock && isTroubled;
+  const kind = `${edge.backpressured ? "waits " : ""}${holds ? "clock" : ""}`;
+  const width = 1.5 + 5.5 * Math.sqrt((edge.rate ?? 0) / top);
+  const x = end.x - STEP.width / 2;
+  return html`<g>
+    <path class=${kind} d=${path} style=${{ strokeWidth: `${(kind ? Math.max(width, holds ? 5.5 : 3) : width).toFixed(1)}px` }} />
+    <polygon class="tip ${kind}" points=${`${x - 8},${end.y - 5} ${x},${end.y} ${x - 8},${end.y + 5}`} />
+  </g>`;
+}
+
+function Step({ step, at, app, picked, level, onPeek }) {
+  const style = {
+    left: `${at.x - STEP.width / 2}px`, top: `${at.y - STEP.height / 2}px`,
+    width: `${STEP.width}px`, height: `${STEP.height}px`,
+  };
+  const flow = step.role === "sink" ? step.records_in_rate : step.records_out_rate;
+  const total = step.role === "sink" ? step.records_in : step.records_out;
+  const moves = flow !== null && flow !== undefined;
+  const words = `${step.name}, ${many(step.parallelism, "task")}, ${joined(moves ? rate(flow) : few(total))} records, busy ${joined(share(step.busy))}`
+    + `${step.backpressured > 0.1 ? `, waits ${joined(share(step.backpressured))}` : ""}${step.holds_clock ? ", holds the clock" : ""}`;
+  return html`<a class="step ${picked ? "picked" : ""} ${level}" style=${style} href=${`#/app/${app}?step=${step.id}`}
+      aria-label=${words} aria-current=${picked ? "true" : undefined}
+      onMouseEnter=${() => onPeek(step.id)} onMouseLeave=${() => onPeek(null)} onFocus=${() => onPeek(step.id)} onBlur=${() => onPeek(null)}
+      onDblClick=${() => go(toApp(app, `step/${step.id}`))}>
+    <b title=${step.name}>${step.name}</b>
+    <small title=${step.steps.join(" → ")}>${kindOf(step)}</small>
+    <span class="now">${moves && html`<${Spark} values=${step.rates} />`}<span>${moves ? Num(rate(flow)) : html`${Num(few(total))}<span class="unit"> rec.</span>`}</span></span>
+    ${moves && html`<${Bar} busy=${step.busy ?? 0} waits=${step.backpressured ?? 0} />`}
+  </a>`;
+}
+
+const kindOf = (step) => `${step.steps.length > 1 ? many(step.steps.length, "step") : step.role} · ${many(step.parallelism, "task")}`;
+
+const Legend = () => html`<div class="legend" aria-hidden="true">
+  <span>line in a step: records per second, 10 min</span>
+  <span>bar: share of time busy, striped: waiting</span>
+  <span><svg width="30" height="8"><path class="waits" d="M1 4H29" stroke-width="3" /></svg>back-pressure</span>
+  <span><svg width="30" height="8"><path class="clock" d="M4 4H29" stroke-width="5" /></svg>path that holds the clock, if it is behind</span>
+</div>`;
+
+function useWidth(ref) {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const watcher = new ResizeObserver(([entry]) => setWidth(Math.round(entry.contentRect.width) + PADDING));
+    watcher.observe(ref.current);
+    return () => watcher.disconnect();
+  }, []);
+  return width;
+}

@@ -1,0 +1,63 @@
+// Numbers, ages, names and levels as elements.
+import { html, useEffect, useState } from "../app/html.js";
+import { absolute, ago, ticking } from "../words/time.js";
+import { say } from "./said.js";
+
+/** A number with its unit set small: `Num(rate(x))`. */
+export const Num = (pair) => html`${pair[0]}${pair[1] && html`<span class="unit">\u202f${pair[1]}</span>`}`;
+
+/** How long ago something was; the date on hover. */
+export function Age({ at }) {
+  const [text, setText] = useState(() => (at ? ago(at) : ""));
+  useEffect(() => {
+    if (!at) return undefined;
+    setText(ago(at));
+    return ticking.listen(() => setText(ago(at)));
+  }, [at]);
+  if (!at) return "—";
+  return html`<time class="nowrap" datetime=${new Date(at).toISOString()} title=${absolute(at)}>${text}</time>`;
+}
+
+/** An identifier that a click copies. */
+export function Copy({ text, shown = text }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(String(text));
+    } catch {
+      // Clipboards are for secure addresses only; a selection works everywhere.
+      const field = document.createElement("textarea");
+      field.value = String(text);
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+    }
+    say(`copied: ${text}`);
+  };
+  return html`<button class="copy" title="copy ${text}" onClick=${copy}>${shown}</button>`;
+}
+
+/** What to type into a terminal. */
+export const Command = ({ text }) =>
+  html`<div class="command"><code>${text}</code><${Copy} text=${text} shown="copy" /></div>`;
+
+const MARKS = { ok: "✓", info: "i", warn: "!", bad: "✕" };
+
+/** A level as a shape, so that colour is not all. */
+export const Mark = ({ level }) =>
+  html`<span class="mark ${level}" role="img" aria-label=${level}>${MARKS[level] ?? "·"}</span>`;
+
+export const Status = ({ status }) => html`<span class="chip ${status}">${status}</span>`;
+
+/** A headline with its advice. */
+export function Notice({ level, text, advice, children }) {
+  return html`<div class="notice ${level}" role=${level === "bad" ? "alert" : "status"}>
+    <${Mark} level=${level} /><b>${stopped(text)}</b>${advice && html` ${stopped(advice[0].toUpperCase() + advice.slice(1))}`}${children}
+  </div>`;
+}
+
+export const stopped = (text) => (/[.!?…:]$/.test(text) ? text : `${text}.`);
+
+/** What a question was refused with, and the fix. */
+export const Trouble = ({ error }) =>
+  error && html`<${Notice} level="bad" text=${error.message} advice=${error.fix ?? ""} />`;

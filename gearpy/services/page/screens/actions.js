@@ -1,0 +1,79 @@
+// What stops or starts an application. Each asks once and says what happens to the data.
+import { html } from "../app/html.js";
+import { go, toApp } from "../app/route.js";
+import { call } from "../data/api.js";
+import { refresh } from "../data/live.js";
+import { ask } from "../parts/dialog.js";
+import { say } from "../parts/said.js";
+
+export function Actions({ view }) {
+  const isActive = view.status === "active";
+  const isPending = view.status === "pending";
+  return html`<div class="row">
+    ${!isPending && html`<button onClick=${() => askRestart(view, isActive)}>Restart…</button>`}
+    ${isActive && html`<button onClick=${() => askDrain(view)}>Drain…</button>`}
+    ${(isActive || isPending) && html`<button onClick=${() => askKill(view)}>Kill…</button>`}
+  </div>`;
+}
+
+const epochOf = (view) => view.totals.epoch.toLocaleString("en");
+
+function askKill(view) {
+  ask({
+    title: `Kill ${view.name}?`,
+    text: [
+      "All of its tasks stop at once; it becomes terminated.",
+      view.totals.epoch
+        ? `What was read since epoch ${epochOf(view)} is not finished. Transactional sinks show nothing of it; others may have shown some. A restart goes on from epoch ${epochOf(view)}.`
+        : "No epoch of it is stored: a restart begins with the first record.",
+    ],
+    note: "To lose nothing and finish what was read, drain it instead.",
+    yes: "Kill",
+    danger: true,
+    act: async () => {
+      await call("DELETE", `appmaster/${view.app_id}`);
+      done(`${view.name} was killed`);
+    },
+  });
+}
+
+function askDrain(view) {
+  ask({
+    title: `Drain ${view.name}?`,
+    text: [
+      "Its sources stop. All that they have read is processed and shown, with one last epoch; then it ends as succeeded.",
+      "No record is lost or shown twice. Windows that are still open fire with what they have.",
+    ],
+    yes: "Drain",
+    act: async () => {
+      await call("POST", `appmaster/${view.app_id}/drain`);
+      done(`${view.name} drains`);
+    },
+  });
+}
+
+function askRestart(view, isLiving) {
+  const fromStart = view.status === "succeeded" || !view.totals.epoch;
+  ask({
+    title: `Restart ${view.name}?`,
+    text: [
+      `${isLiving ? "It is stopped, and the" : "The"} same program starts once more, under a new id.`,
+      fromStart
+        ? `It begins with the first record, as ${view.status === "succeeded" ? "it had come to its end" : "no epoch is stored"}.`
+        : `It goes on from epoch ${epochOf(view)}: records since then are read again, and transactional sinks show them once.`,
+    ],
+    yes: "Restart",
+    danger: isLiving,
+    act: async () => {
+      const answer = await call("POST", `appmaster/${view.app_id}/restart`);
+      done(`${view.name} starts again`);
+      const id = answer?.app_id ?? answer?.appId;
+      if (id !== undefined) go(toApp(id));
+    },
+  });
+}
+
+function done(words) {
+  say(words);
+  refresh();
+}

@@ -1,0 +1,49 @@
+// Tables of one application: steps, executors, events.
+import { html } from "../app/html.js";
+import { toApp } from "../app/route.js";
+import { ShareBar } from "../parts/bars.js";
+import { Age, Copy, Num } from "../parts/words.js";
+import { Table } from "../parts/table.js";
+import { bytes, cores, count, few, rate, share, span } from "../words/units.js";
+
+export const StepTable = ({ view, picked }) => html`<${Table} label="steps" rows=${view.processors} keyOf=${(row) => row.id} picked=${picked} columns=${[
+  { name: "step", title: true, by: (row) => row.name, cell: (row) => html`<a href=${toApp(view.app_id, `step/${row.id}`)}>${row.name}</a>` },
+  { name: "tasks", number: true, wide: true, by: (row) => row.parallelism, cell: (row) => row.parallelism },
+  ...(view.finished_ms ? IN_ALL : LATELY),
+]} />`;
+
+/** Of an application that has ended: what all of it came to. */
+const IN_ALL = [
+  ["in", (row) => row.records_in], ["out", (row) => row.records_out], ["late", (row) => row.late],
+  ["skipped", (row) => row.skipped], ["quarantined", (row) => row.quarantined],
+].map(([name, by], at) => ({ name, by, number: true, wide: at > 2, cell: (row) => count(by(row))[0] }));
+
+const LATELY = [
+  { name: "in", number: true, by: (row) => row.records_in_rate, cell: (row) => Num(rate(row.records_in_rate)) },
+  { name: "out", number: true, by: (row) => row.records_out_rate, cell: (row) => Num(rate(row.records_out_rate)) },
+  { name: "busy", by: (row) => row.busy, cell: (row) => html`<${ShareBar} busy=${row.busy} waits=${row.backpressured} />` },
+  { name: "waits", number: true, wide: true, by: (row) => row.backpressured, cell: (row) => Num(share(row.backpressured)) },
+  { name: "queue", number: true, wide: true, by: (row) => row.queue_records, cell: (row) => Num(few(row.queue_records)) },
+  { name: "behind", number: true, by: (row) => row.watermark_lag_ms, cell: (row) => Num(span(row.watermark_lag_ms)) },
+  { name: "p99", number: true, wide: true, by: (row) => row.latency_p99_ms, cell: (row) => Num(span(row.latency_p99_ms)) },
+  { name: "state", number: true, wide: true, by: (row) => row.state_bytes, cell: (row) => Num(bytes(row.state_bytes)) },
+  { name: "late", number: true, wide: true, by: (row) => row.late, cell: (row) => Num(few(row.late)) },
+];
+
+export const ExecutorTable = ({ view }) => html`<${Table} label="executors" rows=${view.executors} keyOf=${(row) => row.id} columns=${[
+  { name: "executor", by: (row) => row.id, cell: (row) => html`<a href=${toApp(view.app_id, `executor/${row.id}`)}>${row.id < 0 ? "app master" : `executor ${row.id}`}</a>` },
+  { name: "status", by: (row) => row.status, cell: (row) => row.status },
+  { name: "worker", number: true, wide: true, by: (row) => row.worker_id, cell: (row) => row.worker_id },
+  { name: "process", number: true, wide: true, cell: (row) => (row.pid ? html`<${Copy} text=${row.pid} />` : "—") },
+  { name: "tasks", number: true, by: (row) => row.tasks.length, cell: (row) => row.tasks.length },
+  { name: "memory", number: true, by: (row) => row.rss_bytes, cell: (row) => Num(bytes(row.rss_bytes)) },
+  { name: "processor", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
+  { name: "gc", number: true, wide: true, by: (row) => row.gc_pause_share, cell: (row) => Num(share(row.gc_pause_share)) },
+  { name: "launch", number: true, wide: true, by: (row) => row.launch, cell: (row) => row.launch },
+]} />`;
+
+export const EventTable = ({ events }) => html`<${Table} label="events" rows=${[...events].reverse()} keyOf=${(row) => `${row.at_ms} ${row.text}`} empty="Nothing has happened yet." columns=${[
+  { name: "when", cell: (row) => html`<${Age} at=${row.at_ms} />` },
+  { name: "kind", wide: true, cell: (row) => row.kind },
+  { name: "what", words: true, cell: (row) => row.text },
+]} />`;
