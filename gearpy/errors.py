@@ -29,6 +29,7 @@ Texts are lower case without a full stop and hold the values; fields hold them f
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 __all__ = [
@@ -65,6 +66,15 @@ T = TypeVar("T")
 
 class GearpyError(Exception):
     """Base of every exception that gearpy raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the traceback for IPython, which calls this: it ends at the call of gearpy."""
+        from IPython import get_ipython  # noqa: PLC0415 - who calls it has IPython
+
+        shown: list[str] = get_ipython().InteractiveTB.structured_traceback(
+            type(self), self, _up_to_gearpy(self.__traceback__)
+        )
+        return shown
 
 
 class ConfigError(GearpyError):
@@ -301,3 +311,13 @@ def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:
             raise error.with_traceback(None) from error.__cause__
 
     return call
+
+
+def _up_to_gearpy(traceback: TracebackType | None) -> TracebackType | None:
+    """Cut a traceback before the first frame that is to be hidden."""
+    at = traceback
+    while at is not None and at.tb_next is not None:
+        if "__tracebackhide__" in at.tb_next.tb_frame.f_locals:
+            at.tb_next = None
+        at = at.tb_next
+    return traceback

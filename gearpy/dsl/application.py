@@ -11,6 +11,7 @@ from gearpy.dsl.operators.names import check_parallelism, duration_of
 from gearpy.dsl.operators.operator import Operator, ReadOperator
 from gearpy.dsl.operators.records import AsyncOperator, BatchOperator, LogOperator
 from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
+from gearpy.dsl.plan.describe import physical_plan
 from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
@@ -19,6 +20,7 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.task import WHEN_IDLE, WhenIdle
 from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
+from gearpy.views.notebook import mistakes_html
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +65,12 @@ class StreamApp:
     def __repr__(self) -> str:
         count = len(self._program.steps)
         return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            return physical_plan(self.build())._repr_html_()
+        except ConfigError as error:
+            return mistakes_html(self.name, error.mistakes)
 
     def read(
         self,

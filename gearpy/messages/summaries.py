@@ -1,6 +1,7 @@
 """Applications, workers and failures as people see them: parts of reports and of answers."""
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
@@ -69,6 +70,11 @@ class ApplicationSummary:
             f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "
             f"records in, {done.records_out:,} out, {done.late_records:,} late{why}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return it for a notebook."""
+        name, rest = escape(self.name), escape(repr(self).partition("' ")[2].removesuffix(">"))
+        return f"<div><b>{name}</b> {rest}</div>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@
 - `findings`: what is wrong, where, why, and what would help; `gear why` and each headline.
 - `layout`: places of processors in a drawing.
 - `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
+- `notebook`: an application, a plan or records as HTML for a cell of a notebook.
 - `text`: numbers, times and foreign text, as people read them.
 
 Pure: whoever asks the cluster gives the answers, and the time. The terminal, the page, reports and

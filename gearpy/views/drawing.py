@@ -55,7 +55,8 @@ def graph_svg(view: AppView) -> str:
     )
     accent = view.headline.processor if view.headline.level in {"warn", "bad"} else None
     boxes = (
-        _box(each, layout.boxes[each.id], is_accent=each.id == accent) for each in view.processors
+        _box(each, layout.boxes[each.id], is_accent=each.id == accent, has_run=bool(view.at_ms))
+        for each in view.processors
     )
     label = f"the data flow of {view.name}, {text.plural(len(view.processors), 'processor')}"
     return _svg(layout.width, layout.height, label, [*lines, *boxes])
@@ -89,10 +90,11 @@ def _curve(points: Sequence[Point]) -> str:
     return path
 
 
-def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool) -> str:
+def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool, has_run: bool) -> str:
     x, y = place
     frame = f'stroke="{RED}" stroke-width="2.5"' if is_accent else _FRAME
-    rate = text.rate(_rate_of(processor)) or text.count(_records_of(processor))
+    count = text.count(_records_of(processor)) if has_run else ""
+    rate = text.rate(_rate_of(processor)) or count
     parts = [
         f"<title>{_safe(_title(processor))}</title>",
         _FACE.format(x=x, y=y, frame=frame),

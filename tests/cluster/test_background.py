@@ -60,15 +60,18 @@ def test_a_run_ends_by_itself_when_its_input_does() -> None:
     assert results == [1, 2]
 
 
-def test_a_run_can_be_described_while_it_lasts() -> None:
-    """Its processors and executors."""
+def test_a_run_tells_how_it_is_while_it_lasts() -> None:
+    """And how it was, when it has ended."""
     results = list[int]()
     with gp.start(endless(results)) as run:
-        until(lambda: any(each.records_in for each in run.describe().processors))
+        until(lambda: any(each.records_in for each in run.metrics().processors))
 
-    (processor,) = run.describe().processors
+    (processor,) = run.metrics().processors
     assert processor.records_in
     assert processor.name == "generate(count) > to_list"
+    assert run.metrics().status == "terminated"
+    assert "it was drained" in run.metrics().headline.text
+    assert all(each in run._repr_html_() for each in ("endless", "<svg", "drained"))
 
 
 def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,13 +15,18 @@ from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.embedded.launch import launched
 from gearpy.cluster.embedded.run import EMBEDDED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.programs.artifacts import application_of
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError, SubmitRefused, ends_at_the_caller
 from gearpy.ids import AppId
-from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
+from gearpy.views.app import app_view
+from gearpy.views.look import Look, Looks
+from gearpy.views.model import AppView
+from gearpy.views.notebook import app_html
 
 #: So long may a run drain that another one takes the place of.
 _REPLACED_S: Final = 10.0
@@ -30,6 +35,7 @@ _AT_EXIT_S: Final = 3.0
 _KILLED_S: Final = 2.0  # To end what was cut short.
 #: So often details are noted, in case that it ends before somebody asks.
 _LOOK_S: Final = 0.5
+_REFRESH_S: Final = 1.0  # Of a cell that shows a run.
 
 #: The runs that have not ended, by their names.
 _runs: Final[dict[str, "BackgroundRun"]] = {}
@@ -116,7 +122,7 @@ class BackgroundRun:
         self.name = name
         self._running = running
         self._summary = summary
-        self._detail: ApplicationDetail | None = None
+        self._looks = Looks()
         self._error: GearpyError | None = None
         self._stop = StopSignals(on_second=lambda _: None)  # Never entered: it is only asked.
         self._ended = threading.Event()
@@ -150,19 +156,42 @@ class BackgroundRun:
         """Its number in that cluster."""
         return self._summary.app_id
 
-    def describe(self) -> ApplicationDetail:
-        """Return its executors, processors, failures and epochs.
+    def metrics(self) -> AppView:
+        """Return how it is, with rates, processors, executors, epochs and why it is so.
 
-        When it has ended, as they were within its last half second; nothing if it was so short that
-        nobody has looked.
+        When it has ended, as it was within its last half second; without processors if it was so
+        short that nobody has looked.
         """
         if not self._ended.is_set():
-            with suppress(SubmitRefused):  # It is being started, or has just ended.
-                self._detail = self.client.describe(self.app_id)
-        return self._detail or ApplicationDetail(app_id=self.app_id)
+            self._look(self.summary)
+        newest = self._looks.newest
+        if newest is None or newest.summary != self._summary:  # It has ended since.
+            detail = None if newest is None else newest.detail
+            newest = Look(at_ms=wall_ms(), summary=self._summary, detail=detail)
+            return app_view(newest)
+        return app_view(newest, self._looks.before)
 
     def __repr__(self) -> str:
         return f"<run {repr(self.summary).removeprefix('<')}"
+
+    def _repr_html_(self) -> str:
+        return app_html(self.metrics())
+
+    def _ipython_display_(self) -> None:
+        """Show it in a cell, and keep what is shown up to date until it ends."""
+        from IPython.display import HTML, display  # noqa: PLC0415 - who calls it has IPython
+
+        def html() -> object:
+            return HTML(self._repr_html_())  # type: ignore[no-untyped-call]
+
+        shown = display(html(), display_id=True)  # type: ignore[no-untyped-call]
+
+        def refresh() -> None:
+            while not self._ended.wait(_REFRESH_S):
+                shown.update(html())
+            shown.update(html())
+
+        threading.Thread(target=refresh, name=f"gearpy-cell-{self.name}", daemon=True).start()
 
     # -- to its end ------------------------------------------------------------------------
 
@@ -247,8 +276,12 @@ class BackgroundRun:
         self._summary = summary
         if summary.status == "active" and time.monotonic() >= self._next_look_s:
             self._next_look_s = time.monotonic() + _LOOK_S
-            with suppress(GearpyError):  # It has just ended.
-                self.describe()
+            self._look(summary)
+
+    def _look(self, summary: ApplicationSummary) -> None:
+        with suppress(GearpyError):  # It is being started, or has just ended.
+            detail = self.client.describe(self.app_id)
+            self._looks.add(Look(at_ms=wall_ms(), summary=summary, detail=detail))
 
 
 def _replace(name: str) -> None:

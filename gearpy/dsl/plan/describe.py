@@ -8,6 +8,15 @@ from gearpy.core.dag.regions import regions_of
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
+from gearpy.views.model import (
+    AppView,
+    EdgeView,
+    Headline,
+    ProcessorFigures,
+    Role,
+    TotalsView,
+)
+from gearpy.views.notebook import plan_html
 
 _GROUP_BY = "group-by"
 
@@ -65,6 +74,42 @@ class PhysicalPlan:
     def tasks(self) -> int:
         """How many tasks there are."""
         return sum(each.parallelism for each in self.processors)
+
+    def _repr_html_(self) -> str:
+        """Return the plan for a notebook."""
+        paths = [f"{each.source} → {each.sink}: {each.guarantee}" for each in self.paths]
+        return plan_html(self._view, about=paths)
+
+    @property
+    def _view(self) -> AppView:
+        """The plan as an application at no time."""
+        return AppView(
+            at_ms=0,
+            app_id=0,
+            name=self.name,
+            status="pending",
+            user="",
+            submitted_ms=0,
+            started_ms=0,
+            finished_ms=0,
+            headline=Headline(level="ok", text=""),
+            totals=TotalsView(),
+            processors=tuple(map(self._figures, self.processors)),
+            edges=tuple(
+                EdgeView(source=each.source, target=each.target, partitioner=each.spread)
+                for each in self.edges
+            ),
+        )
+
+    def _figures(self, processor: PlannedProcessor) -> ProcessorFigures:
+        behind: Role = "step" if self.edges_of(processor.number) else "sink"
+        return ProcessorFigures(
+            id=processor.number,
+            name=processor.name,
+            role=behind if processor.level else "source",
+            parallelism=processor.parallelism,
+            steps=tuple(step.name for step in processor.steps),
+        )
 
     def edges_of(self, number: ProcessorId) -> list[PlannedEdge]:
         """Return the edges that leave a processor."""

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Final, cast
 from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_count
 from gearpy.dsl.operators.operator import Operator, ReadOperator, sources_of
-from gearpy.dsl.operators.routes import WriteOperator
+from gearpy.dsl.operators.routes import SideOperator, WriteOperator
+from gearpy.dsl.plan.describe import physical_plan
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError, ends_at_the_caller
 from gearpy.messages.type_variables import T
+from gearpy.task.api.application import StreamApplication
+from gearpy.views.notebook import mistakes_html, records_html
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -22,6 +25,13 @@ _SHOWN: Final = 20
 _LIVE_S: Final = 10.0
 
 
+class Records(list[T]):
+    """Records of a stream: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return records_html(self)
+
+
 class Previews(ProgramStream[T]):
     """Previews of a stream. Each runs the sources and steps before it once more, and no sink.
 
@@ -30,7 +40,7 @@ class Previews(ProgramStream[T]):
     """
 
     @ends_at_the_caller
-    def head(self, n: int = _SHOWN, *, timeout_s: float | None = None) -> list[T]:
+    def head(self, n: int = _SHOWN, *, timeout_s: float | None = None) -> Records[T]:
         """Return the first records, as soon as they are there.
 
         Args:
@@ -46,10 +56,10 @@ class Previews(ProgramStream[T]):
             ['A', 'B']
         """
         check_count("head", "n", n, example="20", least=1)
-        return self._gathered(first=n, timeout_s=self._patience(timeout_s)).records
+        return Records(self._gathered(first=n, timeout_s=self._patience(timeout_s)).records)
 
     @ends_at_the_caller
-    def tail(self, n: int = _SHOWN, *, timeout_s: float | None = None) -> list[T]:
+    def tail(self, n: int = _SHOWN, *, timeout_s: float | None = None) -> Records[T]:
         """Return the last records.
 
         Sources are read to their end for that. Where one has no end, it returns when ``n`` records
@@ -69,8 +79,10 @@ class Previews(ProgramStream[T]):
         """
         check_count("tail", "n", n, example="20", least=1)
         if self._endless:
-            return self._gathered(first=n, timeout_s=self._patience(timeout_s)).records
-        return self._gathered(last=n, timeout_s=timeout_s).records
+            found = self._gathered(first=n, timeout_s=self._patience(timeout_s))
+        else:
+            found = self._gathered(last=n, timeout_s=timeout_s)
+        return Records(found.records)
 
     @ends_at_the_caller
     def to_list(self, n: int | None = None, *, timeout_s: float | None = None) -> list[T]:
@@ -158,12 +170,22 @@ class Previews(ProgramStream[T]):
 
         sink = GatherSink(first=first, last=last)
         write = WriteOperator(name="look", inputs=(self._step,), sink=sink)
-        program = self._program
-        needed = _before(write)
-        steps = [*(step for step in program.steps if step in needed), write]
-        application = lower(program.name, steps, parallelism=program.parallelism)
+        application = self._up_to(write)
         run_for_a_look(application, is_enough=lambda: sink.is_full, timeout_s=timeout_s)
         return sink
+
+    def _up_to(self, last: Operator) -> StreamApplication:
+        """Return the application that ends with a step."""
+        program, needed = self._program, _before(last)
+        steps = [*(step for step in program.steps if step in needed), last]
+        return lower(program.name, steps, parallelism=program.parallelism)
+
+    def _repr_html_(self) -> str:
+        step = self._step.inputs[0] if isinstance(self._step, SideOperator) else self._step
+        try:
+            return physical_plan(self._up_to(step))._repr_html_()
+        except ConfigError as error:
+            return mistakes_html(self._program.name, error.mistakes)
 
 
 def _before(step: Operator) -> set[Operator]:

@@ -1,0 +1,150 @@
+"""What notebooks show of applications and records: small pieces of HTML, without scripts or server.
+
+Everything of a user's is escaped. Colours are those of the text around, so that a piece fits a
+light and a dark notebook.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from html import escape
+from typing import Any, Final
+
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.views import text
+from gearpy.views.drawing import AMBER, BLUE, RED, graph_svg
+from gearpy.views.model import AppView, Headline, Level
+
+_COLOURS: Final[Mapping[Level, str]] = {
+    "ok": BLUE,
+    "info": BLUE,
+    "warn": AMBER,
+    "bad": RED,
+}
+_WORDS: Final[Mapping[Level, str]] = {"ok": "", "info": "", "warn": "look: ", "bad": "bad: "}
+_ROWS_MAX: Final = 100
+_COLUMNS_MAX: Final = 20
+_CELL_CHARS_MAX: Final = 120
+#: Fields of results of windows and joins that are event times.
+_TIMES: Final = frozenset({"start", "end"})
+_BOX: Final = '<div style="font-family:system-ui,sans-serif;font-size:13px;line-height:1.5">'
+_QUIET: Final = 'style="opacity:.68"'
+
+
+def app_html(view: AppView) -> str:
+    """Return an application as it is: status, why, the data flow with its numbers, and totals."""
+    title = f"<b>{_safe(view.name)}</b> <span {_QUIET}>{_safe(view.status)}</span>"
+    parts = [f"<div>{title}</div>", _headline(view.headline), _scrolling(graph_svg(view))]
+    facts = " · ".join(fact for fact in _facts(view) if fact)
+    return f"{_BOX}{''.join(parts)}<div {_QUIET}>{_safe(facts)}</div></div>"
+
+
+def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
+    """Return a program that has not run: its data flow, and lines about it.
+
+    Args:
+        view: with the processors and edges, at no time.
+        about: the lines.
+    """
+    title = f"<b>{_safe(view.name)}</b> <span {_QUIET}>plan</span>"
+    lines = "".join(f"<div {_QUIET}>{_safe(each)}</div>" for each in about)
+    return f"{_BOX}<div>{title}</div>{_scrolling(graph_svg(view))}{lines}</div>"
+
+
+def mistakes_html(name: str, mistakes: Sequence[str]) -> str:
+    """Return the reasons why a program cannot run."""
+    wrong = "".join(f'<div style="color:{RED}">{_safe(each)}</div>' for each in mistakes)
+    return f"{_BOX}<div><b>{_safe(name)}</b> cannot run:</div>{wrong}</div>"
+
+
+def records_html(records: Sequence[Any]) -> str:
+    """Return records as a table: a column for each field, or one of values."""
+    shown = [_cells_of(each) for each in records[:_ROWS_MAX]]
+    names = list(dict.fromkeys(name for row in shown for name in row))
+    left_out = [
+        f"{len(records) - len(shown):,} more records" if len(records) > len(shown) else "",
+        f"{len(names) - _COLUMNS_MAX} more columns" if len(names) > _COLUMNS_MAX else "",
+    ]
+    names = names[:_COLUMNS_MAX]
+    head = "".join(f'<th style="text-align:left">{_safe(name)}</th>' for name in names)
+    body = "".join(_row(row, names) for row in shown)
+    note = ", ".join(each for each in left_out if each) or text.plural(len(records), "record")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{_BOX}{_scrolling(table)}<div {_QUIET}>{_safe(note)}</div></div>"
+
+
+# -- an application ----------------------------------------------------------------------------
+
+
+def _headline(headline: Headline) -> str:
+    colour = _COLOURS[headline.level]
+    advice = f": {headline.advice}" if headline.advice else ""
+    words = _safe(f"{_WORDS[headline.level]}{headline.text}")
+    return (
+        f'<div style="border-left:3px solid {colour};padding-left:8px;margin:4px 0">'
+        f"{words}<span {_QUIET}>{_safe(advice)}</span></div>"
+    )
+
+
+def _facts(view: AppView) -> Iterable[str]:
+    totals = view.totals
+    yield _with_rate("in", totals.records_in, totals.records_in_rate)
+    yield _with_rate("out", totals.records_out, totals.records_out_rate)
+    for name, count in (
+        ("late", totals.late),
+        ("skipped", totals.skipped),
+        ("in quarantine", totals.quarantined),
+        ("restarts", totals.restarts),
+    ):
+        yield f"{count:,} {name}" if count else ""
+    if totals.latency_p99_ms is not None:
+        yield f"latency p99 {text.span(totals.latency_p99_ms)}"
+    if totals.epoch:
+        yield f"epoch {totals.epoch}"
+    if totals.state_bytes:
+        yield f"state {text.size(totals.state_bytes)}"
+    if view.at_ms:
+        yield text.moment(view.at_ms)
+
+
+def _with_rate(name: str, count: int, rate: float | None) -> str:
+    return f"{count:,} {name}" + ("" if rate is None else f" ({text.rate(rate)})")
+
+
+# -- records -----------------------------------------------------------------------------------
+
+
+def _cells_of(record: Any) -> Mapping[str, Any]:
+    if isinstance(record, Mapping):
+        return {str(name): value for name, value in record.items()}
+    if names := getattr(record, "_fields", None):
+        return {name: _at(name, getattr(record, name)) for name in names}
+    if is_dataclass(record) and not isinstance(record, type):
+        return {each.name: getattr(record, each.name) for each in fields(record)}
+    return {"value": record}
+
+
+def _at(name: str, value: Any) -> Any:
+    """Return the bound of a window as a time."""
+    is_time = name in _TIMES and type(value) is int and value not in {MIN_MS, MAX_MS}
+    return text.time(value) if is_time else value
+
+
+def _row(row: Mapping[str, Any], names: Iterable[str]) -> str:
+    cells = (_cell(row[name]) if name in row else "<td></td>" for name in names)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f'<td style="text-align:right">{_safe(str(value))}</td>'
+    shown = value if isinstance(value, str) else repr(value)
+    cut = shown if len(shown) <= _CELL_CHARS_MAX else f"{shown[: _CELL_CHARS_MAX - 1]}…"
+    return f'<td style="text-align:left">{_safe(cut)}</td>'
+
+
+def _scrolling(inner: str) -> str:
+    return f'<div style="overflow-x:auto">{inner}</div>' if inner else ""
+
+
+def _safe(words: str) -> str:
+    return escape(text.printable(words))
