@@ -421,6 +421,18 @@ class TransportConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig:
+    """Measurements of tasks and processes. Gearpump: ``gearpump.metrics``."""
+
+    report_interval_ms: Annotated[
+        _Millis,
+        "An executor tells this often how its tasks are: times, sizes, latency. 0: tasks are not "
+        "measured; their records are counted in any case. Gearpump: 3000.",
+        Setting(low=0),
+    ] = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole configuration; immutable, and free of mistakes once it exists.
 
@@ -465,6 +477,7 @@ class Config:
     source: SourceConfig = SourceConfig()
     masterclient: MasterClientConfig = MasterClientConfig()
     transport: TransportConfig = TransportConfig()
+    metrics: MetricsConfig = MetricsConfig()
 
     def __post_init__(self) -> None:
         mistakes = tuple(mistakes_in(values_of(self), {}))

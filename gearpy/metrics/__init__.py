@@ -6,6 +6,7 @@
 - `samples`: the clock and the load of a task as one sample; pages that fit into a message.
 - `application`: all that an app master keeps of its application: newest, lately, events.
 - `history`: measurements by Gearpump's names, of five minutes and of three days.
+- `user`: metrics that programs make themselves.
 - `process`: measures the process at hand, which is the only module here with a clock of its own.
 
 Counting itself is where work is done, once for each batch or turn: see `task.runtime.meter`.

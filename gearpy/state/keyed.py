@@ -327,6 +327,11 @@ class KeyedState:
         """Let state expire as of the record at hand, as records come in the order of event time."""
         self._clock.goes_by_records = True
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the cells, without bulk state: that is kept by who uses it."""
+        return self._declared.store.size_bytes
+
     def close(self) -> None:
         """Release memory and files. Does nothing when called again."""
         self._declared.store.close()

@@ -30,8 +30,9 @@ from gearpy.task.api.application import Buildable
 from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import open_on_heap
 from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
-from gearpy.task.runtime.runner import TaskInfo, TaskRunner
+from gearpy.task.runtime.runner import TaskRunner
 from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines

@@ -15,6 +15,7 @@ from gearpy.messages.data import (
     Batch,
     DataMessage,
     InitialAckRequest,
+    LatencyProbe,
     LinkMessage,
     Message,
     Unmanaged,
@@ -23,8 +24,10 @@ from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import open_on_heap
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.info import TaskInfo
+from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
-from gearpy.task.runtime.runner import OUTBOX_FULL, TaskInfo, TaskRunner
+from gearpy.task.runtime.runner import OUTBOX_FULL, TaskRunner
 
 __all__ = [
     "SESSION",
@@ -139,6 +142,7 @@ class Bench:
         resume: what it goes on from.
         key: of a record, for keyed state.
         on_error: what to do with records on which it raises.
+        metering: how the task is measured.
     """
 
     def __init__(
@@ -156,6 +160,7 @@ class Bench:
         resume: TaskResume | None = None,
         key: Callable[[Any], Any] | None = None,
         on_error: OnError = "fail",
+        metering: MeterSettings | None = None,
     ) -> None:
         self._resume = resume
         self.now_ms = 0
@@ -168,6 +173,7 @@ class Bench:
         self.answers: list[Ack] = []
         self.unmanaged: list[Unmanaged] = []
         self.opened: list[TaskId] = []
+        self.probes: list[LatencyProbe] = []
         self._sent = dict.fromkeys(self.sources, 0)
         self._records = dict.fromkeys(self.sources, 0)
         split = partitioner or BroadcastPartitioner()
@@ -197,6 +203,7 @@ class Bench:
             open_state=open_on_heap,
             resume=resume,
             on_error=on_error,
+            metering=metering,
         )
 
     def open(self) -> "Bench":
@@ -307,6 +314,8 @@ class Bench:
                 self.unmanaged.append(message)
             elif isinstance(message, InitialAckRequest):
                 self.opened.append(message.target)
+            elif isinstance(message, LatencyProbe):
+                self.probes.append(message)
             else:
                 self.targets[message.target].queue.append(message)
         self.runner.outbox.clear()

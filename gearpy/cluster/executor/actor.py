@@ -48,7 +48,10 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
+from gearpy.messages.metrics import ReportMetrics
 from gearpy.messages.summaries import ErrorCard
+from gearpy.metrics.process import process_meter
+from gearpy.metrics.samples import page_of
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot
@@ -83,6 +86,7 @@ class ExecutorSettings:
     checkpoints_prefix: str  #: Of the names of what it stores.
     chain_files_max: int
     clock_ms: Callable[[], int]
+    metrics_interval_ms: int = 0  #: Between reports of measurements; 0: none are told.
     turn_timeout_ms: int = 0  #: A turn that lasts so long is a failure of all this; 0: none is.
     is_process: bool = True  #: It has a process of its own, which can be killed.
 
@@ -141,8 +145,14 @@ class _ReportTick:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _MetricsTick:
+    pass
+
+
 _TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined
-_Message: TypeAlias = ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _ReportTick
+_Tick: TypeAlias = _ReportTick | _MetricsTick
+_Message: TypeAlias = ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _Tick
 
 
 class ExecutorActor(Actor[_Message]):
@@ -219,6 +229,9 @@ class ExecutorActor(Actor[_Message]):
             )
         )
         self.context.schedule(settings.report_interval_ms, _ReportTick())
+        if settings.metrics_interval_ms:
+            process_meter()  # Counts pauses from here on.
+            self.context.schedule(settings.metrics_interval_ms, _MetricsTick())
 
     def receive(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
         """Do one step of a start or an end, or pass on a task's report."""
@@ -237,9 +250,8 @@ class ExecutorActor(Actor[_Message]):
                 self._on_writer(message)
             case InjectRecord():
                 self._inject(message)
-            case _ReportTick():
-                self._report_clocks()
-                self._check_turns()
+            case _ReportTick() | _MetricsTick():
+                self._on_tick(message)
             case _LinkLost():
                 self._on_link_lost(message)
             case _Quarantined():
@@ -330,6 +342,7 @@ class ExecutorActor(Actor[_Message]):
         settings, transport = self._settings, self._transport
         assert transport is not None, "made before the executor registered"
         runner = self._runners.make(task_id, session, epoch=epoch, resume=resume)
+        group.runners[task_id] = runner
         processor = self._runners.application.processors[ProcessorId(task_id.processor)]
         pinned = processor.dispatcher == "pinned" or (
             settings.pin_tasks and processor.dispatcher == "default"
@@ -397,6 +410,7 @@ class ExecutorActor(Actor[_Message]):
             return
         if group.is_asked_to_stop:
             self._report_clocks()
+            self._report_metrics()
             self._tell(
                 TasksStopped(
                     executor_id=self._settings.executor_id,
@@ -417,6 +431,7 @@ class ExecutorActor(Actor[_Message]):
             self.context.unwatch(ref)
             self.context.stop(ref)
         group.tasks.clear()
+        group.runners.clear()
 
     # -- what tasks say --------------------------------------------------------------------
 
@@ -448,6 +463,13 @@ class ExecutorActor(Actor[_Message]):
         if group.waiting_start is not None and not group.waiting_start:
             self._tell(self._step(TasksStarted, group))
 
+    def _on_tick(self, tick: _Tick) -> None:
+        if isinstance(tick, _MetricsTick):
+            self._report_metrics()
+        else:
+            self._report_clocks()
+            self._check_turns()
+
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
         had_long = bool(self._long_turns)
@@ -460,6 +482,27 @@ class ExecutorActor(Actor[_Message]):
                     long_turns=self._long_turns,
                 )
             )
+
+    def _report_metrics(self) -> None:
+        """Tell the measurements of all tasks, in as few messages as hold them."""
+        if not self._settings.metrics_interval_ms:
+            return
+        runners = [each for group in self._groups.values() for each in group.runners.values()]
+        loads = [load for runner in runners if (load := runner.load()) is not None]
+        process, at_ms, first = process_meter().sample(), self.context.wall_ms(), 0
+        while True:
+            tasks, more_from = page_of(loads, first)
+            self._tell(
+                ReportMetrics(
+                    executor_id=self._settings.executor_id,
+                    launch=self._settings.launch,
+                    at_ms=at_ms,
+                    process=process,
+                    tasks=tasks,
+                )
+            )
+            if not (first := more_from):
+                return
 
     def _check_turns(self) -> None:
         """Give this executor up if a task does not come back: its thread cannot be stopped."""

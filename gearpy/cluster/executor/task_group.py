@@ -5,6 +5,7 @@ from gearpy.ids import ProcessorId, SessionId, TaskId
 from gearpy.messages.app import LaunchTasks
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.runtime.actor import TaskMessage
+from gearpy.task.runtime.runner import TaskRunner
 
 
 class TaskGroup:
@@ -12,6 +13,7 @@ class TaskGroup:
 
     Attributes:
         tasks: the actor of each task.
+        runners: the runner of each task, to be asked for its load.
         waiting_start: tasks that were asked to start and have not; None: nobody was asked.
         is_asked_to_stop: the app master waits for `TasksStopped`.
         successor: the attempt that follows when all tasks have stopped.
@@ -25,6 +27,7 @@ class TaskGroup:
             each.task_id: each.session for each in launch.tasks
         }
         self.tasks: dict[TaskId, Ref[TaskMessage]] = {}
+        self.runners: dict[TaskId, TaskRunner] = {}
         self.waiting_start: set[TaskId] | None = None
         self.is_asked_to_stop = False
         self.stop_errors: list[ErrorCard] = []

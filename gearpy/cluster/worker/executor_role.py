@@ -23,6 +23,7 @@ from gearpy.messages.cluster import LaunchExecutor
 from gearpy.state.open import open_state
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
+from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
@@ -94,6 +95,7 @@ def executor_settings(
         pin_tasks=config.task_dispatcher == "pinned",
         mailbox_max=_MAILBOX_MAX,
         report_interval_ms=REPORT_INTERVAL_MS,
+        metrics_interval_ms=config.metrics.report_interval_ms,
         checkpoints_prefix=launch.store_prefix,
         chain_files_max=_CHAIN_FILES_MAX,
         clock_ms=clock_ms,
@@ -130,4 +132,5 @@ def runner_factory(
         run=launch.store_prefix,
         open_state=partial(open_state, state_settings(config)),
         coroutines=coroutines or CoroutineThread(),
+        metering=MeterSettings() if config.metrics.report_interval_ms else None,
     )

@@ -173,6 +173,11 @@ class DiskStore:
                 long.add(key)
             yield key
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file's pages in use; what has changed lately may be beside them."""
+        return self._file.size_bytes
+
     def tables(self, tag: bytes) -> list[bytes]:
         """Return the tables of a tag that are not empty."""
         known = {table for layer in self._layers for table in layer if table.startswith(tag)}

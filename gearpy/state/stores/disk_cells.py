@@ -70,6 +70,15 @@ class DiskCells:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the pages that hold cells."""
+        if self._env is None:
+            return 0
+        stat = self._env.stat()
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return int(pages * stat["psize"])
+
     # -- cells -------------------------------------------------------------------------------
 
     def get(self, cell: bytes) -> bytes | None:

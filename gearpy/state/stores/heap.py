@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from gearpy.state.stores.cells import (
     Cells,
@@ -17,6 +18,10 @@ from gearpy.state.stores.cells import (
 from gearpy.state.stores.delta import TablesDelta
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
+#: So many tables, and keys of each, tell how large the others are.
+_SIZED_TABLES: Final = 8
+_SIZED_KEYS: Final = 16
+_ATOM_BYTES: Final = 8
 _BY_ENTRY: Final = itemgetter(0)
 
 
@@ -147,6 +152,17 @@ class HeapStore:
         """Yield the keys of a table."""
         return iter(sorted(self._tables.get(table, _NOTHING), key=order_of(table)))
 
+    @property
+    def size_bytes(self) -> int:
+        """The number of keys, times the size of some of the first."""
+        keys = sum(map(len, self._tables.values()))
+        seen = size = 0
+        for cells in islice(self._tables.values(), _SIZED_TABLES):
+            for key, value in islice(cells.items(), _SIZED_KEYS):
+                seen += 1
+                size += len(key) + _size_of(value)
+        return size * keys // seen if seen else 0
+
     def tables(self, tag: bytes) -> list[bytes]:
         """Return the tables of a tag that are not empty."""
         return sorted(table for table in self._tables if table.startswith(tag))
@@ -180,6 +196,18 @@ class HeapStore:
 
 
 _NOTHING: Final[Cells] = {}
+
+
+def _size_of(value: Any) -> int:
+    """Return the bytes of a value, or of the entries of a collection."""
+    if type(value) in {bytes, str}:
+        return len(value)
+    if type(value) is tuple:  # With the time at which it expires.
+        return _ATOM_BYTES + _size_of(value[1])
+    if type(value) is not dict:
+        return _ATOM_BYTES
+    size = sum(len(entry) + _size_of(each) for entry, each in islice(value.items(), _SIZED_KEYS))
+    return size * len(value) // max(1, min(len(value), _SIZED_KEYS))
 
 
 def _load_entries(cells: Cells, run: Run) -> None:

@@ -137,6 +137,11 @@ class CellStore(StateStore, Protocol):
         """
         ...
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of keys and values, estimated from some of them; quick to ask."""
+        ...
+
     def tables(self, tag: bytes) -> list[bytes]:
         """Return the tables of a tag that are not empty, in the order of their names."""
         ...

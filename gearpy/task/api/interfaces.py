@@ -19,6 +19,7 @@ from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.data import NOWHERE, Batch, Message, Origin
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
+from gearpy.metrics.user import UserMetrics
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
@@ -121,6 +122,8 @@ class TaskContext(Generic[Out_co]):
     """Where gearpy's own operators leave records on which user code raised."""
     wake: Callable[[], object] = lambda: None
     """Have the task look at `Task.wake_ms` soon. This one may be called on any thread."""
+    metrics: UserMetrics = field(default_factory=UserMetrics)
+    """Makes metrics of the program's own: ``context.metrics.counter("orders").add(1)``."""
     step_ids: Sequence[str] = ()
     """Ids of gearpy's own stages in a chain, by place."""
     coroutines: Coroutines = NO_COROUTINES

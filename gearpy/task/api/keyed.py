@@ -87,6 +87,11 @@ class KeyedTask:
         """Hand over the changes of the state."""
         return None if self._state is None else self._state.snapshot()
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the state; see `CellStore.size_bytes`."""
+        return 0 if self._state is None else self._state.size_bytes
+
     def close(self) -> None:
         """Release it."""
         if self._state is not None:

@@ -10,6 +10,8 @@
   policy.
 - `epoch_ends`: the ends of a task's epochs: when one was asked for, and output that waits for the
   next.
+- `metering`: the measurements of a task: its turns, and probes that tell how old records are.
+- `info`: what a task is: its id, its operator, its links.
 - `wiring`: from an application and a task id to the runner of that task.
 - `turns`: the turns of an executor's tasks at this moment, for turns that do not end.
 """

@@ -51,6 +51,7 @@ class Inlet:
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
         self.records_queued = 0
+        self.bytes_taken = 0
         #: The promises of links in epochs that have not begun.
         self._promises: dict[tuple[int, TaskId], tuple[int, bool]] = {}
 
@@ -102,6 +103,7 @@ class Inlet:
         behind it, would be further at the end of an epoch than records that are read again after.
         """
         self.records_queued -= len(message.batch)
+        self.bytes_taken += message.size_bytes
         self._counts.on_processed(message.source, message.session, message.counted)
         if is_early:
             self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)

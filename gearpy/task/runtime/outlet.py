@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own, own_each
 from gearpy.core.base.sizing import estimate_bytes
@@ -19,6 +19,7 @@ from gearpy.messages.data import (
     Batch,
     DataMessage,
     InitialAckRequest,
+    LatencyProbe,
     LinkMessage,
     Origin,
 )
@@ -28,6 +29,9 @@ from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.sides import SidePartitioner
 from gearpy.wire.values.payload import encode_value
+
+#: Links that get one probe at a time, lest tasks that all talk to each other speak of nothing else.
+_PROBED_LINKS: Final = 16
 
 #: The messages for the tasks of an edge.
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
@@ -67,6 +71,7 @@ class _Link:
     idle: bool = False  #: Last flag told.
     after_end: int = 0  #: Messages without records since the end was told.
     held: deque["_Portion"] = field(default_factory=deque)  #: Waits for credit.
+    probe_ns: int = 0  #: A probe that waits behind them.
 
 
 class _Portion(NamedTuple):
@@ -144,6 +149,8 @@ class Outlet:
         self.is_blocked = False
         self._told_ms = 0
         self._dirty = False
+        self.bytes_sent = 0
+        self._probed = 0  # The link that the next probe begins with.
         self._travels: set[type] = set()  # Of these a first record could be sent.
 
     def open(self) -> None:
@@ -203,6 +210,22 @@ class Outlet:
             self._release(edge, index, now_ms)
             self.is_blocked = any(link.held for _, link in self._links())
 
+    def probe(self, sent_ns: int) -> None:
+        """Send a probe behind all records; of very many links to some, others the next time."""
+        links = [link for _, link in self._links()]
+        first, number = self._probed, min(len(links), _PROBED_LINKS)
+        self._probed = (first + number) % max(1, len(links))
+        for at in range(first, first + number):
+            link = links[at % len(links)]
+            if link.held:
+                link.probe_ns = link.probe_ns or sent_ns
+            else:
+                self._send_probe(link, sent_ns)
+
+    def _send_probe(self, link: _Link, sent_ns: int) -> None:
+        link.probe_ns = 0
+        self._outbox.append(LatencyProbe(self._session, self._task_id, link.target, sent_ns))
+
     def announce(self, watermark_ms: int, *, idle: bool) -> None:
         """Promise that everything put out from now on is not older than the watermark.
 
@@ -238,6 +261,13 @@ class Outlet:
                 (held.oldest_ms for _, link in self._links() for held in link.held),
             ),
             default=MAX_MS,
+        )
+
+    @property
+    def records_pending(self) -> int:
+        """Records that were sent and are not acknowledged."""
+        return sum(
+            edge.subscription.pending(at) for edge in self._edges for at in range(len(edge.links))
         )
 
     @property
@@ -326,10 +356,13 @@ class Outlet:
                 portion, rest = portion.split(room)
                 link.held.appendleft(rest)
             self._dispatch(edge, index, portion, now_ms)
+        if link.probe_ns and not link.held:
+            self._send_probe(link, link.probe_ns)
 
     def _dispatch(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
         message = self._message(edge.links[index], portion)
         self._outbox.append(message)
+        self.bytes_sent += portion.size_bytes
         due = edge.subscription.on_sent(
             index,
             records=message.counted,

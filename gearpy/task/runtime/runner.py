@@ -6,13 +6,13 @@ in `rejected`. The task actor does so on a thread, the simulator in virtual time
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, Final, NoReturn
 
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
     NOWHERE,
@@ -22,12 +22,14 @@ from gearpy.messages.data import (
     DataMessage,
     EncodedBatch,
     InitialAckRequest,
+    LatencyProbe,
     LinkMessage,
     Message,
     Origin,
     Unmanaged,
 )
 from gearpy.messages.late_time import late_places
+from gearpy.messages.metrics import TaskLoad
 from gearpy.messages.table import Times
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
@@ -40,8 +42,10 @@ from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encod
 from gearpy.task.chain.event_gate import EventGate, OrderedOutput, marked_late
 from gearpy.task.runtime.driving import Job, blame, driver_of, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
+from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
-from gearpy.task.runtime.outlet import Outlet, OutputEdge, OutputLimits, Promises
+from gearpy.task.runtime.metering import MeterSettings, TaskMeter
+from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
 from gearpy.task.time.timers import TaskTimers
 from gearpy.task.time.wakes import Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
@@ -56,27 +60,6 @@ OUTBOX_FULL: Final = 4
 _FULL_SOON: Final = 0.2
 _FULL: Final = 0.7
 _FULL_MS: Final = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskInfo:
-    """Names a task, its operator, its links and its application."""
-
-    task_id: TaskId
-    session: SessionId
-    parallelism: int
-    operator: str
-    upstream: Sequence[TaskId]
-    edges: Sequence[OutputEdge]
-    app_id: AppId = AppId(0)
-    app_name: str = ""
-    executor_id: ExecutorId = ExecutorId(0)
-    run: str = ""
-    program: str = ""  #: Package of the program's modules, where a process has several programs.
-    config: Mapping[str, Any] | None = None
-    key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
-    ordered: bool = False  #: Records come in the order of event time, key timers between them.
-    sources: int = 0  #: How many sources records may come from; 0 if not known.
 
 
 class TaskRunner:
@@ -101,6 +84,7 @@ class TaskRunner:
         resume: the state to go on from; None: from the beginning.
         on_error: the policy for a record that user code raises on.
         coroutines: runs its coroutines.
+        metering: how it is measured; None: it is not.
     """
 
     def __init__(
@@ -118,6 +102,7 @@ class TaskRunner:
         resume: TaskResume | None = None,
         on_error: OnError = "fail",
         coroutines: Coroutines = NO_COROUTINES,
+        metering: MeterSettings | None = None,
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
@@ -149,6 +134,8 @@ class TaskRunner:
         self._claimed_clock_ms = MIN_MS
         self._promises = Promises(self._outlet)
         self._resume = resume
+        self._metering = metering
+        self._meter: TaskMeter | None = None  # Made when it is open.
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
         self._commits = CommitRequest()
@@ -189,6 +176,14 @@ class TaskRunner:
             rejects=self._rejects,
             on_next=self._on_next(self.task),
         )
+        if self._metering is not None:
+            self._meter = TaskMeter(
+                self.context,
+                self._metering,
+                is_source=not self.info.upstream,
+                is_sink=not self.info.edges,
+                send=self._outlet.probe,
+            )
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
@@ -238,6 +233,27 @@ class TaskRunner:
         self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
+        """Work for a while, and measure it.
+
+        Raises:
+            OperatorError: user code raised.
+        """
+        meter = self._meter
+        if meter is None:
+            return self._work()
+        meter.begin_turn()
+        try:
+            return self._work()
+        finally:
+            meter.end_turn(self._clock_ms(), is_blocked=self._outlet.is_blocked)
+
+    def load(self) -> TaskLoad | None:
+        """Return the measurements; None before it is open. May be called on another thread."""
+        if self._meter is None:
+            return None
+        return self._meter.load(self.info, self._inlet, self._outlet)
+
+    def _work(self) -> int | None:
         """Work for a while.
 
         Returns:
@@ -377,6 +393,9 @@ class TaskRunner:
             return self._take_injected(message)
         elif isinstance(message, Unmanaged):
             return self._take_unmanaged(message)
+        elif isinstance(message, LatencyProbe) and self._meter is not None:
+            self._flush()  # The records before it are then on their way.
+            self._meter.take(message.sent_ns, self._clock_ms())
         return None
 
     def _process(self, message: DataMessage) -> Job:
@@ -591,9 +610,12 @@ class TaskRunner:
                 # Without anything kept the task begins as new, and sets its timers itself.
                 timers=[] if kept is None else self._timers.after(now_ms),
             )
+            head = state.encode(self.info.operator)
+            if self._meter is not None:
+                self._meter.state_bytes = len(head) + self._keyed.size_bytes
             return TaskSnapshot(
                 epoch=epoch,
-                head=state.encode(self.info.operator),
+                head=head,
                 delta=delta,
                 offsets=encode_offsets(self.info.operator, self.task.offsets()),
                 has_missed_cut=self._cut.has_missed,

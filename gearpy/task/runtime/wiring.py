@@ -10,8 +10,10 @@ from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.api.keyed import OpenState, open_on_heap
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.info import TaskInfo
+from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
-from gearpy.task.runtime.runner import TaskInfo, TaskRunner
+from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 
 
@@ -32,6 +34,7 @@ class RunnerFactory:
     app_id: AppId = AppId(0)
     executor_id: ExecutorId = ExecutorId(0)
     coroutines: Coroutines = field(default_factory=CoroutineThread)
+    metering: MeterSettings | None = None  #: None: tasks are not measured.
 
     def make(
         self,
@@ -80,6 +83,7 @@ class RunnerFactory:
             resume=resume,
             on_error=self.on_error,
             coroutines=self.coroutines,
+            metering=self.metering,
         )
 
     def _edges(self, source: ProcessorId) -> list[OutputEdge]:

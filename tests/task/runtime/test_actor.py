@@ -25,7 +25,8 @@ from gearpy.task.runtime.actor import (
     TaskActor,
     TaskMessage,
 )
-from gearpy.task.runtime.runner import TaskInfo, TaskRunner
+from gearpy.task.runtime.info import TaskInfo
+from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.wire.values.payload import decode_value, encode_value
 from tests.cluster.build import eventually

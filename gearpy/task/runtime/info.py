@@ -1,0 +1,31 @@
+"""What a task is: its id, its operator, its links, its application."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.task.runtime.outlet import OutputEdge
+
+__all__ = ["TaskInfo"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """Names a task, its operator, its links and its application."""
+
+    task_id: TaskId
+    session: SessionId
+    parallelism: int
+    operator: str
+    upstream: Sequence[TaskId]
+    edges: Sequence[OutputEdge]
+    app_id: AppId = AppId(0)
+    app_name: str = ""
+    executor_id: ExecutorId = ExecutorId(0)
+    run: str = ""
+    program: str = ""  #: Package of the program's modules, where a process has several programs.
+    config: Mapping[str, Any] | None = None
+    key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
+    ordered: bool = False  #: Records come in the order of event time, key timers between them.
+    sources: int = 0  #: How many sources records may come from; 0 if not known.
