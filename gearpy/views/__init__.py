@@ -5,6 +5,7 @@
 - `look`: answers that were got together, and how long they are kept for rates.
 - `overview`: makes the view of a cluster.
 - `findings`: what is wrong, where, why, and what would help; `gear why` and each headline.
+- `measured`: figures of tasks, processors and executors, from measurements of two times.
 - `layout`: places of processors in a drawing.
 - `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
 - `notebook`: an application, a plan or records as HTML for a cell of a notebook.

@@ -1,20 +1,25 @@
 """Makes the view of an application, and of one of its processors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ExecutorSummary,
+    LongTurnSummary,
     ProcessorSummary,
 )
-from gearpy.views.findings import SLOTS, findings_of, processor_of
+from gearpy.views import text
+from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, processor_of
 from gearpy.views.look import Look
+from gearpy.views.measured import SPAN_MIN_MS, Measurements
 from gearpy.views.model import (
+    AlertView,
     AppView,
     EdgeView,
+    EventView,
     ExecutorView,
     ProcessorFigures,
     ProcessorView,
@@ -23,15 +28,18 @@ from gearpy.views.model import (
     TotalsView,
 )
 
-#: Two looks that are nearer to each other tell no rate.
-_SPAN_MIN_MS: Final = 250
+_SHOWN_WAITS: Final = frozenset({"upstream"})  # Who only waits for others needs no word.
 
 
-def app_view(look: Look, before: Look | None = None) -> AppView:
+def app_view(
+    look: Look, before: Look | None = None, *, alerts: Sequence[AlertView] = ()
+) -> AppView:
     """Return an application as it is; rates follow from a look of a moment ago."""
-    summary, detail = look.summary, look.detail
-    processors = _processors(look, before)
-    findings = findings_of(summary, detail, look.at_ms, processors=processors)
+    summary, detail, metrics = look.summary, look.detail, look.metrics
+    measured = _measured(look, before)
+    processors = _processors(look, before, measured)
+    hot = {each.id: measured.hot_task(each.id) for each in processors}
+    findings = findings_of(summary, detail, look.at_ms, processors=processors, hot=hot)
     stall = summary.progress.stall
     return AppView(
         at_ms=look.at_ms,
@@ -43,15 +51,20 @@ def app_view(look: Look, before: Look | None = None) -> AppView:
         started_ms=summary.started_ms,
         finished_ms=summary.finished_ms,
         headline=findings[0],
-        totals=_totals(look, before),
+        totals=_totals(look, before, measured),
         processors=processors,
         edges=_edges(detail, processors) if detail else (),
-        executors=tuple(map(_executor, detail.executors)) if detail else (),
+        executors=tuple(_executor(each, measured) for each in detail.executors) if detail else (),
         epochs=detail.epochs if detail else (),
         consumers=detail.consumers if detail else (),
         failures=detail.failures if detail else (),
         cause=summary.cause,
+        events=tuple(
+            EventView(at_ms=each.at_ms, kind=each.kind, text=each.text)
+            for each in (metrics.events if metrics else ())
+        ),
         guarantees=detail.guarantees if detail else (),
+        alerts=tuple(alerts),
         waits=stall if stall.startswith(SLOTS) else None,
     )
 
@@ -60,40 +73,56 @@ def processor_view(
     look: Look, processor_id: int, before: Look | None = None
 ) -> ProcessorView | None:
     """Return one processor with its tasks; None if the application has none of this number."""
-    found = [each for each in _processors(look, before) if each.id == processor_id]
+    measured = _measured(look, before)
+    found = [each for each in _processors(look, before, measured) if each.id == processor_id]
     if not found or look.detail is None:
         return None
-    figures = found[0]
-    values = {name: getattr(figures, name) for name in ProcessorFigures.__dataclass_fields__}
-    return ProcessorView(**values, tasks=tuple(_tasks(look.detail, figures)))
+    values = {name: getattr(found[0], name) for name in ProcessorFigures.__dataclass_fields__}
+    tasks = _tasks(look.detail, found[0], measured.tasks(processor_id))
+    return ProcessorView(**values, tasks=tuple(tasks), skew=_skew(tasks))
 
 
-def _totals(look: Look, before: Look | None) -> TotalsView:
+def _measured(look: Look, before: Look | None) -> Measurements:
+    return Measurements(look.metrics, before.metrics if before else None, look.series)
+
+
+def _totals(look: Look, before: Look | None, measured: Measurements) -> TotalsView:
     progress, detail = look.summary.progress, look.detail
     was = before.summary.progress if before else None
     span_ms = look.at_ms - before.at_ms if before else 0
     sizes = [each.size_bytes for each in detail.epochs if each.epoch] if detail else []
-    holder = detail.why[-1] if detail and detail.why else None
+    in_rate, out_rate = measured.rates()
+    known: dict[str, Any] = {
+        "records_in_rate": in_rate,
+        "records_out_rate": out_rate,
+        "epoch_bytes": sum(sizes) if sizes else None,
+        "epochs_failed": sum(each.aborted for each in detail.epochs) if detail else 0,
+        "clock_ms": _known(progress.watermark_ms),
+        **measured.totals(),
+    }
+    if in_rate is None and was is not None:
+        known["records_in_rate"] = _rate(progress.records_in, was.records_in, span_ms)
+        known["records_out_rate"] = _rate(progress.records_out, was.records_out, span_ms)
     return TotalsView(
         records_in=progress.records_in,
         records_out=progress.records_out,
-        records_in_rate=_rate(progress.records_in, was.records_in if was else None, span_ms),
-        records_out_rate=_rate(progress.records_out, was.records_out if was else None, span_ms),
         late=progress.late_records,
         skipped=progress.skipped_records,
         quarantined=progress.quarantined_records,
         restarts=progress.restarts,
-        watermark_lag_ms=detail.lag_ms if detail and detail.why else None,
-        clock_ms=holder.clock_ms if holder else _known(progress.watermark_ms),
+        watermark_ms=_known(progress.watermark_ms),
+        lag_ms=detail.lag_ms if detail and detail.why else None,
         epoch=progress.epoch,
-        epoch_bytes=sum(sizes) if sizes else None,
+        **known,
     )
 
 
 # -- processors --------------------------------------------------------------------------------
 
 
-def _processors(look: Look, before: Look | None) -> tuple[ProcessorFigures, ...]:
+def _processors(
+    look: Look, before: Look | None, measured: Measurements
+) -> tuple[ProcessorFigures, ...]:
     if look.detail is None:
         return ()
     had = before.detail.processors if before and before.detail else ()
@@ -103,8 +132,8 @@ def _processors(look: Look, before: Look | None) -> tuple[ProcessorFigures, ...]
     return tuple(
         _processor(
             each,
-            earlier.get(each.processor_id),
-            span_ms,
+            _counted(each, earlier.get(each.processor_id), span_ms),
+            measured,
             role=_role(each.processor_id, look.detail),
             holds_clock=processor_of(holder) == each.processor_id,
         )
@@ -119,44 +148,70 @@ def _role(processor_id: int, detail: ApplicationDetail) -> Role:
 
 
 def _processor(
-    now: ProcessorSummary,
-    was: ProcessorSummary | None,
-    span_ms: int,
+    processor: ProcessorSummary,
+    counted: Mapping[str, Any],
+    measured: Measurements,
     *,
     role: Role,
     holds_clock: bool,
 ) -> ProcessorFigures:
+    figures = measured.processor(processor.processor_id, is_source=role == "source")
+    known = {name: value for name, value in figures.items() if value is not None}
     return ProcessorFigures(
-        id=now.processor_id,
-        name=now.name,
+        id=processor.processor_id,
+        name=processor.name,
         role=role,
-        parallelism=now.parallelism,
-        steps=now.steps,
-        records_in=now.records_in,
-        records_out=now.records_out,
-        records_in_rate=_rate(now.records_in, was.records_in if was else None, span_ms),
-        records_out_rate=_rate(now.records_out, was.records_out if was else None, span_ms),
-        watermark_ms=now.clock_ms,
-        late=now.late_records,
-        skipped=now.skipped_records,
-        quarantined=now.quarantined_records,
+        parallelism=processor.parallelism,
+        steps=processor.steps,
         holds_clock=holds_clock,
+        **{**counted, **known},
     )
 
 
-def _tasks(detail: ApplicationDetail, figures: ProcessorFigures) -> list[TaskFigures]:
+def _counted(now: ProcessorSummary, was: ProcessorSummary | None, span_ms: int) -> dict[str, Any]:
+    """Return what an app master counts also where nothing is measured."""
+    return {
+        "records_in": now.records_in,
+        "records_out": now.records_out,
+        "records_in_rate": _rate(now.records_in, was.records_in if was else None, span_ms),
+        "records_out_rate": _rate(now.records_out, was.records_out if was else None, span_ms),
+        "watermark_ms": now.clock_ms,
+        "late": now.late_records,
+        "skipped": now.skipped_records,
+        "quarantined": now.quarantined_records,
+    }
+
+
+def _tasks(
+    detail: ApplicationDetail, processor: ProcessorFigures, figures: Mapping[str, dict[str, Any]]
+) -> list[TaskFigures]:
     executor_of = {task: each.executor_id for each in detail.executors for task in each.tasks}
-    links = {each.task: each for each in detail.why}
-    names = [f"{figures.id}.{index}" for index in range(figures.parallelism)]
+    waits = {each.task: each.waits_for for each in detail.why}
+    turns = {each.task: each for each in detail.long_turns}
+    names = [f"{processor.id}.{index}" for index in range(processor.parallelism)]
     return [
         TaskFigures(
             task=name,
             executor_id=executor_of.get(name),
             holds_clock=bool(detail.why) and detail.why[-1].task == name,
-            why=links[name].waits_for if name in links else None,
+            why=_why(turns.get(name), waits.get(name, "")),
+            **figures.get(name, {}),
         )
         for name in names
     ]
+
+
+def _why(turn: LongTurnSummary | None, waits_for: str) -> str | None:
+    if turn is not None:
+        at = f", at {turn.source}" if turn.source else ""
+        return f"in one call of {turn.step} for {text.duration(turn.lasts_ms)}{at}"
+    return None if waits_for in _SHOWN_WAITS else waits_for or None
+
+
+def _skew(tasks: Sequence[TaskFigures]) -> float | None:
+    rates = [each.records_in_rate for each in tasks if each.records_in_rate is not None]
+    mean = sum(rates) / len(rates) if rates else 0.0
+    return max(rates) / mean if mean else None
 
 
 # -- edges and executors -----------------------------------------------------------------------
@@ -165,22 +220,39 @@ def _tasks(detail: ApplicationDetail, figures: ProcessorFigures) -> list[TaskFig
 def _edges(
     detail: ApplicationDetail, processors: Sequence[ProcessorFigures]
 ) -> tuple[EdgeView, ...]:
-    rates = {each.id: each.records_out_rate for each in processors}
+    figures = {each.id: each for each in processors}
     path = [processor_of(each.task) for each in detail.why]
-    held = set(pairwise(path))
+    held, slow = set(pairwise(path)), _slow_edges(detail, figures)
     return tuple(
         EdgeView(
             source=each.source,
             target=each.target,
             partitioner=each.partitioner,
-            rate=rates.get(each.source),
+            rate=figures[each.source].records_out_rate if each.source in figures else None,
+            backpressured=(each.source, each.target) in slow,
             holds_clock=(each.source, each.target) in held,
         )
         for each in detail.edges
     )
 
 
-def _executor(executor: ExecutorSummary) -> ExecutorView:
+def _slow_edges(
+    detail: ApplicationDetail, figures: Mapping[int, ProcessorFigures]
+) -> set[tuple[int, int]]:
+    """Return the edges that hold their sources back: of each, the one to the fullest target."""
+    slow = set()
+    for each in figures.values():
+        targets = [edge.target for edge in detail.edges if edge.source == each.id]
+        if (each.backpressured or 0.0) >= HELD_BACK and targets:
+            slow.add((each.id, max(targets, key=lambda target: _fullness(figures[target]))))
+    return slow
+
+
+def _fullness(processor: ProcessorFigures) -> float:
+    return (processor.busy or 0.0) + (processor.backpressured or 0.0)
+
+
+def _executor(executor: ExecutorSummary, measured: Measurements) -> ExecutorView:
     return ExecutorView(
         id=executor.executor_id,
         launch=executor.launch,
@@ -189,12 +261,13 @@ def _executor(executor: ExecutorSummary) -> ExecutorView:
         pid=executor.pid,
         tasks=executor.tasks,
         address=executor.data_address,
+        **measured.executor(executor.executor_id),
     )
 
 
 def _rate(now: int, was: int | None, span_ms: int) -> float | None:
     """Return the rate per second between two counts; None after a restart has set them back."""
-    if was is None or span_ms < _SPAN_MIN_MS or now < was:
+    if was is None or span_ms < SPAN_MIN_MS or now < was:
         return None
     return (now - was) * 1000 / span_ms
 

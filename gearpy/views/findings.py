@@ -4,7 +4,8 @@
 wherever it is shown, and `gear why` prints them all.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from gearpy.core.app.consumers import stalled
@@ -18,6 +19,7 @@ from gearpy.messages.summaries import (
     RegionSummary,
 )
 from gearpy.views import text
+from gearpy.views.measured import HotTask
 from gearpy.views.model import Headline, Level, ProcessorFigures
 
 _LOUDNESS: Final[Sequence[Level]] = ("bad", "warn", "info", "ok")
@@ -54,7 +56,8 @@ _UPSTREAM: Final = "upstream"
 #: What a summary says first of an application that waits for slots; `cluster.master.answers`.
 SLOTS: Final = "waits for slots: "
 #: A processor that waits for those behind it for such a share of its time is held back.
-_HELD_BACK: Final = 0.5
+HELD_BACK: Final = 0.5
+_NO_HOT: Final[Mapping[int, HotTask | None]] = MappingProxyType({})
 _ENDED: Final = {
     "succeeded": "it has come to its end",
     "terminated": "it was stopped",
@@ -68,6 +71,7 @@ def findings_of(
     now_ms: int,
     *,
     processors: Sequence[ProcessorFigures] = (),
+    hot: Mapping[int, HotTask | None] = _NO_HOT,
 ) -> tuple[Headline, ...]:
     """Return what there is to say about an application, the worst first; at least one finding.
 
@@ -76,6 +80,7 @@ def findings_of(
         detail: None if it has no app master.
         now_ms: wall time.
         processors: with their shares of time, if these are known.
+        hot: for a processor the task that gets far more records than the others.
     """
     if summary.status in _ENDED:
         return (_ending(summary, now_ms),)
@@ -83,7 +88,7 @@ def findings_of(
     if not found and (detail is None or not (detail.processors or detail.why)):
         found.append(_beginning(summary, detail))
     elif not found and detail is not None:
-        found += [clock_finding(detail, stall=summary.progress.stall), *_held_back(processors)]
+        found += [clock_finding(detail, stall=summary.progress.stall), *_held_back(processors, hot)]
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
     found += _counted(summary)
@@ -272,22 +277,31 @@ def _holder_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None
     return chain[0] if chain else None
 
 
-def _held_back(processors: Iterable[ProcessorFigures]) -> Iterator[Headline]:
+def _held_back(
+    processors: Iterable[ProcessorFigures], hot: Mapping[int, HotTask | None]
+) -> Iterator[Headline]:
     """Name the processor that others wait for: the busiest, where some are held back."""
     known = [each for each in processors if each.backpressured is not None]
     held = max(known, key=lambda each: each.backpressured or 0, default=None)
     share = held.backpressured if held is not None else None
-    if held is None or share is None or share < _HELD_BACK:
+    if held is None or share is None or share < HELD_BACK:
         return
-    free = [each for each in known if (each.backpressured or 0) < _HELD_BACK]
+    free = [each for each in known if (each.backpressured or 0) < HELD_BACK]
     slow = max(free, key=lambda each: each.busy or 0, default=None)
     if slow is None:
         return
-    busy = f"is busy {slow.busy:.0%} of its time" if slow.busy is not None else "is slower"
+    busy = f"is busy {text.share(slow.busy)} of its time" if slow.busy else "is slower"
+    much, advice = "", f"give {slow.name} more parallelism, or make it cheaper"
+    task = hot.get(slow.id)
+    if task is not None:
+        much = f", and task {task.task} gets {text.share(task.share)} of its records"
+        advice = "more tasks do not help a few keys that are so frequent: aggregate before, or "
+        advice += "make their work cheaper"
     yield Headline(
         level="warn",
-        text=f"{held.name} is held back {share:.0%} of its time: {slow.name} {busy}",
-        advice=f"give {slow.name} more parallelism, or make it cheaper",
+        text=f"{held.name} is held back {text.share(share)} of its time: {slow.name} {busy}{much}",
+        advice=advice,
+        task=task.task if task else None,
         processor=slow.id,
     )
 

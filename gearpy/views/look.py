@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from gearpy.messages.metrics import MetricsData, SeriesData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 
 #: Rates are over so long: executors report once a second, and not all at once.
@@ -19,11 +20,15 @@ class Look:
         at_ms: wall time.
         summary: of the application.
         detail: of the same; None if there is no app master.
+        metrics: what its tasks and executors have measured; None if nobody knows.
+        series: its last minutes.
     """
 
     at_ms: int
     summary: ApplicationSummary
     detail: ApplicationDetail | None = None
+    metrics: MetricsData | None = None
+    series: SeriesData | None = None
 
 
 class Looks:

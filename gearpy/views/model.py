@@ -66,12 +66,14 @@ class TotalsView:
         records_in: read by its sources.
         records_out: put out by its last processors.
         latency_p50_ms: of records from a source to a last processor; so is ``latency_p99_ms``.
-        watermark_lag_ms: wall time less watermark, where event times are those of arrival; else
-            how long ago the sources had read what the clock shows.
+        watermark_ms: the oldest promise of a task that is not idle, in event time.
+        watermark_lag_ms: wall time less that.
+        lag_ms: how long ago the sources had read what the clock shows.
         clock_ms: event time before which all is processed.
         epoch: the newest that a restart would go back to; 0: none yet.
         epoch_ms: how long it took to end.
         epoch_bytes: its size.
+        epochs_failed: how many were given up.
     """
 
     records_in: int = 0
@@ -84,11 +86,14 @@ class TotalsView:
     restarts: int = 0
     latency_p50_ms: float | None = None
     latency_p99_ms: float | None = None
+    watermark_ms: int | None = None
     watermark_lag_ms: int | None = None
+    lag_ms: int | None = None
     clock_ms: int | None = None
     epoch: int = 0
     epoch_ms: float | None = None
     epoch_bytes: int | None = None
+    epochs_failed: int = 0
     state_bytes: int | None = None
 
 
@@ -99,7 +104,7 @@ class Figures:
     Attributes:
         busy: share of the time in which it worked.
         backpressured: share of the time in which it waited for the tasks behind it.
-        watermark_ms: event time that it has been promised; ``watermark_lag_ms`` as in `TotalsView`.
+        watermark_ms: event time that it has promised; ``watermark_lag_ms`` is wall time less that.
         queue_records: those that wait before it.
     """
 
@@ -254,6 +259,7 @@ class AppRow:
     records_in_rate: float | None = None
     records_out_rate: float | None = None
     watermark_lag_ms: int | None = None
+    lag_ms: int | None = None
     restarts: int = 0
 
 

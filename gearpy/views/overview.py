@@ -63,6 +63,7 @@ def row_of(view: AppView) -> AppRow:
         records_in_rate=totals.records_in_rate,
         records_out_rate=totals.records_out_rate,
         watermark_lag_ms=totals.watermark_lag_ms,
+        lag_ms=totals.lag_ms,
         restarts=totals.restarts,
     )
 

@@ -33,6 +33,7 @@ from gearpy.messages.client import (
     Submitted,
     WorkerList,
 )
+from gearpy.messages.metrics import GetMetrics
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -251,6 +252,7 @@ class FakeCluster:
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
             ListQuarantined: self._quarantined,
+            GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,
             **self.instead,
         }

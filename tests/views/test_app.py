@@ -73,7 +73,7 @@ def test_an_application_without_app_master_has_a_view() -> None:
 
     assert (view.processors, view.edges, view.waits) == ((), (), "waits for slots: needs 4: add")
     assert view.headline.text == "it waits for slots: needs 4"
-    assert view.totals.watermark_lag_ms is None
+    assert view.totals.lag_ms is None
 
 
 def test_a_processor_has_its_tasks() -> None:

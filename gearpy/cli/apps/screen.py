@@ -103,7 +103,7 @@ def _totals(view: AppView) -> Iterator[Text]:
             "in": text.rate(totals.records_in_rate),
             "out": text.rate(totals.records_out_rate),
             "latency p50, p99": ", ".join(latency) if all(latency) else "",
-            "behind": text.span(totals.watermark_lag_ms),
+            "behind": text.span(totals.lag_ms),
         }
     )
     counts = {
@@ -156,13 +156,32 @@ def _processors(view: AppView, width: int, order: Order) -> Table:
         table.add_column("lately", no_wrap=True, min_width=_SPARK)
         table.add_column("p99", justify="right", no_wrap=True)
         table.add_column("state", justify="right", no_wrap=True)
-    for each in _sorted(view.processors, order):
-        table.add_row(*_row(each, view.headline, has_shares=has_shares, is_wide=is_wide))
+    behind = _behind(view.processors)
+    for each in _sorted(view.processors, order, behind):
+        cells = _row(each, behind[each.id], view.headline, has_shares=has_shares, is_wide=is_wide)
+        table.add_row(*cells)
     return table
 
 
+def _behind(processors: Sequence[ProcessorFigures]) -> dict[int, int | None]:
+    """Return by how much event time each processor is behind what the sources have read."""
+    read = [each.watermark_ms for each in processors if each.role == "source"]
+    newest = max((each for each in read if each is not None), default=None)
+    return {
+        each.id: None
+        if newest is None or each.watermark_ms is None
+        else max(0, newest - each.watermark_ms)
+        for each in processors
+    }
+
+
 def _row(
-    each: ProcessorFigures, headline: Headline, *, has_shares: bool, is_wide: bool
+    each: ProcessorFigures,
+    behind_ms: int | None,
+    headline: Headline,
+    *,
+    has_shares: bool,
+    is_wide: bool,
 ) -> Iterator[Text]:
     is_named = each.id == headline.processor and headline.level in {"warn", "bad"}
     style = _STYLES[headline.level] if is_named else ""
@@ -170,7 +189,7 @@ def _row(
     yield _foreign(each.name, style=style)
     yield Text(str(each.parallelism))
     yield Text(text.rate(_rate_of(each)) or text.count(_records_of(each)))
-    yield Text(text.span(each.watermark_lag_ms))
+    yield Text(text.span(behind_ms))
     yield Text(text.count(each.late) if each.late else "")
     if has_shares:
         yield Text(f"{bar(each.busy)} {text.share(each.busy):>5}")
@@ -181,8 +200,11 @@ def _row(
         yield Text(text.size(each.state_bytes))
 
 
-def _sorted(processors: Sequence[ProcessorFigures], order: Order) -> list[ProcessorFigures]:
-    key = _KEYS.get(order)
+def _sorted(
+    processors: Sequence[ProcessorFigures], order: Order, behind: Mapping[int, int | None]
+) -> list[ProcessorFigures]:
+    keys = {**_KEYS, "behind": lambda each: behind[each.id] or 0}
+    key = keys.get(order)
     return list(processors) if key is None else sorted(processors, key=key, reverse=True)
 
 
@@ -197,7 +219,6 @@ def _records_of(each: ProcessorFigures) -> int:
 _KEYS: Final[Mapping[str, Callable[[ProcessorFigures], float]]] = {
     "rate": lambda each: _rate_of(each) or 0,
     "busy": lambda each: each.busy or 0,
-    "behind": lambda each: each.watermark_lag_ms or 0,
 }
 
 
@@ -228,7 +249,7 @@ def _applications(rows: Sequence[AppRow], width: int) -> Table:
             Text(each.status),
             Text(text.rate(each.records_in_rate)),
             Text(text.rate(each.records_out_rate)),
-            Text(text.span(each.watermark_lag_ms)),
+            Text(text.span(each.lag_ms)),
             _foreign(f"{_MARKS[level]} {each.headline.text}", style=_STYLES[level]),
         )
     return table

@@ -17,6 +17,7 @@ from gearpy.views.overview import overview_view, row_of, row_of_summary
 
 #: So many living applications are asked for their details; of others the master alone is.
 _ASKED_MAX: Final = 50
+_LATELY_MS: Final = 125_000  # For sparklines.
 
 
 def look_at(client: ClusterClient, app_id: AppId) -> Look:
@@ -43,7 +44,15 @@ def detail_of(
 
 def _look(client: ClusterClient, summary: ApplicationSummary) -> Look:
     detail, _ = detail_of(client, summary)
-    return Look(at_ms=time.time_ns() // 1_000_000, summary=summary, detail=detail)
+    at_ms = time.time_ns() // 1_000_000
+    if detail is None:
+        return Look(at_ms=at_ms, summary=summary)
+    try:
+        metrics = client.metrics(summary.app_id)
+        series = client.series(summary.app_id, metrics.at_ms - _LATELY_MS)
+    except (SubmitRefused, AskTimeout):  # It has just gone, or is of an earlier version.
+        return Look(at_ms=at_ms, summary=summary, detail=detail)
+    return Look(at_ms=at_ms, summary=summary, detail=detail, metrics=metrics, series=series)
 
 
 class ClusterWatch:

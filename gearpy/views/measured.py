@@ -1,0 +1,210 @@
+"""Figures of tasks, processors and executors, from what was measured at two times."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from gearpy.ids import TaskId
+from gearpy.messages.metrics import (
+    ExecutorSample,
+    HistogramSample,
+    MetricsData,
+    ProcessorSeries,
+    SeriesData,
+    TaskSample,
+)
+from gearpy.metrics.histogram import merged, quantile_of, since
+
+#: Two looks that are nearer to each other tell no rate.
+SPAN_MIN_MS: Final = 250
+_RATES: Final = 60
+_MEAN_OF: Final = 3
+#: A task that gets so many times the mean of its processor is worth a word.
+_HOT: Final = 2.0
+
+
+class HotTask(NamedTuple):
+    """The task of a processor that gets far more records than the others, and its share."""
+
+    task: str
+    share: float
+
+
+class Measurements:
+    """What was measured of an application, and a while before.
+
+    Args:
+        now: the newest; None if nobody knows any.
+        was: the same, a while before.
+        series: the last minutes.
+    """
+
+    def __init__(
+        self, now: MetricsData | None, was: MetricsData | None, series: SeriesData | None
+    ) -> None:
+        self._now, self._series = now, series
+        self._span_ms = now.at_ms - was.at_ms if now and was else 0
+        self._earlier: Mapping[TaskId, TaskSample] = {
+            each.task_id: each for each in (was.tasks if was else ())
+        }
+        self._processes = {each.executor_id: each for each in (was.executors if was else ())}
+        self._tasks: dict[int, list[TaskSample]] = {}
+        for each in now.tasks if now else ():
+            self._tasks.setdefault(each.task_id.processor, []).append(each)
+
+    # -- tasks and processors --------------------------------------------------------------
+
+    def processor(self, processor_id: int, *, is_source: bool) -> dict[str, Any]:
+        """Return the values of `Figures` that are known of a processor, by their names."""
+        figures = self._figures(self._tasks.get(processor_id, ()))
+        lately = self._lately(processor_id)
+        if lately is None:
+            return figures
+        figures["rates"] = tuple(rate or 0.0 for rate in lately.rate[-_RATES:])
+        newest = {
+            "records_out_rate" if is_source else "records_in_rate": lately.rate,
+            "busy": lately.busy,
+            "backpressured": lately.backpressured,
+        }
+        for name, values in newest.items():
+            if figures.get(name) is None:
+                figures[name] = _mean(values)
+        return figures
+
+    def tasks(self, processor_id: int) -> dict[str, dict[str, Any]]:
+        """Return the values of `Figures` that are known of each task of a processor."""
+        samples = sorted(self._tasks.get(processor_id, ()), key=lambda each: each.task_id)
+        return {str(each.task_id): self._figures([each]) for each in samples}
+
+    def hot_task(self, processor_id: int) -> HotTask | None:
+        """Return the task that gets far more than the others, if there is one."""
+        gained = {
+            str(now.task_id): now.records_in - was.records_in
+            for was, now in self._pairs(self._tasks.get(processor_id, ()))
+        }
+        total = sum(gained.values())
+        if len(gained) < 2 or total <= 0:  # noqa: PLR2004 - one has no others
+            return None
+        task = max(gained, key=lambda each: gained[each])
+        share = gained[task] / total
+        return HotTask(task, share) if share * len(gained) >= _HOT else None
+
+    def _lately(self, processor_id: int) -> ProcessorSeries | None:
+        known = self._series.processors if self._series else ()
+        return next((each for each in known if each.processor_id == processor_id), None)
+
+    def _pairs(self, samples: Iterable[TaskSample]) -> list[tuple[TaskSample, TaskSample]]:
+        """Return what was measured before of the same start of each task, and now."""
+        if self._span_ms < SPAN_MIN_MS:
+            return []
+        pairs = ((self._earlier.get(each.task_id), each) for each in samples)
+        return [(was, now) for was, now in pairs if was is not None and was.session == now.session]
+
+    def _figures(self, samples: Sequence[TaskSample]) -> dict[str, Any]:
+        if not samples or self._now is None:
+            return {}
+        pairs = self._pairs(samples)
+        told = [each.watermark_ms for each in samples if each.watermark_ms is not None]
+        watermark_ms = min(told, default=None)
+        latency = merged(
+            since(each.latency, _latency_of(self._earlier.get(each.task_id), each))
+            for each in samples
+        )
+        return {
+            "records_in": sum(each.records_in for each in samples),
+            "records_out": sum(each.records_out for each in samples),
+            "records_in_rate": self._rate(now.records_in - was.records_in for was, now in pairs),
+            "records_out_rate": self._rate(now.records_out - was.records_out for was, now in pairs),
+            "busy": self._share(now.busy_ms - was.busy_ms for was, now in pairs),
+            "backpressured": self._share(
+                now.backpressured_ms - was.backpressured_ms for was, now in pairs
+            ),
+            "watermark_ms": watermark_ms,
+            "watermark_lag_ms": None if watermark_ms is None else self._now.at_ms - watermark_ms,
+            "latency_p50_ms": _quantile_ms(latency, 0.5),
+            "latency_p99_ms": _quantile_ms(latency, 0.99),
+            "queue_records": sum(each.queue_records for each in samples),
+            "state_bytes": sum(each.state_bytes for each in samples),
+            "late": sum(each.late for each in samples),
+            "skipped": sum(each.skipped for each in samples),
+            "quarantined": sum(each.quarantined for each in samples),
+        }
+
+    def _rate(self, gained: Iterable[int]) -> float | None:
+        counts = [*gained]
+        return max(0.0, sum(counts) * 1000 / self._span_ms) if counts else None
+
+    def _share(self, gained_ms: Iterable[int]) -> float | None:
+        times = [*gained_ms]
+        return min(1.0, max(0.0, sum(times) / (self._span_ms * len(times)))) if times else None
+
+    # -- the whole -------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, Any]:
+        """Return the values of `TotalsView` that are measured, by their names."""
+        if self._now is None:
+            return {}
+        application, series = self._now.application, self._series
+        found: dict[str, Any] = {
+            "epoch_ms": application.epoch_ms if application.epoch else None,
+            "epoch_bytes": application.epoch_bytes if application.epoch else None,
+            "epochs_failed": application.epochs_failed,
+            "clock_ms": application.clock_ms,
+            "state_bytes": sum(each.state_bytes for each in self._now.tasks),
+        }
+        if series is not None and series.at_ms:
+            lag_ms = series.watermark_lag_ms[-1]
+            found |= {
+                "latency_p50_ms": _newest(series.latency_p50_ms),
+                "latency_p99_ms": _newest(series.latency_p99_ms),
+                "watermark_lag_ms": None if lag_ms is None else round(lag_ms),
+            }
+        return found
+
+    def rates(self) -> tuple[float | None, float | None]:
+        """Return the records per second in and out lately."""
+        if self._series is None:
+            return None, None
+        return _mean(self._series.records_in_rate), _mean(self._series.records_out_rate)
+
+    def executor(self, executor_id: int) -> dict[str, Any]:
+        """Return the values of `ExecutorView` that are measured, by their names."""
+        known = self._now.executors if self._now else ()
+        now = next((each for each in known if each.executor_id == executor_id), None)
+        if now is None:
+            return {}
+        rss_bytes = now.process.rss_bytes
+        return {
+            "rss_bytes": rss_bytes if rss_bytes >= 0 else None,
+            **self._use(now, self._processes.get(now.executor_id)),
+        }
+
+    def _use(self, now: ExecutorSample, was: ExecutorSample | None) -> dict[str, float]:
+        is_same = was is not None and was.process.pid == now.process.pid
+        if was is None or not is_same or self._span_ms < SPAN_MIN_MS:
+            return {}
+        span_s = self._span_ms / 1000
+        return {
+            "cpu": max(0.0, (now.process.cpu_s - was.process.cpu_s) / span_s),
+            "gc_pause_share": max(0.0, (now.process.gc_pause_s - was.process.gc_pause_s) / span_s),
+        }
+
+
+def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:
+    is_same = was is not None and was.session == now.session
+    return was.latency if was is not None and is_same else HistogramSample()
+
+
+def _quantile_ms(sample: HistogramSample, share: float) -> float | None:
+    seconds = quantile_of(sample, share)
+    return None if seconds is None else seconds * 1000
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the newest points: batches come in bursts."""
+    known = [each for each in values[-_MEAN_OF:] if each is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _newest(values: Sequence[float | None]) -> float | None:
+    """Return the newest that is known: probes come less often than points."""
+    return next((each for each in reversed(values) if each is not None), None)
