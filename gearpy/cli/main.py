@@ -58,6 +58,14 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.",
         ),
         "worker": ("daemons.commands:workers", "Start a worker, or list those of a cluster."),
+        "services": (
+            "daemons.services:services",
+            "Serve the REST API and the page of a cluster, until Ctrl-C or SIGTERM.",
+        ),
+        "token": (
+            "daemons.services:tokens",
+            "Tokens for the services: who may read, submit, or do all.",
+        ),
         "certs": (
             "daemons.certs:commands",
             "Certificates of a cluster's own authority, for transport.tls = on.",

@@ -387,6 +387,28 @@ class MasterClientConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesConfig:
+    """The REST API and the page."""
+
+    host: Annotated[
+        str,
+        "Where the services listen. Other addresses than those of this machine alone need tokens: "
+        "`gear token add`.",
+        Setting(form="a host name or address", unit="host name"),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        "The port of the services; 0 lets the system choose.",
+        Setting(low=0, high=65_535, unit="port"),
+    ] = 8090
+    token_file: Annotated[
+        Annotated[str, Setting(unit="file", form="a path")],
+        "Who may use the services, and for what: names, scopes, and hashes of tokens. As soon as "
+        "there is one, everybody needs one. A ~ is the user's home.",
+    ] = "~/.gearpy/tokens"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransportConfig:
     """Connections between processes."""
 
@@ -476,6 +498,7 @@ class Config:
     streaming: StreamingConfig = StreamingConfig()
     source: SourceConfig = SourceConfig()
     masterclient: MasterClientConfig = MasterClientConfig()
+    services: ServicesConfig = ServicesConfig()
     transport: TransportConfig = TransportConfig()
     metrics: MetricsConfig = MetricsConfig()
 

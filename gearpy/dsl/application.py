@@ -11,7 +11,6 @@ from gearpy.dsl.operators.names import check_parallelism, duration_of
 from gearpy.dsl.operators.operator import Operator, ReadOperator
 from gearpy.dsl.operators.records import AsyncOperator, BatchOperator, LogOperator
 from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
-from gearpy.dsl.plan.describe import physical_plan
 from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
@@ -19,6 +18,7 @@ from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.task import WHEN_IDLE, WhenIdle
+from gearpy.task.stages.plan import physical_plan
 from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
 from gearpy.views.notebook import mistakes_html
 

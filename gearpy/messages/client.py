@@ -1,8 +1,8 @@
 """Client -> master: submit, list, stop, describe; programs, logs, quarantined records.
 
 What the master does not know itself, the process that answers clients asks of the app master
-(`DescribeApplication`, `DrainApplication`, `ReplayNow`, `ReplayQuarantined`) or of a worker
-(`ReadLog`).
+(`DescribeApplication`, `DrainApplication`, `GetEpochs`, `GetPlan`, `ReplayNow`,
+`ReplayQuarantined`) or of a worker (`DescribeWorker`, `ReadLog`).
 """
 
 from dataclasses import dataclass, field
@@ -347,3 +347,124 @@ class RoleAddresses:
     app_master: ActorPath | None
     workers: tuple[WorkerAddress, ...]
     artifact: Artifact
+
+
+# -- what the services show of the roles themselves ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMaster:
+    """Answer: `MasterDetail`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterDetail:
+    """The master's process: its address, its folders, its configuration by key.
+
+    ``started_ms`` is wall time; an empty folder is one that it does not have.
+    """
+
+    address: str
+    started_ms: int
+    host: str
+    pid: int
+    folder: str = ""
+    log_folder: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeWorker:
+    """Answer: `WorkerDetail` or `Refused`."""
+
+    worker_id: WorkerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedExecutor:
+    """An executor on a worker, or an app master (-1)."""
+
+    app_id: AppId
+    executor_id: ExecutorId
+    slots: int
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDetail:
+    """A worker's process, and the executors on it; see `MasterDetail`."""
+
+    worker_id: WorkerId
+    address: str
+    slots: int
+    executors: tuple[HostedExecutor, ...]
+    started_ms: int
+    host: str
+    pid: int
+    folder: str = ""
+    log_folder: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetSubmission:
+    """Answer: `Submission` or `Refused`. Also of an application that has ended."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """The program of an application and its own settings, as they were submitted."""
+
+    app_id: AppId
+    filename: str
+    args: tuple[str, ...]
+    executors: int
+    config: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEpochs:
+    """Answer: `EpochList`, or `Refused` while there is no app master."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEpoch:
+    """A complete epoch that is kept. ``stored_ms`` is wall time, ``clock_ms`` event time.
+
+    ``cut_time_ms`` is the event time that it ends at; None if sources ended it where they were.
+    """
+
+    region: int
+    epoch: int
+    stored_ms: int
+    size_bytes: int
+    files: int
+    clock_ms: int | None
+    cut_time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochList:
+    """The epochs that an application could go back to, oldest first."""
+
+    app_id: AppId
+    epochs: tuple[StoredEpoch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetPlan:
+    """Answer: `PlanText`, or `Refused` while there is no app master."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanText:
+    """The plan of an application: JSON, as ``gear plan --format json`` prints it."""
+
+    app_id: AppId
+    text: str

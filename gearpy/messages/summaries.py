@@ -51,7 +51,10 @@ class ApplicationProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSummary:
-    """One application as `gear info` shows it. Times are wall time in ms since the epoch."""
+    """One application as `gear info` shows it. Times are wall time in ms since the epoch.
+
+    ``app_master`` is the path of its app master, and ``worker_id`` the worker of its newest launch.
+    """
 
     app_id: AppId
     name: str
@@ -62,6 +65,8 @@ class ApplicationSummary:
     finished_ms: int = 0
     progress: ApplicationProgress = field(default_factory=ApplicationProgress)
     cause: ErrorCard | None = None
+    app_master: str = ""
+    worker_id: WorkerId | None = None
 
     def __repr__(self) -> str:
         done = self.progress

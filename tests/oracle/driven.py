@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from gearpy.connectors.memory import to_list
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.plan.describe import physical_plan
 from gearpy.dsl.streams.stream import Stream
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
+from gearpy.task.stages.plan import physical_plan
 from gearpy.testing.driver import FlowDriver
 from gearpy.testing.manual_source import ManualSource
 from tests.oracle.joins import Side, accepted, joined

@@ -15,7 +15,7 @@ import typer
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
-from gearpy.cli.terminal.settings import application_overrides
+from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import ApplicationLoader
 from gearpy.cluster.programs.targets import split_path

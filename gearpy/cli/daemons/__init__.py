@@ -1,6 +1,8 @@
 """Commands that are a cluster or a part of one, or set it up.
 
 - `commands`: ``gear local``, ``gear master``, ``gear worker``: they run until told to stop.
+- `services`: ``gear services``: the REST API and the page of a cluster; ``gear token ...``: who may
+  use it.
 - `certs`: ``gear certs ...``: makes certificates, and says which file goes where.
 - `config`: ``gear config ...``: shows the configuration, or checks it.
 """

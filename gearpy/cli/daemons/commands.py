@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -14,11 +14,12 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
 from gearpy.cli.terminal.options import Given, configured, takes
 from gearpy.cli.terminal.output import print_json
+from gearpy.cli.terminal.services import open_services
 from gearpy.cluster.boot.daemon import MasterDaemon, WorkerDaemon, address_to_listen
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
-from gearpy.errors import NodeGivenUp
+from gearpy.errors import ConfigError, NodeGivenUp
 from gearpy.views import text
 
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
@@ -60,6 +61,9 @@ def local(
         Literal["thread", "process"],
         typer.Option("--executors", help="As threads of this process, or as processes."),
     ] = "thread",
+    ui: Annotated[
+        bool, typer.Option("--ui/--no-ui", help="The REST API and the page, at services.port.")
+    ] = True,
 ) -> None:
     """Run a whole cluster in this process, until Ctrl-C or SIGTERM.
 
@@ -74,17 +78,34 @@ def local(
         LocalCluster(
             config, workers=workers, slots=slots, listen=True, executors=executors
         ) as cluster,
+        _page(cluster, config) if ui else nullcontext("") as url,
     ):
         slots = slots or config.worker.slots
         if given.as_json:
-            print_json({"address": cluster.address, "workers": workers, "slots": slots})
+            told = {"address": cluster.address, "workers": workers, "slots": slots}
+            print_json({**told, "url": url} if ui else told)
         else:
             print(
                 f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
                 f"x {text.plural(slots, 'slot')}; stop with Ctrl-C",
+                *([f"the page is at {url}"] if url else []),
+                sep="\n",
                 flush=True,
             )
         threading.Event().wait()
+
+
+@contextmanager
+def _page(cluster: LocalCluster, config: Config) -> Iterator[str]:
+    """Serve the page if that is possible; give its address, or say why there is none."""
+    try:
+        services = open_services(cluster.client, config)
+    except ConfigError as error:
+        _tell_on_stderr(f"no page: {error}")
+        yield ""
+        return
+    with services:
+        yield services.url
 
 
 @_as_daemon

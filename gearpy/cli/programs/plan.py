@@ -17,14 +17,14 @@ from gearpy.cli.terminal.options import AppArgs, Given, Target, takes
 from gearpy.cli.terminal.output import print_lines
 from gearpy.core.dag.graph import StepSpec
 from gearpy.core.dag.state_moves import StateMove, layout_of, lost, state_moves
-from gearpy.dsl.plan.describe import (
+from gearpy.errors import ConfigError
+from gearpy.task.stages.plan import (
     PhysicalPlan,
     PlannedEdge,
     PlannedPath,
     PlannedProcessor,
     physical_plan,
 )
-from gearpy.errors import ConfigError
 from gearpy.views import text
 
 _COLUMNS: Final = 100

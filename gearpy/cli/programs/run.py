@@ -6,11 +6,13 @@ import signal
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Final
 
 import typer
 
 from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
+from gearpy.cli.programs.page import Page
 from gearpy.cli.programs.program import load_program, program_arguments
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
@@ -53,6 +55,18 @@ def run(
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
+    ui: Annotated[
+        bool, typer.Option("--ui", help="Serve the page of the run, at services.port.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65_535, metavar="N", help="With --ui.", show_default=False
+        ),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="With --ui: go on serving behind the end of the run.")
+    ] = False,
 ) -> None:
     """Run an application in this process until its input ends.
 
@@ -65,6 +79,7 @@ def run(
     is_silent = quiet or as_json
     view = _view(quiet=is_silent)
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None
+    page = Page(config, port=port, keeps=keep, say=_say) if ui else None
     stop = StopSignals(
         on_second=lambda number: _end_at_once(number, view, is_resumable=folder is not None),
         replaces=lambda handler: handler is not signal.SIG_IGN,
@@ -82,6 +97,7 @@ def run(
                 checkpoint=folder,
                 on_progress=view.on_progress,
                 say=_nothing if is_silent else _say,
+                beside=[] if page is None else [partial(page.of, stop)],
             )
     except GearpyError as error:
         _print_summary(view.last, as_json=as_json, quiet=quiet)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gearpy.cluster.app.config import NOT_OF_APPLICATIONS
-from gearpy.config.load import as_overrides, load
+from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 
@@ -33,15 +32,6 @@ def configure(
     if mistakes:
         raise ConfigError(*mistakes)
     return config
-
-
-def application_overrides(config: Config) -> dict[str, str]:
-    """Return the keys and values of an application's configuration that a cluster needs."""
-    return {
-        key: value
-        for key, value in as_overrides(config).items()
-        if not key.startswith(NOT_OF_APPLICATIONS)
-    }
 
 
 def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, assert_never
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
-from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
+from gearpy.cluster.app.describe import detail_of, epochs_of, long_turns_of, path_lines, plan_text
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.quarantine import AppQuarantine
@@ -50,6 +50,10 @@ from gearpy.messages.client import (
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
+    EpochList,
+    GetEpochs,
+    GetPlan,
+    PlanText,
     QuarantinedList,
     Refused,
     ReplayAccepted,
@@ -105,7 +109,9 @@ class _Tick:
 
 
 _Measures: TypeAlias = GetMetrics | GetSeries | GetHistory
-_Request: TypeAlias = DrainApplication | ReplayNow | ReplayQuarantined | _Measures
+_Request: TypeAlias = (
+    DrainApplication | GetEpochs | GetPlan | ReplayNow | ReplayQuarantined | _Measures
+)
 _Question: TypeAlias = DescribeApplication | _Request
 _Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored
 _Message: TypeAlias = (
@@ -152,6 +158,7 @@ class AppMasterActor(Actor[_Message]):
         self._core: ApplicationCore | None = None
         self._failures: list[Failure] = []
         self._guarantees: tuple[str, ...] = ()
+        self._plan = ""
         self._fallbacks = Counter[int]()  # By region.
         self._status: ApplicationStatus = "pending"
         self._cause: ErrorCard | None = None
@@ -209,7 +216,7 @@ class AppMasterActor(Actor[_Message]):
             return
         self._unopened, self._has_run = None, message.has_run
         self._dag = application.dag
-        self._guarantees = path_lines(application)
+        self._guarantees, self._plan = path_lines(application), plan_text(application)
         launch = b"%d" % self._launch.launch
         if message.values.get(OPENED_KEY) == launch:
             self._start()
@@ -320,6 +327,11 @@ class AppMasterActor(Actor[_Message]):
             return self._drain(core)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
+        if isinstance(message, GetPlan):
+            return PlanText(app_id=self._app_id, text=self._plan)
+        if isinstance(message, GetEpochs):
+            epochs = epochs_of(core.regions, self._checkpoints.stored_ms)
+            return EpochList(app_id=self._app_id, epochs=epochs)
         return self._replay(core, message)
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:

@@ -20,6 +20,7 @@ NOT_OF_APPLICATIONS: Final = (
     "log.",
     "master.",
     "masterclient.",
+    "services.",
     "transport.",
     "worker.",
 )
@@ -30,6 +31,7 @@ _OF_WORKERS: Final = (
     "master.",
     "worker.",
     "log.",
+    "services.",
     "transport.",
     "executor.open-files-max",
     "executor.memory-max-bytes",
@@ -68,6 +70,15 @@ def check_setting(key: str, text: str) -> None:
             f"{key} counts when an application is submitted, and not when it is launched again: "
             f"stop it and go on with 'gear app submit --from-checkpoint ID --set {key}=...'"
         )
+
+
+def application_overrides(config: Config) -> dict[str, str]:
+    """Return the keys and values of an application's configuration that a cluster needs."""
+    return {
+        key: value
+        for key, value in as_overrides(config).items()
+        if not key.startswith(NOT_OF_APPLICATIONS)
+    }
 
 
 def of_submission(asked: Mapping[str, str]) -> dict[str, str]:

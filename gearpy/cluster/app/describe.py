@@ -1,6 +1,8 @@
 """The description of an application for people."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Final
 
 from gearpy.core.app.application import ApplicationCore
@@ -8,6 +10,7 @@ from gearpy.core.app.clock import ClockHolder
 from gearpy.core.app.consumers import consumers_of
 from gearpy.core.app.region import Region
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
+from gearpy.messages.client import StoredEpoch
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ClockHolderSummary,
@@ -21,6 +24,7 @@ from gearpy.messages.summaries import (
 )
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of
+from gearpy.task.stages.plan import physical_plan
 
 _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
@@ -35,6 +39,11 @@ def path_lines(application: StreamApplication) -> tuple[str, ...]:
     ]
     more = len(paths) - len(lines)
     return (*lines, *([f"and {more} more paths"] if more else []))
+
+
+def plan_text(application: StreamApplication) -> str:
+    """Return the plan as JSON, as ``gear plan --format json`` prints it."""
+    return json.dumps(asdict(physical_plan(application)))
 
 
 def detail_of(
@@ -95,6 +104,26 @@ def long_turns_of(core: ApplicationCore) -> tuple[LongTurnSummary, ...]:
         )
         for turn in turns
     )
+
+
+def epochs_of(
+    regions: Iterable[Region], stored_ms: Callable[[int, int], int]
+) -> tuple[StoredEpoch, ...]:
+    """Return the complete epochs that are kept, oldest first."""
+    found = [
+        StoredEpoch(
+            region=region.number,
+            epoch=each.epoch,
+            stored_ms=stored_ms(region.number, each.epoch),
+            size_bytes=each.total_bytes,
+            files=len(each.snapshots),
+            clock_ms=_known(each.clock_ms),
+            cut_time_ms=each.cut_time_ms,
+        )
+        for region in regions
+        for each in region.epochs.history.manifests
+    ]
+    return tuple(sorted(found, key=lambda each: (each.epoch, each.region)))
 
 
 def _epochs(

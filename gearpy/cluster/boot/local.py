@@ -10,6 +10,7 @@ from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.host.about import master_about, worker_about
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings
@@ -91,10 +92,11 @@ class LocalCluster:
             self._post,
             artifacts=self._artifacts,
             read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
+            about=master_about(config, self.address, logs=self._logs_of(executors)),
         )
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
-            self._spawn_worker(number, slots or config.worker.slots, launcher)
+            self._spawn_worker(number, slots or config.worker.slots, launcher, executors)
         self.client = ClusterClient(self.ask)
         if self._endpoint is not None and listen:
             self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
@@ -207,10 +209,20 @@ class LocalCluster:
             return [self._process_launcher(number) for number in range(workers)]
         return [self._threads()] * workers  # One for all, so that their executors can meet.
 
-    def _spawn_worker(self, number: int, slots: int, launcher: _Launcher) -> None:
+    def _logs_of(self, executors: Literal["thread", "process"]) -> str:
+        return self.config.log.folder if executors == "process" else ""
+
+    def _spawn_worker(
+        self,
+        number: int,
+        slots: int,
+        launcher: _Launcher,
+        executors: Literal["thread", "process"],
+    ) -> None:
         settings = WorkerSettings(
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
+            about=worker_about(self.config, self.address, logs=self._logs_of(executors)),
         )
         self._system.spawn(
             lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),

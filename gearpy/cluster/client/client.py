@@ -20,14 +20,22 @@ from gearpy.messages.client import (
     Artifact,
     ClusterSummary,
     DescribeApplication,
+    DescribeWorker,
     DrainAccepted,
     DrainApplication,
+    EpochList,
     GetApplication,
     GetCluster,
+    GetEpochs,
+    GetMaster,
+    GetPlan,
+    GetSubmission,
     ListApplications,
     ListQuarantined,
     ListWorkers,
     LogText,
+    MasterDetail,
+    PlanText,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -38,8 +46,11 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownAccepted,
     ShutdownApplication,
+    StoredEpoch,
+    Submission,
     SubmitApplication,
     Submitted,
+    WorkerDetail,
     WorkerList,
 )
 from gearpy.messages.metrics import (
@@ -88,6 +99,10 @@ class ClusterClient:
         """Return the summary of the cluster itself."""
         return self._expect(ClusterSummary, GetCluster())
 
+    def master(self) -> MasterDetail:
+        """Return the details of the master's process."""
+        return self._expect(MasterDetail, GetMaster())
+
     # -- applications ----------------------------------------------------------------------
 
     def submit(
@@ -100,6 +115,7 @@ class ClusterClient:
         resume_from: str = "",
         checkpoints: str = "",
         launches: int = 0,
+        user: str = "",
     ) -> "RunningApplication":
         """Start an application.
 
@@ -113,6 +129,7 @@ class ClusterClient:
             checkpoints: below which name it stores what it goes on from; one of its own if not
                 given. A run that was stored there goes on.
             launches: how often the app master of that run was launched.
+            user: whose it is; the user of this process if not given.
 
         Raises:
             SubmitRefused: the name is taken or malformed, or what it resumes from still runs.
@@ -122,7 +139,7 @@ class ClusterClient:
             artifact=artifact,
             executors=executors,
             config=dict(config or {}),
-            user=_user(),
+            user=user or _user(),
             resume_from=resume_from,
             checkpoints=checkpoints,
             launches=launches,
@@ -174,6 +191,30 @@ class ClusterClient:
             SubmitRefused: there is none with this id, or it has no app master at present.
         """
         return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
+
+    def submission(self, app_id: AppId) -> Submission:
+        """Return the program of an application and its own settings, also after its end.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+        """
+        return self._expect(Submission, GetSubmission(app_id=app_id))
+
+    def epochs(self, app_id: AppId) -> tuple[StoredEpoch, ...]:
+        """Return the epochs that an application could go back to, oldest first.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        return self._expect(EpochList, GetEpochs(app_id=app_id)).epochs
+
+    def plan(self, app_id: AppId) -> str:
+        """Return the plan of an application, as ``gear plan --format json`` prints it.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
+        return self._expect(PlanText, GetPlan(app_id=app_id)).text
 
     def why(self, app_id: AppId) -> tuple[ClockHolderSummary, ...]:
         """Return the chain of tasks, from a source to the one that holds the clock back.
@@ -302,6 +343,14 @@ class ClusterClient:
     def workers(self) -> tuple[WorkerSummary, ...]:
         """Return all workers."""
         return self._expect(WorkerList, ListWorkers()).workers
+
+    def worker(self, worker_id: WorkerId) -> WorkerDetail:
+        """Return the details of a worker, and the executors on it.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it does not answer.
+        """
+        return self._expect(WorkerDetail, DescribeWorker(worker_id=worker_id))
 
     def log(
         self,

@@ -7,16 +7,22 @@ from typing import Any, Final, Protocol
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
-from gearpy.ids import ActorPath, AppId
+from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
     DescribeApplication,
+    DescribeWorker,
     DrainApplication,
     GetAddresses,
     GetApplication,
     GetArtifactPart,
+    GetEpochs,
+    GetMaster,
+    GetPlan,
+    GetSubmission,
     ListQuarantined,
     LogText,
+    MasterDetail,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -40,7 +46,7 @@ from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 #: What the master actor answers itself.
-_OF_MASTER: Final = (*CLIENT_MESSAGES, RestartApplication)
+_OF_MASTER: Final = (*CLIENT_MESSAGES, GetSubmission, RestartApplication)
 #: What an application may ask about itself.
 _OF_APPLICATIONS: Final = (
     GetApplication,
@@ -90,6 +96,7 @@ class Desk:
         post: asks app masters and workers.
         artifacts: keeps what is uploaded; without it nothing can be.
         read_log: reads the logs of executors that run in this process.
+        about: answers `GetMaster`.
         timeout_s: how long clients wait; who is asked for them has most of that time.
 
     Runs on: any thread, several at once; blocks until there is an answer.
@@ -102,12 +109,14 @@ class Desk:
         *,
         artifacts: AnswersArtifacts | None = None,
         read_log: Callable[[ReadLog], LogText | Refused] | None = None,
+        about: MasterDetail | None = None,
         timeout_s: float = 12.5,
     ) -> None:
         timeout_s *= _SHARE
         self._ask_master = ask_master
         self._post = post
         self._artifacts = artifacts
+        self._about = about
         self._logs = _Logs(post, read_log, timeout_s)
         self._timeout_s = timeout_s
         self._replaying = threading.Lock()
@@ -133,6 +142,8 @@ class Desk:
             case (
                 DescribeApplication()
                 | DrainApplication()
+                | GetEpochs()
+                | GetPlan()
                 | ReplayNow()
                 | GetMetrics()
                 | GetSeries()
@@ -148,6 +159,10 @@ class Desk:
                 return self._answer_other(message)
 
     def _answer_other(self, message: object) -> object:
+        if isinstance(message, DescribeWorker):
+            return self._ask_worker(message.worker_id, message)
+        if isinstance(message, GetMaster):
+            return self._about or Refused(reason="this master tells nothing about itself")
         if isinstance(message, _OF_MASTER):
             return self._ask_master(message)
         if isinstance(message, GetHistory | GetProcessMetrics):
@@ -183,13 +198,16 @@ class Desk:
             return self._ask_app_master(message.app_id, message)
         if message.worker_id is None:
             return self._ask_master(message)
-        found = self._ask_master(GetWorkerAddress(worker_id=message.worker_id))
+        return self._ask_worker(message.worker_id, message)
+
+    def _ask_worker(self, worker_id: WorkerId, message: object) -> object:
+        found = self._ask_master(GetWorkerAddress(worker_id=worker_id))
         if not isinstance(found, WorkerAddress):
             return found
         try:
             return self._post.ask(found.worker, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
-            return Refused(reason=f"worker {message.worker_id} cannot be reached: {error}")
+            return Refused(reason=f"worker {worker_id} cannot be reached: {error}")
 
     def _no_app_master(self, app_id: AppId) -> Refused:
         known = self._ask_master(GetApplication(app_id=app_id))

@@ -10,9 +10,9 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
-from gearpy.views.app import app_view
+from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look, Looks
-from gearpy.views.model import AppRow, AppView, OverviewView
+from gearpy.views.model import AppRow, AppView, OverviewView, ProcessorView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 
 #: So many living applications are asked for their details; of others the master alone is.
@@ -74,6 +74,16 @@ class ClusterWatch:
         """
         return self._view(look_at(self._client, app_id))
 
+    def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
+        """Look at one application; return the view of a processor, None if it has no such.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+            GearpyError: there is no cluster.
+        """
+        look = look_at(self._client, app_id)
+        return processor_view(look, processor_id, self._with(look).before)
+
     def overview(self) -> OverviewView:
         """Look at all living applications; return the view of the cluster.
 
@@ -102,9 +112,13 @@ class ClusterWatch:
         return rows
 
     def _view(self, look: Look) -> AppView:
+        return app_view(look, self._with(look).before)
+
+    def _with(self, look: Look) -> Looks:
+        """Keep a look; return all that are kept of its application."""
         looks = self._looks.setdefault(look.summary.app_id, Looks())
         looks.add(look)
-        return app_view(look, looks.before)
+        return looks
 
     def _forget(self, known: Iterable[AppId]) -> None:
         """Drop what is kept of applications that nobody knows any more."""

@@ -17,12 +17,14 @@ from gearpy.messages.client import (
     GetAddresses,
     GetApplication,
     GetCluster,
+    GetSubmission,
     ListApplications,
     ListQuarantined,
     ListWorkers,
     QuarantinedList,
     Refused,
     RoleAddresses,
+    Submission,
     WorkerAddress,
     WorkerList,
 )
@@ -41,6 +43,7 @@ MasterLookup: TypeAlias = (
     | ListQuarantined
     | GetAddresses
     | GetWorkerAddress
+    | GetSubmission
 )
 
 
@@ -64,7 +67,7 @@ class MasterAnswers:
         self._process = process
         self._wall_ms = wall_ms
 
-    def answer(self, message: MasterLookup) -> object:
+    def answer(self, message: MasterLookup) -> object:  # noqa: PLR0911 - an arm each
         """Return the answer to a question; `Refused` where there is none."""
         match message:
             case GetCluster():
@@ -81,6 +84,8 @@ class MasterAnswers:
                 return self._quarantined(message.app_id)
             case GetAddresses() | GetWorkerAddress():
                 return self._addresses(message)
+            case GetSubmission():
+                return self._submission(message.app_id)
             case _:
                 assert_never(message)
 
@@ -98,7 +103,15 @@ class MasterAnswers:
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
 
     def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
-        """Add the slots that the application waits for, if it does."""
+        """Add where its app master is, and the slots that it waits for, if it does."""
+        launch, path = self._state.newest_launch(summary.app_id), None
+        if summary.status not in TERMINAL:
+            path = self._app_masters.path(summary.app_id)
+        summary = replace(
+            summary,
+            app_master=str(path) if path else "",
+            worker_id=launch.worker_id if launch else None,
+        )
         waits_for = None
         if summary.status not in TERMINAL:
             waits_for = self._scheduler.why_waiting(summary.app_id)
@@ -149,6 +162,18 @@ class MasterAnswers:
             "gearpy_free_slots": float(sum(each.free for each in workers)),
             **{f"gearpy_applications.{each}": float(statuses[each]) for each in sorted(statuses)},
         }
+
+    def _submission(self, app_id: AppId) -> Submission | Refused:
+        request = self._state.request_of(app_id)
+        if request is None:
+            return self.unknown(app_id)
+        return Submission(
+            app_id=app_id,
+            filename=request.artifact.filename or request.artifact.location,
+            args=request.artifact.args,
+            executors=request.executors,
+            config=request.config,
+        )
 
     def _worker_list(self) -> WorkerList:
         return WorkerList(

@@ -3,14 +3,21 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Ref
 from gearpy.cluster.net.post import Post
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.messages.client import LogText, ReadLog, Refused
+from gearpy.messages.client import (
+    DescribeWorker,
+    HostedExecutor,
+    LogText,
+    ReadLog,
+    Refused,
+    WorkerDetail,
+)
 from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
@@ -72,6 +79,7 @@ class WorkerSettings:
         read_log: answers `ReadLog`.
         on_ready: is told, in a line for people, that a master has the worker; once.
         on_waiting: likewise, that there is no master yet; once.
+        about: answers `DescribeWorker`, with what the worker has at that moment.
     """
 
     other_masters: Sequence[ActorPath] = ()
@@ -80,6 +88,7 @@ class WorkerSettings:
     read_log: Callable[[ReadLog], LogText | Refused] | None = None
     on_ready: Callable[[str], None] = _ignore
     on_waiting: Callable[[str], None] = _ignore
+    about: WorkerDetail | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,7 @@ class _Measure:
     pass
 
 
-_Question: TypeAlias = ReadLog | GetProcessMetrics | GetHistory
+_Question: TypeAlias = DescribeWorker | ReadLog | GetProcessMetrics | GetHistory
 _Message: TypeAlias = (
     WorkerMessage | _Question | DrainWorker | _Ended | _LookForMaster | _KillOrphans | _Measure
 )
@@ -190,7 +199,7 @@ class WorkerActor(Actor[_Message]):
         self.context.schedule(RECENT_MS, _Measure())
         self._look_for_master(until_ms=None)
 
-    def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each message
+    def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
         """Start or stop an executor, or answer for its log."""
         match message:
             case WorkerRegistered():
@@ -207,6 +216,8 @@ class WorkerActor(Actor[_Message]):
                 return self._measurements(message)
             case _Measure():
                 self._process.on_tick(self.context.wall_ms())
+            case DescribeWorker():
+                return self._described()
             case DrainWorker():
                 self._drain()
             case _Ended():
@@ -505,6 +516,21 @@ class WorkerActor(Actor[_Message]):
         if self._failure is not None:
             raise self._failure
         self.context.stop_self()
+
+    def _described(self) -> WorkerDetail | Refused:
+        about = self._settings.about
+        if about is None or self._worker_id is None:
+            return Refused(reason="this worker has no master yet, or tells nothing about itself")
+        hosted = tuple(
+            HostedExecutor(
+                app_id=app_id,
+                executor_id=executor_id,
+                slots=each.slots,
+                launch=each.newest.launch,
+            )
+            for (app_id, executor_id), each in sorted(self._running.items())
+        )
+        return replace(about, worker_id=self._worker_id, slots=self._slots, executors=hosted)
 
     def _read_log(self, question: ReadLog) -> LogText | Refused:
         if self._settings.read_log is None:

@@ -4,5 +4,4 @@
   several parts.
 - `operator_ids`: ids of steps, which stay the same while a program changes around them.
 - `linear`: the way from a source to a sink as a plan that another engine can run, or why it cannot.
-- `describe`: the physical plan of an application as data, for people and programs that look at it.
 """

@@ -8,11 +8,11 @@ from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_count
 from gearpy.dsl.operators.operator import Operator, ReadOperator, sources_of
 from gearpy.dsl.operators.routes import SideOperator, WriteOperator
-from gearpy.dsl.plan.describe import physical_plan
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError, ends_at_the_caller
 from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
+from gearpy.task.stages.plan import physical_plan
 from gearpy.views.notebook import mistakes_html, records_html
 
 if TYPE_CHECKING:

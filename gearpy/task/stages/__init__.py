@@ -9,5 +9,6 @@
 - `lookup`: enrichment: a user's coroutine function looks up each record's key.
 - `guarantees`: the promise of an application from each source to each sink, and the weakest link of
   each path.
+- `plan`: the physical plan of an application as data, for people and programs that look at it.
 - `tables`: stages at the edge of rows and columns, and the user's own functions over columns.
 """

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cli.terminal.settings import application_overrides, configure
+from gearpy.cli.terminal.settings import configure
+from gearpy.cluster.app.config import application_overrides
 from gearpy.errors import ConfigError
 
 

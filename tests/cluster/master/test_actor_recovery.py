@@ -18,7 +18,7 @@ from gearpy.messages.cluster import (
     ShutdownExecutor,
     WorkerRegistered,
 )
-from gearpy.messages.summaries import ApplicationProgress
+from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 from tests.cluster.master_build import (
     APP,
     LONG_MS,
@@ -242,10 +242,13 @@ def test_a_new_master_knows_all_applications() -> None:
     cluster.restart()
 
     after = cluster.ask(ListApplications()).applications
-    assert [replace(each, progress=ApplicationProgress()) for each in before] == [
-        replace(each, progress=ApplicationProgress()) for each in after
-    ]
+    assert list(map(_stored, before)) == list(map(_stored, after))
     assert cluster.submit("third") == 3
+
+
+def _stored(summary: ApplicationSummary) -> ApplicationSummary:
+    """Leave out what a master learns anew."""
+    return replace(summary, progress=ApplicationProgress(), app_master="")
 
 
 def test_an_app_master_that_lived_on_goes_on() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.dsl.plan.describe import physical_plan
+from gearpy.task.stages.plan import physical_plan
 from gearpy.testing import FlowDriver, ManualSource
 
 GAP_MS = 100

@@ -25,13 +25,14 @@ _GROUP_BY = "group-by"
 class PlannedProcessor:
     """Steps that run in one task after the other, and how many such tasks there are.
 
-    ``level`` is the length of the longest way from a source.
+    ``kind`` names the class of the task; ``level`` is the length of the longest way from a source.
     """
 
     number: ProcessorId
     name: str
     parallelism: int
     level: int
+    kind: str
     steps: tuple[StepSpec, ...]
 
 
@@ -126,6 +127,7 @@ def physical_plan(application: StreamApplication) -> PhysicalPlan:
             name=dag.processors[pid].name,
             parallelism=dag.processors[pid].parallelism,
             level=levels[pid],
+            kind=dag.processors[pid].kind,
             steps=dag.processors[pid].steps,
         )
         for pid in dag.order

@@ -1,7 +1,7 @@
 """The physical plan as data."""
 
 import gearpy as gp
-from gearpy.dsl.plan.describe import PhysicalPlan, physical_plan
+from gearpy.task.stages.plan import PhysicalPlan, physical_plan
 
 
 def a_plan() -> PhysicalPlan:

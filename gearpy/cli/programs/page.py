@@ -1,0 +1,61 @@
+"""The page of a run in this process: `gear run --ui`."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from gearpy.cli.terminal.services import missing_for_services, open_services
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+
+_LOOK_S: Final = 0.1
+
+
+class Page:
+    """Serves the page beside a run, and behind its end if that is wanted.
+
+    Args:
+        config: where to listen.
+        port: instead of ``services.port``.
+        keeps: go on until a signal comes when the run has ended.
+        say: tells the user a line.
+
+    Raises:
+        ConfigError: what it needs is not installed.
+    """
+
+    def __init__(
+        self, config: Config, *, port: int | None, keeps: bool, say: Callable[[str], None]
+    ) -> None:
+        if missing := missing_for_services():
+            raise ConfigError(missing)
+        self._config = config
+        self._port = port
+        self._keeps = keeps
+        self._say = say
+
+    @contextmanager
+    def of(self, stop: StopSignals, running: RunningApplication) -> Iterator[None]:
+        """Serve the page as long as the context lasts, and then until there is a signal.
+
+        Raises:
+            ConfigError: it cannot listen there.
+        """
+        with open_services(running.client, self._config, port=self._port) as services:
+            page = f"{services.url}/#/app/{running.app_id}"
+            self._say(f"the page of this run is at {page}")
+            try:
+                yield
+            finally:
+                if self._keeps and stop.number is None:
+                    self._say(f"the run has ended; the page goes on at {page} until Ctrl-C")
+                    _wait_for(stop)
+
+
+def _wait_for(stop: StopSignals) -> None:
+    pause = threading.Event()
+    while stop.number is None:
+        pause.wait(_LOOK_S)

@@ -1,0 +1,62 @@
+"""All routes with their guard, as one ASGI application."""
+
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
+
+from gearpy import __version__
+from gearpy.services.deps import PROBLEMS, Deps
+from gearpy.services.problems import add_problem_handlers
+from gearpy.services.routes import (
+    applications,
+    cluster,
+    events,
+    inside,
+    measurements,
+    session,
+    submitting,
+    views,
+)
+from gearpy.services.security.guard import API, Guard
+from gearpy.services.static import page_routes
+
+_GZIP_LEVEL: Final = 5
+_GZIP_BYTES_MIN: Final = 1000
+_ROUTERS: Final[tuple[APIRouter, ...]] = (
+    cluster.router,
+    applications.router,
+    inside.router,
+    views.router,
+    measurements.router,
+    submitting.router,
+    events.router,
+    session.router,
+)
+
+
+def routes_app(deps: Deps) -> FastAPI:
+    """Return all routes, without a guard."""
+    app = FastAPI(
+        title="gearpy",
+        version=__version__,
+        description="The services of a cluster: Gearpump's REST API and more.",
+        docs_url=None,  # Their scripts are on other hosts.
+        redoc_url=None,
+        responses=PROBLEMS,
+    )
+    app.state.deps = deps
+    add_problem_handlers(app)
+    for each in _ROUTERS:
+        app.include_router(each, prefix=API)
+    app.include_router(session.open_router)
+    app.router.routes.extend(page_routes())
+    return app
+
+
+def services_app(deps: Deps) -> ASGIApp:
+    """Return all routes behind their guard."""
+    app = routes_app(deps)
+    guarded = Guard(app, settings=deps.guard, logins=deps.logins)
+    return GZipMiddleware(guarded, minimum_size=_GZIP_BYTES_MIN, compresslevel=_GZIP_LEVEL)

@@ -1,0 +1,132 @@
+"""What every route is given: the cluster, who asks, and what the services were started with."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import Depends, Request
+from fastapi import Path as PathParameter
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.config.schema import Config
+from gearpy.ids import AppId, ExecutorId
+from gearpy.messages.summaries import ApplicationSummary
+from gearpy.services.problems import Problem, ProblemRaised
+from gearpy.services.programs.submission import Submitting
+from gearpy.services.programs.uploads import Uploads
+from gearpy.services.push.topics import Topics
+from gearpy.services.push.watching import Watching
+from gearpy.services.security.access import Caller, TokenScope, may_change
+from gearpy.services.security.guard import GuardSettings, TakenAction
+from gearpy.services.security.sessions import Logins
+
+_ID_MAX: Final = 2**31 - 1
+
+#: In the schema of every route: the form of whatever goes wrong.
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"model": Problem, "description": "Refused."},
+    "5XX": {"model": Problem, "description": "The cluster does not answer."},
+}
+
+AppIdInPath: TypeAlias = Annotated[AppId, PathParameter(ge=0, le=_ID_MAX)]
+ExecutorIdInPath: TypeAlias = Annotated[ExecutorId, PathParameter(ge=-1, le=_ID_MAX)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    """What the services were started with.
+
+    Attributes:
+        client: of the cluster.
+        config: how this process was configured.
+        guard: who may come.
+        logins: of browsers.
+        watching: makes views.
+        topics: sends them.
+        uploads: what was uploaded and not yet submitted.
+        submitting: submits programs.
+    """
+
+    client: ClusterClient
+    config: Config
+    guard: GuardSettings
+    logins: Logins
+    watching: Watching
+    topics: Topics
+    uploads: Uploads
+    submitting: Submitting
+
+
+def deps_of(request: Request) -> Deps:
+    """Return what the services were started with."""
+    deps = request.app.state.deps
+    assert isinstance(deps, Deps)
+    return deps
+
+
+def _client_of(request: Request) -> ClusterClient:
+    return deps_of(request).client
+
+
+def caller_of(request: Request) -> Caller | None:
+    """Return who asks; None for somebody unknown."""
+    caller: Caller | None = request.state.caller
+    return caller
+
+
+def _known_caller(request: Request) -> Caller:
+    caller = caller_of(request)
+    assert caller is not None, "the guard lets nobody unknown through to this route"
+    return caller
+
+
+Client: TypeAlias = Annotated[ClusterClient, Depends(_client_of)]
+Given: TypeAlias = Annotated[Deps, Depends(deps_of)]
+Asking: TypeAlias = Annotated[Caller, Depends(_known_caller)]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The right to do something unsafe: every unsafe route has one, and it is in the audit log.
+
+    Attributes:
+        name: the command of ``gear`` that does the same.
+        scope: the least scope that may do it at all.
+        is_by_owner: it is about an application, and only its user or an admin may do it.
+    """
+
+    name: str
+    scope: TokenScope
+    is_by_owner: bool = False
+
+    def __call__(self, request: Request) -> Caller:
+        """Return the caller.
+
+        Raises:
+            ProblemRaised: the caller may not do this.
+        """
+        parts = [f"{key}={value}" for key, value in request.path_params.items()]
+        request.state.action = TakenAction(self.name, " ".join(parts))
+        caller = _known_caller(request)
+        if caller.scope < self.scope:
+            raise ProblemRaised(
+                403,
+                f"{self.name} needs the scope {self.scope.text}, and {caller.name} has "
+                f"{caller.scope.text}",
+                f"gear token add NAME --scope {self.scope.text}",
+            )
+        if self.is_by_owner and caller.scope < TokenScope.ADMIN:
+            self._check_owner(request, caller)
+        return caller
+
+    def _check_owner(self, request: Request, caller: Caller) -> None:
+        app_id = str(request.path_params["app_id"])
+        if not app_id.isdigit() or int(app_id) > _ID_MAX:
+            return  # The route refuses it.
+        summary: ApplicationSummary = _client_of(request).application(AppId(int(app_id)))
+        if not may_change(caller, summary.user):
+            raise ProblemRaised(
+                403,
+                f"application {app_id} is of {summary.user or 'nobody'}, and {caller.name} may "
+                f"{self.name} its own only",
+                "ask its user, or one with the scope admin",
+            )

@@ -1,0 +1,152 @@
+"""Submits a program in the name of a caller."""
+
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from gearpy.cluster.app.config import application_overrides
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.programs.upload import packed, send
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId
+from gearpy.services.programs.graphs import SubmittedGraph, program_of
+from gearpy.services.programs.uploads import Uploads
+from gearpy.storage.archives import ArtifactLimits, unpack
+
+_GRAPH: Final = "gearpy_graph"
+_NO_ENV: Final[Mapping[str, str]] = {}
+_SETTINGS: Final = "settings.toml"
+
+
+class Submitting:
+    """Packs programs, uploads them to the master, and has them started. Runs on: any thread.
+
+    Args:
+        client: of the cluster.
+        config: has the limits of programs.
+        uploads: where files are until they are submitted.
+    """
+
+    def __init__(self, client: ClusterClient, config: Config, uploads: Uploads) -> None:
+        self._client = client
+        self._config = config
+        self._uploads = uploads
+
+    def program(
+        self,
+        path: Path,
+        *,
+        user: str,
+        name: str = "",
+        target: str = "",
+        args: Sequence[str] = (),
+        executors: int = 0,
+        settings: Mapping[str, str] | None = None,
+    ) -> AppId:
+        """Submit a file; return the number of the application.
+
+        Args:
+            path: a ``.py`` file, a ``.zip`` or a ``.whl``.
+            user: whose application it will be.
+            name: of the application; that of the file if not given.
+            target: ``ATTR`` or ``MODULE:ATTR`` behind the path, as for ``gear app submit``.
+            args: for its ``main``.
+            executors: how many share its tasks; 0 for as few as there is room for.
+            settings: its own, by key.
+
+        Raises:
+            ConfigError: it is no program.
+            SubmitRefused: the name is taken or malformed.
+        """
+        if path.suffix == ".py":
+            _check_syntax(path)
+        place = f"{path}:{target}" if target else str(path)
+        with packed(place, self._config, args=args) as program:
+            send(self._client.ask, program)
+            running = self._client.submit(
+                name or path.stem,
+                program.artifact,
+                executors=executors,
+                config=settings,
+                user=user,
+            )
+        return running.app_id
+
+    def graph(self, graph: SubmittedGraph, *, user: str) -> AppId:
+        """Submit a graph that was given as JSON; return the number of the application.
+
+        Raises:
+            ConfigError: the graph has mistakes, or an upload is gone.
+            SubmitRefused: the name is taken or malformed.
+        """
+        text = program_of(graph)
+        settings = self.settings([f"{k}={v}" for k, v in (graph.user_config or {}).items()])
+        with self._uploads.work_folder() as folder:
+            program = folder / "program"
+            self._merge([self._uploads.kept(each) for each in graph.handles], program, folder)
+            (program / f"{_GRAPH}.py").write_text(text, encoding="utf-8")
+            return self.program(
+                program, user=user, name=graph.app_name, target=_GRAPH, settings=settings
+            )
+
+    def settings(self, lines: Sequence[str], toml: bytes = b"") -> dict[str, str]:
+        """Return the settings of an application, from lines ``key=value`` over a file.
+
+        Raises:
+            ConfigError: with all mistakes.
+        """
+        overrides = _assignments(lines)
+        with self._uploads.work_folder() as folder:
+            path = folder / _SETTINGS
+            path.write_bytes(toml)
+            try:
+                config = load([path], env=_NO_ENV, overrides=overrides)
+            except ConfigError as error:
+                told = [each.replace(f"{folder}/", "") for each in error.mistakes]
+                raise ConfigError(*told) from None
+        return application_overrides(config)
+
+    def _merge(self, uploads: Sequence[Path], program: Path, folder: Path) -> None:
+        """Put what was uploaded into one folder."""
+        program.mkdir(mode=0o700)
+        for number, each in enumerate(uploads):
+            unpacked = folder / f"unpacked-{number}"
+            unpack(each, unpacked, each.name, ArtifactLimits.of(self._config.artifact))
+            for top in sorted(unpacked.iterdir()):
+                if (program / top.name).exists():
+                    raise ConfigError(f"two uploads have {top.name}: rename one")
+                shutil.move(top, program / top.name)
+
+
+def args_of(text: str) -> list[str]:
+    """Return arguments as a shell splits them.
+
+    Raises:
+        ConfigError: a quote is not closed.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"args: {error}") from error
+
+
+def _assignments(lines: Sequence[str]) -> dict[str, str]:
+    parts = [each.partition("=") for each in lines]
+    if mistakes := [
+        f"{key[:80]!r} has no value: write key=value" for key, equals, _ in parts if not equals
+    ]:
+        raise ConfigError(*mistakes)
+    return {key.strip(): value.strip() for key, _, value in parts}
+
+
+def _check_syntax(path: Path) -> None:
+    """Refuse a file that no Python could read; it is not run."""
+    try:
+        compile(path.read_bytes(), path.name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise ConfigError(f"{path.name}{f':{line}' if line else ''}: {error}") from error

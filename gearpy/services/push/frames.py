@@ -1,0 +1,22 @@
+"""Events as they are sent, by the rules of server-sent events."""
+
+import re
+from typing import Final
+
+#: Keeps a connection alive through whatever is in between, and shows that it is.
+HEARTBEAT: Final = b": alive\n\n"
+#: The first thing a viewer gets: how soon to come back.
+HELLO: Final = b"retry: 2000\n\n"
+_ID: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
+def frame(event: str, data: bytes, *, event_id: int | None = None) -> bytes:
+    """Return an event; ``data`` is JSON without line ends."""
+    assert b"\n" not in data, "JSON of one line"
+    given_id = b"" if event_id is None else b"id: %d\n" % event_id
+    return b"%sevent: %s\ndata: %s\n\n" % (given_id, event.encode(), data)
+
+
+def id_of(header: str | None) -> int | None:
+    """Return the id in the header Last-Event-ID; None for none, or for one that is not ours."""
+    return int(header) if header is not None and _ID.fullmatch(header) else None

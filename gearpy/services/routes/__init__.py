@@ -1,0 +1,11 @@
+"""The routes, by what they are about; each module has a router.
+
+- `cluster`: the master, workers, partitioners, the supervisor that is not there.
+- `applications`: applications as Gearpump describes them; to kill, restart and drain them.
+- `inside`: what Gearpump does not tell: plan, why, checkpoints, quarantine, logs.
+- `views`: the views that the page draws, and series of measurements.
+- `measurements`: measurements by Gearpump's names.
+- `submitting`: programs and graphs that are uploaded and submitted.
+- `session`: who asks; login and logout; the version.
+- `events`: the stream of events.
+"""

@@ -1,0 +1,152 @@
+"""Routes of applications as Gearpump describes them; and to kill, restart and drain them."""
+
+import json
+import time
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Depends, Query
+
+from gearpy.cluster.app.config import application_config
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.config.load import from_overrides
+from gearpy.errors import SubmitRefused
+from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
+from gearpy.messages.summaries import ApplicationDetail, ExecutorSummary
+from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
+from gearpy.services.gearpump.answers import (
+    app_master_data,
+    app_master_summary,
+    executor_data,
+    last_failure,
+    stalling_tasks,
+)
+from gearpy.services.gearpump.configuration import config_tables
+from gearpy.services.gearpump.shapes import (
+    AppMasterData,
+    ExecutorSummaryShape,
+    KillStatus,
+    LastFailure,
+    RestartStatus,
+    StallingTasks,
+    StreamAppMasterSummary,
+)
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.security.access import TokenScope
+
+router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["applications"])
+
+_Kills: TypeAlias = Annotated[object, Depends(Action("app kill", TokenScope.SUBMIT, True))]
+_Restarts: TypeAlias = Annotated[object, Depends(Action("app restart", TokenScope.SUBMIT, True))]
+_Drains: TypeAlias = Annotated[object, Depends(Action("app drain", TokenScope.SUBMIT, True))]
+
+
+@router.get("", response_model_exclude_none=True)
+def get_application(
+    client: Client,
+    app_id: AppIdInPath,
+    *,
+    detail: Annotated[bool, Query(description="All that the app master knows.")] = False,
+) -> AppMasterData | StreamAppMasterSummary:
+    """Return an application, in brief or in full."""
+    summary = client.application(app_id)
+    if not detail:
+        return app_master_data(summary, client.workers())
+    plan: dict[str, Any] = json.loads(client.plan(app_id))
+    return app_master_summary(summary, client.describe(app_id), plan, client.master(), _now_ms())
+
+
+@router.delete("")
+def kill_application(client: Client, app_id: AppIdInPath, _: _Kills) -> KillStatus:
+    """Stop an application; it becomes terminated."""
+    client.shutdown(app_id)
+    return KillStatus(status="success", info=None)
+
+
+@router.post("/restart")
+def restart_application(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Restarts,
+    *,
+    from_beginning: Annotated[bool, Query(description="Not from its newest epoch.")] = False,
+) -> RestartStatus:
+    """Stop an application if it runs, and start it again under a new number."""
+    running = client.restart(app_id, from_beginning=from_beginning)
+    return RestartStatus(success=True, reason=None, app_id=running.app_id)
+
+
+@router.post("/drain")
+def drain_application(client: Client, app_id: AppIdInPath, _: _Drains) -> KillStatus:
+    """Stop the sources; the application ends when all that they have read is shown."""
+    client.drain(app_id)
+    return KillStatus(status="success", info=None)
+
+
+@router.get("/stallingtasks")
+def get_stalling_tasks(client: Client, app_id: AppIdInPath) -> StallingTasks:
+    """Return the tasks that hold the clock, if it has stood still for too long."""
+    return stalling_tasks(client.application(app_id), client.describe(app_id))
+
+
+@router.get("/errors")
+def get_last_failure(client: Client, app_id: AppIdInPath) -> LastFailure:
+    """Return the last failure, survived or not."""
+    return last_failure(client.application(app_id), _detail_if_there(client, app_id))
+
+
+@router.get("/config")
+def get_application_config(client: Client, app_id: AppIdInPath) -> dict[str, Any]:
+    """Return the configuration of an application: its own keys over those of the master."""
+    own = client.submission(app_id).config
+    return config_tables(application_config(from_overrides(client.master().config), own))
+
+
+@router.get("/executor/{executor_id}")
+def get_executor(
+    client: Client, app_id: AppIdInPath, executor_id: ExecutorIdInPath
+) -> ExecutorSummaryShape:
+    """Return an executor; -1 is the app master."""
+    summary, detail = client.application(app_id), client.describe(app_id)
+    if executor_id == MASTER_EXECUTOR:
+        assert summary.worker_id is not None, "an app master that answers was launched"
+        worker = client.worker(summary.worker_id)
+        own_process = f"{worker.pid}@{worker.host}"
+        return executor_data(summary, None, own_process, worker.log_folder)
+    executor = _executor(detail, executor_id)
+    worker = client.worker(executor.worker_id)
+    return executor_data(summary, executor, worker.host, worker.log_folder)
+
+
+@router.get("/executor/{executor_id}/config")
+def get_executor_config(
+    client: Client, app_id: AppIdInPath, executor_id: ExecutorIdInPath
+) -> dict[str, Any]:
+    """Return the configuration of an executor: the application's keys over those of its worker."""
+    worker_id: WorkerId | None = client.application(app_id).worker_id
+    if executor_id != MASTER_EXECUTOR:
+        worker_id = _executor(client.describe(app_id), executor_id).worker_id
+    if worker_id is None:
+        raise ProblemRaised(409, f"application {app_id} has no app master yet")
+    worker = from_overrides(client.worker(worker_id).config)
+    return config_tables(application_config(worker, client.submission(app_id).config))
+
+
+def _executor(detail: ApplicationDetail, executor_id: int) -> ExecutorSummary:
+    for each in detail.executors:
+        if each.executor_id == executor_id:
+            return each
+    known = ", ".join(str(each.executor_id) for each in detail.executors) or "none"
+    raise ProblemRaised(
+        404, f"application {detail.app_id} has no executor {executor_id}; there are: {known}"
+    )
+
+
+def _detail_if_there(client: ClusterClient, app_id: AppId) -> ApplicationDetail | None:
+    try:
+        return client.describe(app_id)
+    except SubmitRefused:
+        return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

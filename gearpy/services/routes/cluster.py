@@ -1,0 +1,138 @@
+"""Routes of the master, of workers, of partitioners, and of the supervisor that is not there."""
+
+import time
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Depends, Path
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.config.load import from_overrides
+from gearpy.core.flow.partition import (
+    BroadcastPartitioner,
+    CoLocationPartitioner,
+    HashPartitioner,
+    ShuffleGroupingPartitioner,
+    ShufflePartitioner,
+)
+from gearpy.errors import SubmitRefused
+from gearpy.ids import WorkerId
+from gearpy.messages.summaries import WorkerSummary
+from gearpy.services.deps import Action, Client
+from gearpy.services.gearpump.answers import (
+    app_master_data,
+    master_data,
+    partitioner_names,
+    worker_data,
+)
+from gearpy.services.gearpump.configuration import config_tables
+from gearpy.services.gearpump.shapes import (
+    AppMastersData,
+    BuiltinPartitioners,
+    MasterData,
+    SupervisorPath,
+    SupervisorStatus,
+    WorkerSummaryShape,
+)
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.security.access import TokenScope
+
+router: Final = APIRouter(tags=["cluster"])
+
+#: What a graph of JSON may name; Gearpump has the same five.
+PARTITIONERS: Final = (
+    BroadcastPartitioner,
+    CoLocationPartitioner,
+    HashPartitioner,
+    ShuffleGroupingPartitioner,
+    ShufflePartitioner,
+)
+_ID_MAX: Final = 2**31 - 1
+_NO_SUPERVISOR: Final = "there is no supervisor that could add or remove workers"
+_ByAdmin: TypeAlias = Annotated[object, Depends(Action("worker", TokenScope.ADMIN))]
+WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=_ID_MAX)]
+
+
+@router.get("/master")
+def get_master(client: Client) -> MasterData:
+    """Return the master: its address, how long it lives, its folders."""
+    return master_data(client.master(), _now_ms())
+
+
+@router.get("/master/applist", response_model_exclude_none=True)
+def list_applications(client: Client) -> AppMastersData:
+    """Return all applications in brief, oldest first."""
+    workers = client.workers()
+    return AppMastersData(
+        app_masters=[app_master_data(each, workers) for each in client.applications()]
+    )
+
+
+@router.get("/master/workerlist")
+def list_workers(client: Client) -> list[WorkerSummaryShape]:
+    """Return all workers with their slots and what runs on them."""
+    found = [_worker_if_there(client, each) for each in client.workers()]
+    return [each for each in found if each is not None]
+
+
+@router.get("/master/config")
+def get_master_config(client: Client) -> dict[str, Any]:
+    """Return the configuration of the master."""
+    return config_tables(from_overrides(client.master().config))
+
+
+@router.get("/master/partitioners")
+def list_partitioners() -> BuiltinPartitioners:
+    """Return the partitioners that a graph of JSON may name."""
+    return BuiltinPartitioners(partitioners=partitioner_names(PARTITIONERS))
+
+
+@router.get("/worker/{worker_id}")
+def get_worker(client: Client, worker_id: WorkerIdInPath) -> WorkerSummaryShape:
+    """Return one worker."""
+    detail = client.worker(worker_id)
+    for each in client.workers():
+        if each.worker_id == worker_id:
+            return worker_data(each, detail, _now_ms())
+    raise ProblemRaised(404, f"no worker has id {worker_id}: it has just gone")
+
+
+@router.get("/worker/{worker_id}/config")
+def get_worker_config(client: Client, worker_id: WorkerIdInPath) -> dict[str, Any]:
+    """Return the configuration of a worker."""
+    return config_tables(from_overrides(client.worker(worker_id).config))
+
+
+@router.get("/supervisor")
+def get_supervisor() -> SupervisorPath:
+    """Return no path: workers are started by hand, as in Gearpump without YARN."""
+    return SupervisorPath(path=None)
+
+
+@router.post("/supervisor/status")
+def get_supervisor_status(_: _ByAdmin) -> SupervisorStatus:
+    """Return that there is no supervisor."""
+    return SupervisorStatus(enabled=False)
+
+
+@router.post("/supervisor/addworker/{count}")
+def add_workers(_: _ByAdmin, count: Annotated[int, Path(ge=1, le=1000)]) -> SupervisorStatus:
+    """Refuse: there is no supervisor that could start workers."""
+    raise ProblemRaised(409, _NO_SUPERVISOR, f"start {count} more yourself: gear worker")
+
+
+@router.post("/supervisor/removeworker/{worker_id}")
+def remove_worker(_: _ByAdmin, worker_id: WorkerIdInPath) -> SupervisorStatus:
+    """Refuse: there is no supervisor that could stop workers."""
+    raise ProblemRaised(409, _NO_SUPERVISOR, f"stop worker {worker_id} yourself, with SIGTERM")
+
+
+def _worker_if_there(client: ClusterClient, summary: WorkerSummary) -> WorkerSummaryShape | None:
+    """Return a worker of a list; None if it has gone meanwhile."""
+    try:
+        return worker_data(summary, client.worker(summary.worker_id), _now_ms())
+    except SubmitRefused:
+        return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

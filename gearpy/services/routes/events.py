@@ -1,0 +1,134 @@
+"""The route of the stream of events."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from pydantic import TypeAdapter
+
+from gearpy.errors import SubmitRefused
+from gearpy.ids import AppId, ExecutorId
+from gearpy.services.deps import Deps, Given
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.push.frames import frame, id_of
+from gearpy.services.push.topics import TooManyViewers, TopicLook
+from gearpy.services.routes.measurements import SeriesShape, series_shape
+from gearpy.views.model import AppView, OverviewView
+
+router: Final = APIRouter(tags=["events"])
+
+_ID_MAX: Final = 2**31 - 1
+_VIEW_S: Final = 1.0
+_OVERVIEW_S: Final = 2.0
+_LOG_S: Final = 1.0
+_LOG_LINES: Final = 200
+_LOG_FRAMES: Final = 50
+_VIEW: Final = TypeAdapter(AppView)
+_SERIES: Final = TypeAdapter(SeriesShape)
+_OVERVIEW: Final = TypeAdapter(OverviewView)
+
+_Topic = tuple[Hashable, TopicLook, float, int]
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def get_events(
+    given: Given,
+    *,
+    app: Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")] = None,
+    executor: Annotated[
+        int | None, Query(ge=-1, le=_ID_MAX, description="Its log as well; -1: the app master's.")
+    ] = None,
+    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+) -> StreamingResponse:
+    """Send `overview` each 2 s, or `view` of an application each second while it changes.
+
+    With an executor, `log` brings what it has logged. `trouble` says that the cluster does not
+    answer. With the header Last-Event-ID, which browsers send when they come back, `series` brings
+    what was missed.
+    """
+    wanted, first = [_overview_topic(given)], list[bytes]()
+    if app is not None:
+        app_id = AppId(app)
+        await run_in_threadpool(given.client.application, app_id)  # There is no such: 404.
+        wanted = [_view_topic(given, app_id)]
+        if executor is not None:
+            wanted.append(_log_topic(given, app_id, ExecutorId(executor)))
+        if (since_ms := id_of(last_event_id)) is not None:
+            first += await run_in_threadpool(_missed, given, app_id, since_ms)
+    try:
+        frames = given.topics.watch(wanted, first)
+    except TooManyViewers:
+        raise ProblemRaised(
+            429, "there are as many event streams as there may be", "close another page"
+        ) from None
+    return StreamingResponse(
+        frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+def _overview_topic(given: Deps) -> _Topic:
+    look = _Changes("overview", given.watching.overview, _OVERVIEW)
+    return ("overview",), look, _OVERVIEW_S, 1
+
+
+def _view_topic(given: Deps, app_id: AppId) -> _Topic:
+    look = _Changes("view", lambda: given.watching.application(app_id), _VIEW)
+    return ("view", app_id), look, _VIEW_S, 1
+
+
+def _log_topic(given: Deps, app_id: AppId, executor_id: ExecutorId) -> _Topic:
+    look = _LogLines(given, app_id, executor_id)
+    return ("log", app_id, executor_id), look, _LOG_S, _LOG_FRAMES
+
+
+def _missed(given: Deps, app_id: AppId, since_ms: int) -> list[bytes]:
+    """Return a frame with the points since a time, if there is an app master that has them."""
+    try:
+        data = given.client.series(app_id, since_ms)
+    except SubmitRefused:
+        return []
+    return [frame("series", _SERIES.dump_json(series_shape(data)))]
+
+
+class _Changes:
+    """Gives a frame when a view has changed in more than its time."""
+
+    def __init__(self, event: str, view: Callable[[], Any], adapter: TypeAdapter[Any]) -> None:
+        self._event = event
+        self._view = view
+        self._adapter = adapter
+        self._before: Any = None
+
+    def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
+        view = self._view()
+        timeless = replace(view, at_ms=0)
+        if timeless == self._before and not again:
+            return None
+        self._before = timeless
+        return frame(self._event, self._adapter.dump_json(view), event_id=view.at_ms)
+
+
+class _LogLines:
+    """Gives a frame with what was logged since the one before."""
+
+    def __init__(self, given: Deps, app_id: AppId, executor_id: ExecutorId) -> None:
+        self._client = given.client
+        self._of = app_id, executor_id
+        self._position = ""
+
+    def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
+        app_id, executor_id = self._of
+        read = self._client.log(app_id, executor_id, lines=_LOG_LINES, after=self._position)
+        is_first, self._position = not self._position, read.position
+        if not read.text and not is_first and not again:
+            return None
+        content = {"executor": executor_id, "text": read.text, "position": read.position}
+        return frame("log", msgspec.json.encode(content))

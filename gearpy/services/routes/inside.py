@@ -1,0 +1,179 @@
+"""Routes for what Gearpump does not tell: plan, why, checkpoints, quarantine, logs."""
+
+import base64
+import json
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Body, Depends, Query
+
+from gearpy.messages.client import LogText, QuarantinedRecord, StoredEpoch
+from gearpy.messages.summaries import (
+    ClockHolderSummary,
+    ConsumerSummary,
+    ErrorCard,
+    LongTurnSummary,
+)
+from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
+from gearpy.services.security.access import TokenScope
+from gearpy.views.findings import clock_finding, findings_of
+from gearpy.views.model import Headline
+
+router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["inside"])
+
+_LINES_MAX: Final = 5000
+_POSITION_CHARS_MAX: Final = 50
+_NUMBERS_MAX: Final = 1000
+_NUMBER_MAX: Final = 2**53 - 1
+_Replays: TypeAlias = Annotated[
+    object, Depends(Action("quarantine replay", TokenScope.SUBMIT, True))
+]
+_Number: TypeAlias = Annotated[int, Query(ge=0, le=_NUMBER_MAX)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """What holds the clock of an application, and all else that is wrong with it.
+
+    Attributes:
+        chain: from a source to the task that holds the clock.
+        lag_ms: how long ago the sources had read what the clock shows.
+        culprit: the task that others wait for; null if the clock keeps up.
+        findings: all that is wrong, the worst first.
+    """
+
+    app_id: int
+    name: str
+    watermark_ms: int | None
+    waits_for: str
+    chain: tuple[ClockHolderSummary, ...]
+    lag_ms: int
+    long_turns: tuple[LongTurnSummary, ...]
+    culprit: str | None
+    consumers: tuple[ConsumerSummary, ...]
+    findings: tuple[Headline, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsKept:
+    """The epochs that an application could go back to, oldest first."""
+
+    app_id: int
+    epochs: tuple[StoredEpoch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedShape:
+    """A record in quarantine; ``value`` is its bytes in base64, and null in a list."""
+
+    number: int
+    processor_id: int
+    event_time_ms: int
+    at_ms: int
+    error: ErrorCard
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineShape:
+    """Records in quarantine, oldest first; ``total`` says how many there are."""
+
+    app_id: int
+    total: int
+    records: list[QuarantinedShape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The numbers of records that were given back to their operators."""
+
+    app_id: int
+    replayed: list[int]
+
+
+@router.get("/why")
+def get_why(client: Client, app_id: AppIdInPath) -> Why:
+    """Return what holds the clock of an application, as ``gear why`` does."""
+    summary, detail = client.application(app_id), client.describe(app_id)
+    return Why(
+        app_id=app_id,
+        name=summary.name,
+        watermark_ms=summary.progress.watermark_ms,
+        waits_for=summary.progress.waits_for,
+        chain=detail.why,
+        lag_ms=detail.lag_ms,
+        long_turns=detail.long_turns,
+        culprit=clock_finding(detail).task,
+        consumers=detail.consumers,
+        findings=tuple(findings_of(summary, detail, time.time_ns() // 1_000_000)),
+    )
+
+
+@router.get("/plan")
+def get_plan(client: Client, app_id: AppIdInPath) -> dict[str, Any]:
+    """Return the plan of an application, as ``gear plan --format json`` does."""
+    plan: dict[str, Any] = json.loads(client.plan(app_id))
+    return plan
+
+
+@router.get("/checkpoints")
+def list_epochs(client: Client, app_id: AppIdInPath) -> EpochsKept:
+    """Return the epochs that an application could go back to, with their sizes."""
+    return EpochsKept(app_id=app_id, epochs=client.epochs(app_id))
+
+
+@router.get("/quarantine")
+def list_quarantine(
+    client: Client,
+    app_id: AppIdInPath,
+    number: Annotated[
+        list[_Number],
+        Query(max_length=_NUMBERS_MAX, description="These only, with value and traceback."),
+    ] = [],  # noqa: B006 - never changed
+) -> QuarantineShape:
+    """Return the records in quarantine, oldest first."""
+    listed = client.quarantined(app_id, number)
+    records = [_record(each, is_whole=bool(number)) for each in listed.records]
+    return QuarantineShape(app_id=app_id, total=listed.total or len(records), records=records)
+
+
+@router.post("/quarantine/replay")
+def replay_quarantine(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Replays,
+    numbers: Annotated[
+        list[Annotated[int, Body(ge=0, le=_NUMBER_MAX)]],
+        Body(embed=True, max_length=_NUMBERS_MAX, description="None for all."),
+    ],
+) -> Replayed:
+    """Give records back to their operators; one that fails again is put aside again."""
+    given = client.replay_quarantined(app_id, numbers)
+    return Replayed(app_id=app_id, replayed=[each.number for each in given])
+
+
+@router.get("/executor/{executor_id}/log")
+def read_log(
+    client: Client,
+    app_id: AppIdInPath,
+    executor_id: ExecutorIdInPath,
+    *,
+    lines: Annotated[int, Query(ge=1, le=_LINES_MAX)] = 200,
+    after: Annotated[
+        str, Query(max_length=_POSITION_CHARS_MAX, description="A position: what came since.")
+    ] = "",
+) -> LogText:
+    """Return the last lines of an executor's log; -1 is the app master."""
+    return client.log(app_id, executor_id, lines=lines, after=after)
+
+
+def _record(record: QuarantinedRecord, *, is_whole: bool) -> QuarantinedShape:
+    return QuarantinedShape(
+        number=record.number,
+        processor_id=record.processor_id,
+        event_time_ms=record.event_time_ms,
+        at_ms=record.at_ms,
+        error=record.error,
+        value=base64.b64encode(record.value).decode() if is_whole else None,
+    )

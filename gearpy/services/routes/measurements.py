@@ -1,0 +1,158 @@
+"""Routes of measurements by Gearpump's names, and of the series that the page draws."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Path, Query
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.ids import AppId
+from gearpy.messages.metrics import (
+    ApplicationEvent,
+    GetHistory,
+    HistoryData,
+    HistoryItem,
+    ReadOption,
+    SeriesData,
+)
+from gearpy.services.deps import AppIdInPath, Client
+from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
+from gearpy.services.routes.cluster import WorkerIdInPath
+
+router: Final = APIRouter(tags=["measurements"])
+
+_PATH_CHARS_MAX: Final = 200
+_TIME_MAX: Final = 2**53 - 1
+_NUMBER_MAX: Final = 2**31 - 1
+_LIMIT_MAX: Final = 1000
+#: Names of classes as Gearpump has them; what they are here is in the answer of nobody.
+_TYPES: Final = {"histogram": "Histogram", "meter": "Meter", "gauge": "Gauge"}
+_EVENTS_PER_S: Final = "events/s"
+_SNAKE: Final = {"meanRate": "mean_rate"}
+
+_Path: TypeAlias = Annotated[
+    str, Path(max_length=_PATH_CHARS_MAX, description="A prefix; * is any text, ? any letter.")
+]
+_Option: TypeAlias = Annotated[ReadOption, Query(alias="readOption")]
+_Bound: TypeAlias = Annotated[int, Query(ge=-1, le=_NUMBER_MAX)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorColumns:
+    """The last minutes of one processor; see `messages.metrics.ProcessorSeries`."""
+
+    rate: tuple[float | None, ...]
+    busy: tuple[float | None, ...]
+    backpressured: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesShape:
+    """The last minutes of an application in columns; see `messages.metrics.SeriesData`."""
+
+    at_ms: tuple[int, ...]
+    records_in_rate: tuple[float | None, ...]
+    records_out_rate: tuple[float | None, ...]
+    latency_p50_ms: tuple[float | None, ...]
+    latency_p99_ms: tuple[float | None, ...]
+    watermark_lag_ms: tuple[float | None, ...]
+    epoch_ms: tuple[float | None, ...]
+    epoch_bytes: tuple[float | None, ...]
+    state_bytes: tuple[float | None, ...]
+    processors: dict[int, ProcessorColumns]
+    events: tuple[ApplicationEvent, ...]
+
+
+@router.get("/appmaster/{app_id}/series")
+def get_series(
+    client: Client,
+    app_id: AppIdInPath,
+    since_ms: Annotated[int, Query(ge=0, le=_TIME_MAX, description="What came after it.")] = 0,
+) -> SeriesShape:
+    """Return the last minutes of an application, a point every two seconds."""
+    return series_shape(client.series(app_id, since_ms))
+
+
+@router.get("/master/metrics/{path}", response_model_exclude_none=True)
+def get_master_metrics(client: Client, path: _Path, option: _Option = "readLatest") -> MetricsShape:
+    """Return measurements of the master's process."""
+    return _metrics(client, path, option)
+
+
+@router.get("/worker/{worker_id}/metrics/{path}", response_model_exclude_none=True)
+def get_worker_metrics(
+    client: Client,
+    worker_id: WorkerIdInPath,
+    path: _Path,
+    option: _Option = "readLatest",
+) -> MetricsShape:
+    """Return measurements of a worker's process."""
+    return _metrics(client, path, option, worker_id=worker_id)
+
+
+@router.get("/appmaster/{app_id}/metrics/{path}", response_model_exclude_none=True)
+def get_application_metrics(
+    client: Client,
+    app_id: AppIdInPath,
+    path: _Path,
+    option: _Option = "readLatest",
+    *,
+    aggregator: Annotated[
+        str,
+        Query(
+            max_length=_PATH_CHARS_MAX,
+            description="ProcessorAggregator or TaskFilterAggregator; a package is ignored.",
+        ),
+    ] = "",
+    start_processor: Annotated[_Bound, Query(alias="startProcessor")] = -1,
+    end_processor: Annotated[_Bound, Query(alias="endProcessor")] = -1,
+    start_task: Annotated[_Bound, Query(alias="startTask")] = -1,
+    end_task: Annotated[_Bound, Query(alias="endTask")] = -1,
+    limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
+) -> MetricsShape:
+    """Return measurements of tasks and executors."""
+    return _metrics(
+        client,
+        path,
+        option,
+        app_id=app_id,
+        aggregator=aggregator.rpartition(".")[2],
+        start_processor=start_processor,
+        end_processor=end_processor,
+        start_task=start_task,
+        end_task=end_task,
+        limit=limit,
+    )
+
+
+def series_shape(data: SeriesData) -> SeriesShape:
+    """Return a series with its processors by number."""
+    columns = {
+        name: getattr(data, name)
+        for name in SeriesShape.__dataclass_fields__
+        if name != "processors"
+    }
+    processors = {
+        each.processor_id: ProcessorColumns(
+            rate=each.rate, busy=each.busy, backpressured=each.backpressured
+        )
+        for each in data.processors
+    }
+    return SeriesShape(**columns, processors=processors)
+
+
+def _metrics(
+    client: ClusterClient, path: str, option: ReadOption, app_id: AppId | None = None, **more: Any
+) -> MetricsShape:
+    question = GetHistory(path=path, read_option=option, app_id=app_id, **more)
+    data: HistoryData = client.history(question)
+    return MetricsShape(path=path, metrics=list(map(_item, data.items)))
+
+
+def _item(item: HistoryItem) -> MetricItem:
+    values: dict[str, Any] = {_SNAKE.get(key, key): value for key, value in item.values.items()}
+    if item.kind == "meter":
+        values["rate_unit"] = _EVENTS_PER_S
+    kind = f"org.apache.gearpump.metrics.Metrics.{_TYPES[item.kind]}"
+    value = MetricValue.model_validate({"$type": kind, "name": item.name, **values})
+    return MetricItem(time=item.at_ms, value=value)

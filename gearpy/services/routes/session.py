@@ -1,0 +1,98 @@
+"""Routes about who asks: session, login, logout; and the version."""
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Depends, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from gearpy import __version__
+from gearpy.services.deps import Given, caller_of, deps_of
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.security.guard import TakenAction
+from gearpy.services.security.sessions import LOGIN_LASTS_MS
+
+router: Final = APIRouter(tags=["session"])
+#: Routes that are not below the API.
+open_router: Final = APIRouter(tags=["session"])
+_TOKEN_CHARS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Who asks, and what a caller may do. ``user`` is null for somebody who must log in first."""
+
+    user: str | None
+    scopes: list[str]
+    login_required: bool
+    version: str
+    cluster_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedIn:
+    """Answer of login and logout."""
+
+    user: str | None
+
+
+def _login_action(request: Request) -> None:
+    request.state.action = TakenAction("login", "")
+
+
+@router.get("/session")
+def get_session(given: Given, request: Request) -> Session:
+    """Return who asks, and of which cluster."""
+    caller, guard = caller_of(request), given.guard
+    return Session(
+        user=caller.name if caller else None,
+        scopes=caller.scope.names if caller else [],
+        login_required=guard.needs_login or bool(guard.tokens.tokens()),
+        version=__version__,
+        cluster_id=given.client.cluster().cluster_id if caller else None,
+    )
+
+
+@router.post("/login", response_model=LoggedIn, dependencies=[Depends(_login_action)])
+def login(
+    given: Given,
+    request: Request,
+    token: Annotated[str, Body(embed=True, max_length=_TOKEN_CHARS_MAX)],
+) -> JSONResponse:
+    """Log a browser in with a token; the answer has a cookie."""
+    found = given.guard.tokens.find(token.strip())
+    if found is None:
+        raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
+    answer = JSONResponse({"user": found.name})
+    answer.set_cookie(
+        given.guard.cookie,
+        given.logins.begin(found.name, time.time_ns() // 1_000_000),
+        max_age=LOGIN_LASTS_MS // 1000,
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+@router.post("/logout", response_model=LoggedIn)
+def logout(given: Given, request: Request) -> JSONResponse:
+    """End the login of a browser."""
+    given.logins.end(request.cookies.get(given.guard.cookie, ""))
+    answer = JSONResponse({"user": None})
+    answer.delete_cookie(given.guard.cookie, httponly=True, samesite="strict")
+    return answer
+
+
+@open_router.get("/version", response_class=PlainTextResponse)
+def get_version() -> str:
+    """Return the version of gearpy, as text."""
+    return __version__
+
+
+@open_router.get("/supervisor-actor-path", response_class=PlainTextResponse)
+def get_supervisor_path(request: Request) -> str:
+    """Return the path of the supervisor: none."""
+    deps_of(request)
+    return ""

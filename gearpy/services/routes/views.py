@@ -1,0 +1,46 @@
+"""Routes of the views that the page draws, and of series of measurements."""
+
+from typing import Annotated, Final, TypeAlias
+
+from fastapi import APIRouter, Depends, Path
+
+from gearpy.services.deps import AppIdInPath, Deps, deps_of
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.push.watching import Watching
+from gearpy.views.model import AppView, OverviewView, ProcessorView
+
+router: Final = APIRouter(tags=["views"])
+
+_ID_MAX: Final = 2**31 - 1
+
+
+def _watching_of(deps: Annotated[Deps, Depends(deps_of)]) -> Watching:
+    return deps.watching
+
+
+_Looking: TypeAlias = Annotated[Watching, Depends(_watching_of)]
+
+
+@router.get("/overview")
+def get_overview(watching: _Looking) -> OverviewView:
+    """Return the cluster: masters, workers, applications, and what needs attention."""
+    return watching.overview()
+
+
+@router.get("/appmaster/{app_id}/view")
+def get_view(watching: _Looking, app_id: AppIdInPath) -> AppView:
+    """Return an application as the page draws it."""
+    return watching.application(app_id)
+
+
+@router.get("/appmaster/{app_id}/processor/{processor_id}")
+def get_processor(
+    watching: _Looking,
+    app_id: AppIdInPath,
+    processor_id: Annotated[int, Path(ge=0, le=_ID_MAX)],
+) -> ProcessorView:
+    """Return a processor with its tasks."""
+    view = watching.processor(app_id, processor_id)
+    if view is None:
+        raise ProblemRaised(404, f"application {app_id} has no processor {processor_id} at present")
+    return view

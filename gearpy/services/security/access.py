@@ -1,0 +1,50 @@
+"""Scopes of tokens, callers, and the rule whose application a caller may change."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class TokenScope(IntEnum):
+    """A scope of a token; each allows what those below it do."""
+
+    READ = 1
+    SUBMIT = 2
+    ADMIN = 3
+
+    @property
+    def text(self) -> str:
+        """The name of the scope, as users write it."""
+        return self.name.lower()
+
+    @property
+    def names(self) -> list[str]:
+        """This scope and all that are part of it, by name."""
+        return [each.text for each in TokenScope if each <= self]
+
+
+#: What users write.
+TOKEN_SCOPES: Final = {each.text: each for each in TokenScope}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who asks: a name, the scope, and the address of the client.
+
+    The name is that of the token, or of the user who runs the services where no token is needed.
+    It is the user of what the caller submits, as ``gear app list`` shows it.
+    """
+
+    name: str
+    scope: TokenScope
+    address: str
+
+
+def may_change(caller: Caller, owner: str) -> bool:
+    """Tell whether a caller may stop, restart or drain an application, or replay its records.
+
+    Who may submit may do so with applications of the same user; an admin with all.
+    """
+    if caller.scope >= TokenScope.ADMIN:
+        return True
+    return caller.scope >= TokenScope.SUBMIT and owner == caller.name

@@ -1,0 +1,60 @@
+"""How long a connection may be idle, and how many there may be."""
+
+import asyncio
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gearpy.services.security.limits import RequestLimits
+
+
+class LimitedProtocol(H11Protocol):
+    """uvicorn's protocol with limits that it does not have itself.
+
+    A connection that does not complete the head of a request in time ends, however many single
+    bytes come; and one above the number of connections is closed at once.
+    """
+
+    limits: ClassVar[RequestLimits]
+    _waits_since_s = 0.0
+    _look: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def with_limits(cls, limits: RequestLimits) -> type[H11Protocol]:
+        """Return the class with these limits; uvicorn makes its instances."""
+        return type(cls.__name__, (cls,), {"limits": limits})
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, unless there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections_max:
+            transport.abort()
+            return
+        self._waits_since_s = self.loop.time()
+        self._look = self.loop.call_later(self.limits.idle_s, self._end_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Watch it no more."""
+        super().connection_lost(exc)
+        if self._look is not None:
+            self._look.cancel()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request from now on."""
+        super().on_response_complete()
+        self._waits_since_s = self.loop.time()
+
+    def _end_if_idle(self) -> None:
+        if self.transport.is_closing():
+            return
+        idle_s, cycle = self.limits.idle_s, self._cycle()
+        is_busy = cycle is not None and not cycle.response_complete
+        left_s = self._waits_since_s + idle_s - self.loop.time()
+        if is_busy or left_s > 0:
+            self._look = self.loop.call_later(idle_s if is_busy else left_s, self._end_if_idle)
+        else:
+            self.transport.close()
+
+    def _cycle(self) -> Any:
+        """Return the request that is being answered, or was last; None before the first."""
+        return self.cycle

@@ -1,0 +1,280 @@
+"""Checks each request before any route sees it, and adds headers to the answer."""
+
+import asyncio
+import time
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final, TypeAlias
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gearpy.errors import ConfigError
+from gearpy.services.problems import ProblemRaised, problem_answer
+from gearpy.services.security.access import Caller, TokenScope
+from gearpy.services.security.audit import note_action
+from gearpy.services.security.limits import RequestLimits, RequestRates
+from gearpy.services.security.origins import SAFE_METHODS, is_own_host, origin_problem
+from gearpy.services.security.sessions import Logins
+from gearpy.services.security.tokens import StoredToken, TokenFile
+
+#: Where all routes with data are.
+API: Final = "/api/v1.0"
+#: What can be asked for without a token: enough to log in.
+OPEN_PATHS: Final = frozenset({f"{API}/session", f"{API}/login", f"{API}/logout", "/version"})
+_GUARDED: Final = (API, "/metrics", "/openapi.json", "/supervisor-actor-path")
+_STREAM: Final = f"{API}/events"
+_UPLOADS: Final = frozenset(
+    f"{API}/master/{each}" for each in ("submitapp", "submitprogram", "uploadjar")
+)
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+_ClockS: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSettings:
+    """The settings of a guard.
+
+    Attributes:
+        tokens: of all who may come; as soon as there is one, everybody needs one.
+        needs_login: everybody needs one even if there is none.
+        user: whom a request without a token comes from where none is needed.
+        names: of this host, in lower case; addresses and localhost go without saying.
+        cookie: the name of the login cookie.
+        limits: for each client.
+    """
+
+    tokens: TokenFile
+    needs_login: bool
+    user: str
+    names: frozenset[str]
+    cookie: str
+    limits: RequestLimits
+
+
+@dataclass(slots=True)
+class TakenAction:
+    """An unsafe action that a route has begun: the command of ``gear``, and on what."""
+
+    name: str
+    target: str
+
+
+class Guard:
+    """An ASGI application around all others. Runs on: the event loop of the services."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: GuardSettings,
+        logins: Logins,
+        now_s: _ClockS = time.monotonic,
+    ) -> None:
+        limits = settings.limits
+        self._app = app
+        self._settings = settings
+        self._logins = logins
+        self._now_s = now_s
+        self._asks = RequestRates(limits.asks_per_s, limits.asks_burst)
+        self._changes = RequestRates(limits.changes_per_s, limits.changes_burst)
+        self._tries = RequestRates(limits.logins_per_s, limits.logins_burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, by a refusal or by what is inside."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        request = _Seen(scope)
+        answering = _Answering(send, request)
+        try:
+            state["caller"] = caller = self._admitted(request)
+        except ProblemRaised as refused:
+            answer = problem_answer(
+                refused.status_code, refused.problem, dict(refused.headers or {})
+            )
+            await answer(scope, receive, answering)
+            if request.is_unsafe:
+                action = f"{request.method} {request.path}"
+                note_action(None, action, "", request.client, refused.status_code)
+            return
+        body = _Body(receive, self._settings.limits, request, self._now_s)
+        await self._app(scope, body, answering)
+        if isinstance(action := state.get("action"), TakenAction):
+            note_action(caller, action.name, action.target, request.client, answering.status)
+
+    def _admitted(self, request: "_Seen") -> Caller | None:
+        """Return who asks; None for somebody unknown who asks for what anybody may.
+
+        Raises:
+            ProblemRaised: the request is refused.
+        """
+        self._check_host(request)
+        self._check_rates(request)
+        login = self._login_of(request)
+        problem = origin_problem(
+            request.method,
+            request.headers,
+            has_cookie=bool(login),
+            is_stream=request.path == _STREAM,
+        )
+        if problem:
+            raise ProblemRaised(403, problem, "open the page by the address that the services tell")
+        try:
+            caller = self._caller(request, login)
+        except ConfigError as error:
+            raise ProblemRaised(503, str(error)) from error
+        is_open = request.path in OPEN_PATHS or not request.path.startswith(_GUARDED)
+        if caller is None and not is_open:
+            raise ProblemRaised(
+                401, "a token is needed", "log in, or send the header Authorization: Bearer TOKEN"
+            )
+        return caller
+
+    def _check_host(self, request: "_Seen") -> None:
+        host = request.headers.get("host", "")
+        if not is_own_host(host, self._settings.names):
+            raise ProblemRaised(
+                403,
+                f"{host or 'no host'} is not a name of these services",
+                "use an address, or start them with --name NAME",
+            )
+
+    def _check_rates(self, request: "_Seen") -> None:
+        now_s, client = self._now_s(), request.client
+        wait_s = self._asks.wait_s(client, now_s)
+        if request.is_unsafe and not wait_s:
+            wait_s = self._changes.wait_s(client, now_s)
+        if request.path == f"{API}/login" and not wait_s:
+            wait_s = self._tries.wait_s(client, now_s)
+        if wait_s:
+            raise _too_often(wait_s)
+
+    def _login_of(self, request: "_Seen") -> str:
+        """Return the id in the login cookie, unless a token is shown as well."""
+        if "authorization" in request.headers or "cookie" not in request.headers:
+            return ""
+        try:
+            cookies = SimpleCookie(request.headers["cookie"])
+        except CookieError:
+            return ""
+        found = cookies.get(self._settings.cookie)
+        return found.value if found else ""
+
+    def _caller(self, request: "_Seen", login: str) -> Caller | None:
+        settings = self._settings
+        header = request.headers.get("authorization")
+        if header is not None:
+            return self._of_header(request, header)
+        if not settings.needs_login and not settings.tokens.tokens():
+            return Caller(name=settings.user, scope=TokenScope.ADMIN, address=request.client)
+        name = self._logins.token_name(login, _wall_ms()) if login else None
+        token = settings.tokens.named(name) if name else None
+        return _caller_of(token, request.client) if token else None
+
+    def _of_header(self, request: "_Seen", header: str) -> Caller:
+        kind, _, secret = header.partition(" ")
+        token = self._settings.tokens.find(secret.strip()) if kind.lower() == "bearer" else None
+        if token is None:
+            if wait_s := self._tries.wait_s(request.client, self._now_s()):
+                raise _too_often(wait_s)
+            raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
+        return _caller_of(token, request.client)
+
+
+class _Seen:
+    """The parts of a request that are looked at."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.headers = Headers(scope=scope)
+        self.client: str = scope["client"][0] if scope.get("client") else "?"
+        self.is_unsafe = self.method not in SAFE_METHODS
+
+
+class _Answering:
+    """Sends an answer with the headers that all of them have, and remembers its status."""
+
+    def __init__(self, send: Send, request: _Seen) -> None:
+        self._send = send
+        self._request = request
+        self.status = 500  # Until it begins.
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self._add_headers(message)
+        await self._send(message)
+
+    def _add_headers(self, message: MutableMapping[str, Any]) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in _HEADERS.items():
+            headers[name] = value
+        if self._request.path.startswith(_GUARDED) and "cache-control" not in headers:
+            headers["Cache-Control"] = "no-store"
+        if self.status == 401:  # noqa: PLR2004 - a status of HTTP
+            headers["WWW-Authenticate"] = "Bearer"
+
+
+class _Body:
+    """Receives the body of a request, if it is neither too large nor too slow."""
+
+    def __init__(
+        self, receive: Receive, limits: RequestLimits, request: _Seen, now_s: _ClockS
+    ) -> None:
+        self._receive = receive
+        self._limits = limits
+        is_upload = request.path in _UPLOADS
+        self._max = limits.upload_max_bytes if is_upload else limits.body_max_bytes
+        self._now_s = now_s
+        self._since_s = now_s()
+        self._bytes = 0
+        self._is_complete = False
+
+    async def __call__(self) -> Message:
+        if self._is_complete:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._limits.stall_s):
+                message = await self._receive()
+        except TimeoutError:
+            raise _too_slow() from None
+        self._bytes += len(message.get("body", b""))
+        self._is_complete = not message.get("more_body", False)
+        if self._bytes > self._max:
+            raise ProblemRaised(413, f"a body has at most {self._max} bytes here")
+        allowed_s = self._limits.stall_s + self._bytes / self._limits.body_bytes_per_s
+        if not self._is_complete and self._now_s() - self._since_s > allowed_s:
+            raise _too_slow()
+        return message
+
+
+def _caller_of(token: StoredToken, address: str) -> Caller:
+    return Caller(name=token.name, scope=token.scope, address=address)
+
+
+def _too_often(wait_s: float) -> ProblemRaised:
+    problem = ProblemRaised(429, "too many requests", f"ask again in {wait_s:.1f} s")
+    problem.headers = {"Retry-After": str(int(wait_s) + 1)}
+    return problem
+
+
+def _too_slow() -> ProblemRaised:
+    return ProblemRaised(408, "the body of the request did not come in time")
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,169 @@
+"""The file with the tokens; of each it holds a hash only."""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.errors import ConfigError
+from gearpy.services.security.access import TOKEN_SCOPES, TokenScope
+from gearpy.transport.security.private_files import check_private, make_private_folders
+
+_PREFIX: Final = "gear_"
+_RANDOM_BYTES: Final = 32  # A hash without salt or work is enough for what nobody can guess.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_FILE_BYTES_MAX: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredToken:
+    """A token as it is stored. ``created_ms`` is wall time."""
+
+    name: str
+    scope: TokenScope
+    sha256: str
+    created_ms: int
+
+
+class TokenFile:
+    """The tokens in a file that only its owner can read; a change of it counts at once.
+
+    Runs on: any thread.
+
+    Args:
+        path: of the file; it need not be there. A ~ is the user's home.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        self._seen: object = None
+        self._tokens: Mapping[str, StoredToken] = {}
+
+    def tokens(self) -> tuple[StoredToken, ...]:
+        """Return all tokens, by name.
+
+        Raises:
+            ConfigError: others may read the file, or it is damaged.
+        """
+        return tuple(sorted(self._read().values(), key=lambda each: each.name))
+
+    def find(self, secret: str) -> StoredToken | None:
+        """Return the token that a client has shown; None for an unknown one.
+
+        Raises:
+            ConfigError: see `tokens`.
+        """
+        return self._read().get(_hash_of(secret))
+
+    def named(self, name: str) -> StoredToken | None:
+        """Return the token of a name; None if there is none (any more).
+
+        Raises:
+            ConfigError: see `tokens`.
+        """
+        return next((each for each in self._read().values() if each.name == name), None)
+
+    def add(self, name: str, scope: TokenScope, *, now_ms: int) -> str:
+        """Make a token and store its hash; return the token, which nobody can see again.
+
+        Raises:
+            ConfigError: the name is taken or malformed, or see `tokens`.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r} is no name of a token: write letters, digits and ._@- (64 at most)"
+            )
+        known = self._read()
+        if self.named(name) is not None:
+            raise ConfigError(f"there is a token {name}: take another name, or remove it first")
+        secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+        token = StoredToken(name=name, scope=scope, sha256=_hash_of(secret), created_ms=now_ms)
+        self._write({**known, token.sha256: token})
+        return secret
+
+    def remove(self, name: str) -> None:
+        """Remove a token; who shows it from now on is refused.
+
+        Raises:
+            ConfigError: there is none of this name, or see `tokens`.
+        """
+        known = self._read()
+        left = {key: each for key, each in known.items() if each.name != name}
+        if len(left) == len(known):
+            names = ", ".join(each.name for each in self.tokens()) or "none"
+            raise ConfigError(f"there is no token {name}; there are: {names}")
+        self._write(left)
+
+    def _read(self) -> Mapping[str, StoredToken]:
+        """Return tokens by hash, read again only after the file has changed."""
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                seen = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
+                if seen != self._seen:
+                    check_private(self.path, file.fileno(), what="token file")
+                    self._tokens = _parsed(file.read(_FILE_BYTES_MAX), self.path)
+                    self._seen = seen
+        except FileNotFoundError:
+            self._seen, self._tokens = None, {}
+        except OSError as error:
+            raise ConfigError(f"token file {self.path} cannot be read: {error.strerror}") from error
+        return self._tokens
+
+    def _write(self, tokens: Mapping[str, StoredToken]) -> None:
+        """Replace the file as a whole; it is for its owner only from the first moment on."""
+        content = [
+            {
+                "name": each.name,
+                "scope": each.scope.text,
+                "sha256": each.sha256,
+                "created_ms": each.created_ms,
+            }
+            for each in tokens.values()
+        ]
+        try:
+            make_private_folders(self.path.parent)
+            handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tokens-")
+            try:
+                with os.fdopen(handle, "w") as file:
+                    json.dump({"tokens": content}, file, indent=1)
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(temporary).replace(self.path)
+            finally:
+                with suppress(FileNotFoundError):
+                    Path(temporary).unlink()
+        except OSError as error:
+            raise ConfigError(
+                f"token file {self.path} cannot be written: {error.strerror}"
+            ) from error
+
+
+def _hash_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _parsed(data: bytes, path: Path) -> dict[str, StoredToken]:
+    try:
+        listed: list[dict[str, Any]] = json.loads(data)["tokens"]
+        tokens = [
+            StoredToken(
+                name=str(each["name"]),
+                scope=TOKEN_SCOPES[each["scope"]],
+                sha256=str(each["sha256"]),
+                created_ms=int(each["created_ms"]),
+            )
+            for each in listed
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"token file {path} is damaged ({error}): remove it, and make the tokens again"
+        ) from error
+    return {each.sha256: each for each in tokens}

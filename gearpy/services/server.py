@@ -1,0 +1,204 @@
+"""Services: Gearpump's REST API, pushed events and the page, from a thread of this process."""
+
+import getpass
+import ipaddress
+import logging
+import resource
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+import uvicorn
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.host.logs import LogHandler, LogSettings, formatter
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+from gearpy.services.application import services_app
+from gearpy.services.deps import Deps
+from gearpy.services.programs.submission import Submitting
+from gearpy.services.programs.uploads import Uploads
+from gearpy.services.push.topics import Topics
+from gearpy.services.push.watching import Watching
+from gearpy.services.security.audit import AUDIT
+from gearpy.services.security.connections import LimitedProtocol
+from gearpy.services.security.guard import GuardSettings
+from gearpy.services.security.limits import RequestLimits
+from gearpy.services.security.sessions import Logins
+from gearpy.services.security.tokens import TokenFile
+
+_BACKLOG: Final = 2048
+_KEEP_ALIVE_S: Final = 30
+_STOP_S: Final = 5.0
+_FILES_WANTED: Final = 8192
+
+
+class Services:
+    """Serves a cluster over HTTP until it is closed.
+
+    Use as a context manager, or call `close`.
+
+    Args:
+        client: of the cluster; may be asked on many threads at once.
+        config: where to listen, and where the tokens are.
+        host: instead of ``services.host``.
+        port: instead of ``services.port``; 0 lets the system choose.
+        names: further names of this host, as they stand in the address line of a browser.
+        limits: for each client.
+
+    Runs on: a thread of its own.
+
+    Raises:
+        ConfigError: it cannot listen there, or must not without tokens.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        config: Config,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        names: Sequence[str] = (),
+        limits: RequestLimits | None = None,
+    ) -> None:
+        host = config.services.host if host is None else host
+        limits = limits or RequestLimits(upload_max_bytes=config.artifact.max_bytes)
+        tokens = TokenFile(config.services.token_file)
+        needs_login = not is_loopback(host)
+        if needs_login and not tokens.tokens():
+            raise ConfigError(
+                f"the services at {host} can be reached from other machines, and there are no "
+                "tokens: make one with 'gear token add NAME --scope admin', or listen at 127.0.0.1"
+            )
+        self._socket = _listening(host, config.services.port if port is None else port)
+        port = self._socket.getsockname()[1]
+        self.url = f"http://{_in_url(host)}:{port}"
+        self._folder = Path(tempfile.mkdtemp(prefix="gearpy-services-"))
+        guard = GuardSettings(
+            tokens=tokens,
+            needs_login=needs_login,
+            user=getpass.getuser(),
+            names=_names_of(host, names),
+            cookie=f"gearpy_login_{port}",
+            limits=limits,
+        )
+        uploads = Uploads(self._folder, config.artifact.max_bytes)
+        self._deps = Deps(
+            client=client,
+            config=config,
+            guard=guard,
+            logins=Logins(),
+            watching=Watching(client),
+            topics=Topics(viewers_max=limits.viewers_max),
+            uploads=uploads,
+            submitting=Submitting(client, config, uploads),
+        )
+        self._audit = _audit_handler(config)
+        self._server = _server(self._deps, limits)
+        self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more, end what is being answered, and forget uploads."""
+        self._deps.topics.close()
+        self._server.should_exit = True
+        self._thread.join(_STOP_S)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(_STOP_S)
+        self._socket.close()
+        AUDIT.removeHandler(self._audit)
+        self._audit.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach what listens at a host."""
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _audit_handler(config: Config) -> LogHandler:
+    """Have unsafe actions noted in ``audit.log`` below ``log.folder``."""
+    handler = LogHandler(LogSettings.of(config).open("audit.log"))
+    handler.setFormatter(formatter(config.log.format))
+    AUDIT.addHandler(handler)
+    AUDIT.setLevel(logging.INFO)
+    return handler
+
+
+def _server(deps: Deps, limits: RequestLimits) -> uvicorn.Server:
+    _allow_files(_FILES_WANTED)
+    return uvicorn.Server(
+        uvicorn.Config(
+            services_app(deps),
+            http=LimitedProtocol.with_limits(limits),
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level=logging.WARNING,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, proto)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(
+            f"the services cannot listen at {_in_url(host)}:{port}: {reason}; choose another "
+            "with --port or services.port"
+        ) from error
+    return listening
+
+
+def _names_of(host: str, names: Sequence[str]) -> frozenset[str]:
+    own = socket.gethostname()
+    return frozenset(each.lower() for each in (host, own, *names) if each)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _allow_files(wanted: int) -> None:
+    """Let this process have so many open files, if it may: each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

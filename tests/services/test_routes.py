@@ -1,0 +1,127 @@
+"""Every route of a cluster that runs gives what it should; and says no where it should."""
+
+from typing import Any
+
+import pytest
+
+import gearpy as gp
+from tests.services.conftest import Served
+
+_APP = "appmaster/1"
+
+#: Routes that answer with data, and a part of the answer.
+ANSWERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("session", {"user": "root", "login_required": False}),
+    ("master/partitioners", {}),
+    ("master/config", {}),
+    ("worker/0", {"workerId": "0", "totalSlots": 50}),
+    ("worker/1/config", {}),
+    ("supervisor", {"path": None}),
+    (_APP, {"appName": "endless", "status": "active"}),
+    (f"{_APP}?detail=true", {"appName": "endless"}),
+    (f"{_APP}/stallingtasks", {}),
+    (f"{_APP}/config", {}),
+    (f"{_APP}/executor/-1", {"id": -1, "taskCount": 0}),
+    (f"{_APP}/executor/0", {"id": 0, "status": "active"}),
+    (f"{_APP}/executor/0/config", {}),
+    (f"{_APP}/executor/-1/config", {}),
+    (f"{_APP}/why", {"app_id": 1, "name": "endless"}),
+    (f"{_APP}/plan", {"name": "endless"}),
+    (f"{_APP}/view", {"app_id": 1, "name": "endless", "status": "active"}),
+    (f"{_APP}/processor/0", {"id": 0, "role": "source"}),
+    (f"{_APP}/series", {}),
+    ("overview", {"version": gp.__version__}),
+)
+
+
+@pytest.mark.parametrize(("path", "part"), ANSWERS, ids=[path for path, _ in ANSWERS])
+def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> None:
+    """With JSON, and nobody may keep it."""
+    answer = served.http.get(f"/api/v1.0/{path}")
+
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    content = answer.json()
+    if "user" in part:
+        part = {**part, "user": content["user"]}
+    assert {key: content[key] for key in part} == part
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("appmaster/99", 404, "no application has id 99; ids known: 1"),
+        ("appmaster/99/view", 404, "no application has id 99"),
+        ("appmaster/99/errors", 404, "no application has id 99"),
+        ("appmaster/99/config", 404, "no application has id 99"),
+        ("worker/9", 404, "no worker has id 9; there are: 0, 1"),
+        (f"{_APP}/executor/77", 404, "application 1 has no executor 77; there are: 0, 1"),
+        (f"{_APP}/processor/77", 404, "application 1 has no processor 77"),
+        (f"{_APP}/quarantine?number=999999", 409, "no record 999999"),
+        (f"{_APP}/executor/0/log", 409, "runs applications in its own process"),
+        ("nowhere", 404, "there is nothing at /api/v1.0/nowhere"),
+        ("appmaster/x", 422, "app_id"),
+        ("appmaster/-1", 422, "app_id"),
+    ],
+)
+def test_what_is_not_there_is_told(served: Served, path: str, status: int, text: str) -> None:
+    """By its status, and by a sentence; never by a traceback."""
+    answer = served.http.get(f"/api/v1.0/{path}")
+
+    assert answer.status_code == status
+    assert text in answer.json()["error"]
+    assert answer.json().keys() == {"error", "fix"}
+
+
+def test_the_view_is_of_what_runs(served: Served) -> None:
+    """Its steps, its edges, and its rates at the second look."""
+    view = served.get(f"{_APP}/view").json()
+
+    assert [each["role"] for each in view["processors"]] == ["source", "sink"]
+    assert view["totals"]["records_in"] > 0
+    assert len(view["edges"]) == len(view["processors"]) - 1
+    assert {each["id"] for each in view["executors"]} == {0, 1}
+
+
+def test_epochs_and_quarantine_are_listed(served: Served) -> None:
+    """Epochs with sizes; of records in quarantine one with value and traceback."""
+    epochs = served.get(f"{_APP}/checkpoints").json()["epochs"]
+    assert all(each["size_bytes"] > 0 and each["stored_ms"] > 0 for each in epochs)
+    listed = served.get(f"{_APP}/quarantine").json()
+    first = listed["records"][0]
+    assert first["value"] is None
+    assert "is a multiple of seven" in first["error"]["cause"]
+
+    whole = served.get(f"{_APP}/quarantine", number=first["number"]).json()["records"]
+
+    assert len(whole) == 1
+    assert "Traceback" in whole[0]["error"]["traceback"]
+    assert whole[0]["value"]
+
+
+def test_a_record_is_given_back(served: Served) -> None:
+    """It fails again, and is put aside under another number."""
+    first = served.get(f"{_APP}/quarantine").json()["records"][0]["number"]
+
+    answer = served.http.post(f"/api/v1.0/{_APP}/quarantine/replay", json={"numbers": [first]})
+
+    assert answer.json() == {"app_id": 1, "replayed": [first]}
+    left = served.get(f"{_APP}/quarantine").json()["records"]
+    assert first not in [each["number"] for each in left]
+
+
+def test_the_schema_is_whole(served: Served) -> None:
+    """It can be written as JSON, and every route of the API is in it."""
+    schema = served.http.get("/openapi.json").json()
+
+    told = {path for path, _ in ANSWERS}
+    assert len(schema["paths"]) > len(told)
+    assert "/api/v1.0/appmaster/{app_id}/executor/{executor_id}/log" in schema["paths"]
+
+
+def test_the_version_is_text(served: Served) -> None:
+    """As in Gearpump."""
+    answer = served.http.get("/version")
+
+    assert (answer.status_code, answer.text) == (200, gp.__version__)
