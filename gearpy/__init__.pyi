@@ -20,9 +20,9 @@ from gearpy.connectors.files.lines_files import files as files
 from gearpy.connectors.files.lines_files import jsonl_file as jsonl_file
 from gearpy.connectors.files.lines_files import text_file as text_file
 from gearpy.connectors.folders.json import jsonl_folder as jsonl_folder
-from gearpy.connectors.folders.parquet import parquet_folder as parquet_folder
 from gearpy.connectors.folders.tables import arrow_folder as arrow_folder
 from gearpy.connectors.folders.tables import csv_folder as csv_folder
+from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder
@@ -76,8 +76,8 @@ from gearpy.core.window.windows import session as session
 from gearpy.core.window.windows import sliding as sliding
 from gearpy.core.window.windows import tumbling as tumbling
 from gearpy.dsl.application import StreamApp as StreamApp
-from gearpy.dsl.streams.branches import Branches as Branches
 from gearpy.dsl.streams.keyed import KeyedStream as KeyedStream
+from gearpy.dsl.streams.routes import Branches as Branches
 from gearpy.dsl.streams.stream import Stream as Stream
 from gearpy.dsl.streams.windowed import WindowedStream as WindowedStream
 from gearpy.errors import ApplicationFailed as ApplicationFailed
@@ -103,11 +103,11 @@ from gearpy.task.api.interfaces import SourceReader as SourceReader
 from gearpy.task.api.interfaces import Task as Task
 from gearpy.task.api.interfaces import TaskContext as TaskContext
 from gearpy.task.api.interfaces import TransactionalWriter as TransactionalWriter
-from gearpy.task.api.join_result import CoGroup as CoGroup
-from gearpy.task.api.join_result import JoinResult as JoinResult
 from gearpy.task.api.persistent import PersistentTask as PersistentTask
 from gearpy.task.api.persistent import ValueSerializer as ValueSerializer
 from gearpy.task.api.sides import Side as Side
+from gearpy.task.api.window_result import CoGroup as CoGroup
+from gearpy.task.api.window_result import JoinResult as JoinResult
 from gearpy.task.api.window_result import WindowResult as WindowResult
 from gearpy.wire.values.records import register_record as register_record
 from gearpy.wire.values.records import register_serializer as register_serializer

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
 
-from gearpy.core.epoch.cut import CutTimes, EpochCut
 from gearpy.core.epoch.epochs import Cut
+from gearpy.core.epoch.pace import CutTimes, EpochCut
 from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot

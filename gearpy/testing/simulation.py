@@ -15,8 +15,8 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
-from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Cut
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.core.flow.link import FlowLimits
 from gearpy.errors import ApplicationFailed
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId

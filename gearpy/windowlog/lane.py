@@ -15,7 +15,7 @@ from uuid import uuid4
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.handover.lane_owner import LaneOwner
+from gearpy.core.handover.lanes import LaneOwner
 from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,

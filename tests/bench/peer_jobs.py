@@ -20,7 +20,7 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.config.load import from_overrides
 from gearpy.connectors.files.datasets import parquet
 from gearpy.connectors.files.lines_files import files
-from gearpy.connectors.folders.parquet import parquet_folder
+from gearpy.connectors.folders.tables import parquet_folder
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import global_window, tumbling
 from gearpy.dsl.application import StreamApp

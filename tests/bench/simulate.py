@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.errors import ApplicationFailed, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.summaries import ApplicationSummary

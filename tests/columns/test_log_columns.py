@@ -15,8 +15,7 @@ from gearpy.columns.spark_types import exact_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.join_result import CoGroup, JoinResult
-from gearpy.task.api.window_result import WindowResult
+from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
 
 AROUND = ["window_start", "window_end", "firing", "timing", "retracts"]
 

@@ -13,8 +13,7 @@ from gearpy.connectors.files.lines_files import files
 from gearpy.connectors.memory import collection
 from gearpy.connectors.streams.generator import generate
 from gearpy.messages.data import Message
-from gearpy.task.api.counters import TaskCounters
-from gearpy.task.api.interfaces import Source
+from gearpy.task.api.interfaces import Source, TaskCounters
 from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import LateRecords, SourceLate

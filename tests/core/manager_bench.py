@@ -16,9 +16,8 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.region import Region
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
-from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.pace import PacePolicy
+from gearpy.core.epoch.pace import EpochCut, PacePolicy
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId, WorkerId
 from gearpy.messages.app import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gearpy.columns.row_schema import row_schema_of
-from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.dsl.application import StreamApp
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.testing.epochs import EpochFaults

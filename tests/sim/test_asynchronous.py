@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from tests.world.cluster import ClusterSimulation, Process

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from gearpy.core.dag.state_moves import layout_of
-from gearpy.core.epoch.cut import EpochCut
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch
 from gearpy.state.keyed import KeyedState

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Cut
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.task.api.snapshots import TaskSnapshot

@@ -34,8 +34,8 @@ from gearpy.core.app.application import (
     StoreManifest,
     Survived,
 )
+from gearpy.core.app.clock import progress_of
 from gearpy.core.dag.graph import Dag
-from gearpy.core.dag.progress import progress_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded

@@ -18,8 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
-from gearpy.core.dag.graph import Dag, ProcessorSpec
-from gearpy.core.dag.regions import regions_of
+from gearpy.core.dag.graph import Dag, ProcessorSpec, regions_of
 from gearpy.core.dag.state_moves import Layout, StateMove, StepPlace, layout_of, lost, state_moves
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError

@@ -19,7 +19,7 @@ from typing import Final
 from gearpy.connectors.folders.part_names import drop_pending_of
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.transport.security.private_files import make_private_folders
+from gearpy.transport.security.secret import make_private_folders
 
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
 _PREFIX: Final = "gearpy-local-"  # Of temporary folders.

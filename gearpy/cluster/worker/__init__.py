@@ -2,13 +2,11 @@
 
 - `actor`: WorkerActor: offers slots, starts executors in them, and stays with its master.
 - `child`: the process of one executor, or app master: ``python -m gearpy.cluster.worker.child``.
-- `child_exit`: why a child process ended, in words.
-- `child_process`: ChildProcess: one child with its process group, its outputs and its end.
+- `child_process`: ChildProcess: one child with its process group, its outputs, its end and why.
 - `processes`: ProcessLauncher: executors and app masters as child processes of a worker.
 - `threads`: ThreadLauncher: executors and app masters as actors of this process.
 - `lifeline`: how a process of an application learns that its worker is gone: its standard input
   ends.
-- `app_master_role`, `executor_role`: from a launch message and the configuration to the actor of
-  an application's process.
+- `roles`: from a launch message and the configuration to the actor of an application's process.
 - `launch_spec`: LaunchSpec: a worker's instructions to a process it starts, on its standard input.
 """

@@ -20,7 +20,7 @@ from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.cluster import LaunchExecutor
-from gearpy.transport.security.private_files import make_private_folders
+from gearpy.transport.security.secret import make_private_folders
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@
 - `incidents`: failures of an application: each is counted once, however it shows.
 - `clock`: the application clock: the progress of all tasks, and the tasks that stall or hold it.
 - `consumers`: programs outside of the application that read its sinks, and whether they are stuck.
-- `drain`: drains: the time limits of an end that a user has asked for.
 - `turn_limit`: turns of tasks that last: which to tell of, and which one has lasted too long.
-- `causes`: texts for people: why an application ends when its program is not to blame.
+- `causes`: how an application ends: the time limits of a drain, and texts for people that say
+  why.
 """

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from gearpy.core.app import causes, deployment
+from gearpy.core.app.causes import Drain
 from gearpy.core.app.clock import ClockService
 from gearpy.core.app.decisions import (
     Activated,
@@ -23,14 +24,12 @@ from gearpy.core.app.decisions import (
     Survived,
 )
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.drain import Drain
 from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
 from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.app.region import Region, StepAnswer
 from gearpy.core.app.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
-from gearpy.core.dag.graph import Dag
-from gearpy.core.dag.placement import place
+from gearpy.core.dag.graph import Dag, place
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (

@@ -1,6 +1,7 @@
-"""Texts for people: why an application ends when its program is not to blame, and what to do."""
+"""How an application ends: the time limits of a drain, and texts for people that say why."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from gearpy.core.app.clock import ClockHolder
 from gearpy.core.dag.difference import graph_difference
@@ -8,6 +9,32 @@ from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.summaries import ErrorCard
+
+#: What is stopped since it took too long has so long to stop.
+_GRACE_MS: Final = 2_000
+
+
+class Drain:
+    """The time limits of a drain: when it has failed, and when the remaining executors are killed.
+
+    Invariant: a drain is late before its executors are killed.
+
+    Args:
+        now_ms: when it was asked for.
+        timeout_ms: until it has failed.
+    """
+
+    def __init__(self, *, now_ms: int, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self._until_ms = now_ms + timeout_ms
+
+    def is_late(self, now_ms: int) -> bool:
+        """Tell whether it should have ended by now."""
+        return now_ms >= self._until_ms
+
+    def has_had_grace(self, now_ms: int) -> bool:
+        """Tell whether the running tasks were given time to stop after that."""
+        return now_ms >= self._until_ms + _GRACE_MS
 
 
 def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:

@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias
 from gearpy.core.base.lazy_min import LazyMin
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.summaries import ApplicationProgress
 
 #: Between two points of how far sources have read.
 _READ_POINT_MS: Final = 50
@@ -347,3 +349,28 @@ class ClockService:
             return False
         self._global_ms, self._moved_at_ms = reached_ms, now_ms
         return True
+
+
+def progress_of(
+    dag: Dag, reports: Mapping[TaskId, TaskClock], *, stall: str = ""
+) -> ApplicationProgress:
+    """Sum up the records read by sources, the records put out by the last tasks, the watermark.
+
+    The watermark is the least one of all tasks; None until every task has reported one.
+    """
+    read = [reports[task] for task in dag.tasks_of(*dag.sources()) if task in reports]
+    written = [reports[task] for task in dag.tasks_of(*dag.sinks()) if task in reports]
+    is_complete = len(reports) == dag.task_count
+    active = [report.watermark_ms for report in reports.values() if not report.idle]
+    return ApplicationProgress(
+        records_in=sum(report.records_in or report.records_out for report in read),
+        records_out=sum(report.records_out for report in written),
+        late_records=sum(report.late_records for report in reports.values()),
+        skipped_records=sum(report.skipped_records for report in reports.values()),
+        quarantined_records=sum(report.quarantined_records for report in reports.values()),
+        watermark_ms=min(active) if is_complete and active else None,
+        done=sum(report.done for report in read),
+        total=sum(report.total for report in read),
+        stall=stall,
+        waits_for=next((each for each in (report.waits_for for report in read) if each), ""),
+    )

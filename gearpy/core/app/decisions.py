@@ -6,9 +6,8 @@ from typing import TypeAlias
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import ExecutorCommand
 from gearpy.core.base.restart import RestartPolicy
-from gearpy.core.epoch.cut import EpochCut
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.pace import PacePolicy
+from gearpy.core.epoch.pace import EpochCut, PacePolicy
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 

@@ -12,10 +12,9 @@ from gearpy.core.app.decisions import (
     StoreManifest,
 )
 from gearpy.core.app.deployment import Send
-from gearpy.core.epoch.cut import CutTimes
 from gearpy.core.epoch.epochs import REPEAT_MS, CommitRound, EpochCoordinator, Manifest
 from gearpy.core.epoch.history import AttemptFiles, EpochHistory
-from gearpy.core.epoch.pace import EpochPace
+from gearpy.core.epoch.pace import CutTimes, EpochPace
 from gearpy.ids import MAX_MS, ExecutorId, TaskId
 from gearpy.messages.app import (
     AbortEpoch,

@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from types import MappingProxyType
 
 from gearpy.core.base import graph
-from gearpy.errors import GraphError
-from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
+from gearpy.errors import ConfigError, GraphError
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, ProcessorId, TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,3 +325,53 @@ def _twice(specs: tuple[ProcessorSpec, ...]) -> list[str]:
         for pid, users in names.items()
         if len(users) > 1
     ]
+
+
+def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:
+    """Return the processors of each connected part, all in topological order.
+
+    No record can get from one part to another. A part's number is its place here; it depends on
+    the dag alone.
+    """
+    parts: list[set[ProcessorId]] = []
+    for start in dag.order:
+        if not any(start in part for part in parts):
+            parts.append(_connected_to(start, dag))
+    return tuple(tuple(pid for pid in dag.order if pid in part) for part in parts)
+
+
+def _connected_to(start: ProcessorId, dag: Dag) -> set[ProcessorId]:
+    found: set[ProcessorId] = set()
+    waiting = [start]
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += [*dag.upstream(pid), *dag.downstream(pid)]
+    return found
+
+
+def place(dag: Dag, executor_slots: Mapping[ExecutorId, int]) -> dict[TaskId, ExecutorId]:
+    """Give every task an executor, by the executors' slots.
+
+    Tasks are taken by index and then by processor, so that every executor gets some of
+    each processor and a record often finds its next task in the same process. An executor
+    gets its share of the tasks, rounded; it gets more tasks than it has slots only where
+    there are more tasks than slots at all. Gearpump: `TaskScheduler`.
+
+    Raises:
+        ConfigError: no executor has a slot.
+    """
+    slots = {executor: executor_slots[executor] for executor in sorted(executor_slots)}
+    total = sum(slots.values())
+    if total <= 0:
+        raise ConfigError(f"none of {len(slots)} executors has a slot: give one at least 1")
+    tasks = sorted(dag.tasks(), key=lambda task: (task.task_index, task.processor))
+    # Rounding the running total keeps every share within one of what is due.
+    ends = [len(tasks) * taken // total for taken in accumulate(slots.values())]
+    starts = [0, *ends]
+    return {
+        task: executor
+        for executor, start, end in zip(slots, starts, ends, strict=False)
+        for task in tasks[start:end]
+    }

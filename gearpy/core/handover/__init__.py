@@ -1,7 +1,6 @@
 """Finished results on their way out: window logs, batches, commits of tables.
 
 - `window_log`: names of the files of a window log: they tell its batches, and which files to read.
-- `lane_owner`: the owner of a lane of a window log: one start of one task of one run at a time.
 - `lanes`: lanes of a window log read as one stream: their order, and the watermark they promise.
 - `handoff`: the next batch of finished windows to hand over, and the notes written around the call.
 - `table_commits`: exactly once into a table that changes by transactions, such as one of Delta

@@ -11,7 +11,6 @@
   time.
 - `sessions`: panes of session windows, which each key has of its own, and which grow together.
 - `counted`: panes of count windows: so many records of a key, in the order in which they come.
-- `timed`: panes of windows that close as time passes: their clock, and the panes that wait for it.
 - `sliding`: sliding windows made of pieces: a record is folded once.
 - `aggregates`: aggregates of many records: count, sum, min, max and so on; users know it as
   ``gp.agg``.

@@ -16,8 +16,8 @@ from gearpy.core.window.panes import (
     PaneFold,
     PaneRules,
     Phase,
+    TimedPanes,
 )
-from gearpy.core.window.timed import TimedPanes
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS
 

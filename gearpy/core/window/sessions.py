@@ -5,8 +5,16 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from gearpy.core.window.panes import ORDER, Bounds, Fired, Pane, PaneFold, PaneRules, Phase
-from gearpy.core.window.timed import TimedPanes
+from gearpy.core.window.panes import (
+    ORDER,
+    Bounds,
+    Fired,
+    Pane,
+    PaneFold,
+    PaneRules,
+    Phase,
+    TimedPanes,
+)
 from gearpy.core.window.windows import SessionWindows
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS

@@ -20,9 +20,7 @@ from gearpy.dsl.operators.signature import by_text
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import ordered_stage
-from gearpy.task.stages.distinct import DistinctStage
-from gearpy.task.stages.places import PlaceStage
-from gearpy.task.stages.stateful import KeyedStage, StateFunction
+from gearpy.task.stages.stateful import DistinctStage, KeyedStage, PlaceStage, StateFunction
 
 
 class _Keyed(TakesRows, SeesOrder, ActsInside):

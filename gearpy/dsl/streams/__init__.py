@@ -8,7 +8,6 @@
 - `grouped`: records that a step takes together: by key, by window, or both.
 - `windowed`: streams in windows: records are aggregated by window, and perhaps by key.
 - `joined`: joins of a stream that is grouped by key with another one.
-- `branches`: a stream taken apart by predicates: each record goes into one of several streams.
 - `asynchronous`: steps of a stream whose functions are coroutines.
 - `table_join`: joins of a stream with a table: all rows of a source that ends, read before the
   first record.

@@ -11,8 +11,7 @@ from gearpy.dsl.operators.names import check_function, checked, duration_of, ste
 from gearpy.dsl.operators.records import AsyncOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.messages.type_variables import K, T, U
-from gearpy.task.stages.asynchronous import AsyncFunction
-from gearpy.task.stages.lookup import lookup_function
+from gearpy.task.stages.asynchronous import AsyncFunction, lookup_function
 
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream

@@ -15,7 +15,7 @@ from gearpy.dsl.operators.operator import stream_text
 from gearpy.dsl.streams.grouped import Grouped
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import K, T, U
-from gearpy.task.api.join_result import CoGroup, JoinResult
+from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.joins.streams import JoinSpec
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from gearpy.task.joins.table import TableJoinSpec
 
 if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
-    from gearpy.task.api.join_result import JoinResult
+    from gearpy.task.api.window_result import JoinResult
 
 R = TypeVar("R")
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gearpy.errors import ConfigError
 from gearpy.services.security.access import TOKEN_SCOPES, TokenScope
-from gearpy.transport.security.private_files import check_private, make_private_folders
+from gearpy.transport.security.secret import check_private, make_private_folders
 
 _PREFIX: Final = "gear_"
 _RANDOM_BYTES: Final = 32  # A hash without salt or work is enough for what nobody can guess.

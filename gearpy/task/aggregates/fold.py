@@ -21,9 +21,8 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
-from gearpy.task.chain.changes import Changes
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
-from gearpy.task.chain.step_state import step_bulk
+from gearpy.task.chain.step_state import Changes, step_bulk
 from gearpy.task.time.late import LATE, WindowLate
 
 KeyFunction: TypeAlias = Callable[[Any], Any]

@@ -16,7 +16,7 @@ from gearpy.core.window.aggregates import Aggregate, check_aggregates
 from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.output import Columns
-from gearpy.task.chain.generated import compiled, indented
+from gearpy.task.chain.fused import compiled, indented
 
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
 #: its own function does it.

@@ -33,8 +33,8 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.output import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import Stage
-from gearpy.task.chain.changes import Changes
 from gearpy.task.chain.event_gate import marked_late
+from gearpy.task.chain.step_state import Changes
 
 
 def window_stage(

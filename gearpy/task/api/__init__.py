@@ -4,8 +4,7 @@
 - `application`: the low-level graph: processors, edges, and the application made of them.
 - `persistent`: a task whose state survives restarts without a record ever waiting for the end of an
   epoch.
-- `window_result`: the results of windows.
-- `join_result`: the results of joins.
+- `window_result`: the results of windows and joins.
 - `sides`: side outputs: streams of a processor beside its main one, told apart by a tag.
 - `failure`: from an exception in user code to an `OperatorError` that names operator, line and
   record.

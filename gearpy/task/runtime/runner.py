@@ -46,8 +46,7 @@ from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
 from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
-from gearpy.task.time.timers import TaskTimers
-from gearpy.task.time.wakes import Wakes, timer_at_ms
+from gearpy.task.time.timers import TaskTimers, Wakes, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
 

@@ -15,11 +15,9 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import ordered
 from gearpy.messages.table import Table, Times, newest_of
-from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import is_final
-from gearpy.task.api.interfaces import SourceReader
-from gearpy.task.time.late import LateRecords, Portion
-from gearpy.task.time.table_late import flags_at, others, places_of, rows_before
+from gearpy.task.api.interfaces import SourceReader, TaskCounters
+from gearpy.task.time.late import LateRecords, Portion, flags_at, others, places_of, rows_before
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
 

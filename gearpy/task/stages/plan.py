@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec
-from gearpy.core.dag.regions import regions_of
+from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of

@@ -1,4 +1,4 @@
-"""The stage that keeps something for each key: a function of it and of a record."""
+"""Stages that keep something: for each key, which keys came, or how many records came."""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -141,3 +141,114 @@ class KeyedStage:
     def _reject(self, error: BaseException, record: Any, time: int) -> None:
         blamed = operator_error(self.name, error, record=record, event_time_ms=time)
         self._rejects.take(record, time, blamed, place=self.place)
+
+
+class PlaceStage:
+    """Lets the first records pass, or all but these; counts over restarts.
+
+    Args:
+        context: of the one task that has the stage.
+        name: for people; the count is found without it.
+        count: the number of first records.
+        is_first: these pass; else all others.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def __init__(self, context: TaskContext, name: str, count: int, *, is_first: bool) -> None:
+        self.name = name
+        self._count = count
+        self._is_first = is_first
+        self._came = 0
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the records that pass."""
+        left = self._count - self._came
+        self._came += min(left, len(values))
+        passing = slice(left) if self._is_first else slice(left, None)
+        if values[passing]:
+            yield values[passing], timestamps[passing]
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> int:
+        """Return the number of records that came, up to those counted."""
+        return self._came
+
+    def restore(self, state: int | None) -> None:
+        """Go on counting."""
+        self._came = min(state or 0, self._count)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+
+class DistinctStage:
+    """Passes a record on if there was none of its key before, or none near it in event time.
+
+    Of each key the event time of the newest record that has passed is kept: for good, or until the
+    watermark is ``within_ms`` past it. So one that is later than that may pass again.
+
+    Invariant: a record that passes is at least ``within_ms`` away from the time kept for its key.
+
+    Args:
+        context: has the state.
+        name: for people; the state is found without it.
+        key: gives the key of a record; the records must come by it.
+        within_ms: None for good.
+    """
+
+    hold_ms = MAX_MS
+    place = 0
+
+    def __init__(
+        self, context: TaskContext, name: str, key: KeyFunction, within_ms: int | None = None
+    ) -> None:
+        self.name = name
+        self._rejects = context.rejects
+        self._key = key
+        self._within_ms = MAX_MS if within_ms is None else within_ms
+        self._context = context
+        self._ttl_ms = within_ms
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Yield the records that are the first of their key."""
+        out: list[Any] = []
+        times: list[int] = []
+        for record, time in zip(values, timestamps, strict=True):
+            try:
+                if self._is_first(record, time):
+                    out.append(record)
+                    times.append(time)
+            except USER_ERRORS as error:
+                blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+                self._rejects.take(record, time, blamed, place=self.place)
+        if out:
+            yield out, times
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Nothing waits."""
+        return iter(())
+
+    def snapshot(self) -> None:
+        """Keep nothing here: the keyed state is stored by itself."""
+
+    def restore(self, state: Any) -> None:
+        """Find keyed state."""
+        self._state = step_state(self._context, "distinct", self.place)
+        self._passed = self._state.value("passed", ttl=self._ttl_ms)
+
+    def close(self, *, completed: bool) -> None:
+        """Nothing to release."""
+
+    def _is_first(self, record: Any, time: int) -> bool:
+        self._state.key = self._key(record)
+        self._state.time_ms = time
+        passed = self._passed.get()
+        if passed is not None and abs(time - passed) < self._within_ms:
+            return False
+        self._passed.set(time if passed is None else max(time, passed))
+        return True

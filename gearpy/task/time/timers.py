@@ -1,7 +1,13 @@
-"""The timers of one task."""
+"""The timers of one task, and when it is called since wall time has passed."""
 
 import heapq
+from collections.abc import Callable, Iterator
 from itertools import count
+
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.task.api.interfaces import Task
+from gearpy.task.api.keyed import KeyedTask
 
 
 class TaskTimers:
@@ -38,3 +44,46 @@ class TaskTimers:
 
 def _order(timer: tuple[int, int, object]) -> tuple[int, int]:
     return timer[:2]
+
+
+class Wakes:
+    """Asks a task when it wants to be called. Nothing is set, so nothing outlives its reason.
+
+    Invariant: a task is woken at most once in each ms, so that one that always wants to be lets
+    records through.
+
+    Args:
+        wall_ms: ms since the epoch.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._woken_ms = MIN_MS
+
+    def wait_ms(self, task: Task, clock_ms: int) -> int | None:
+        """Return how long until the task is to be called; None if it is not waiting for it.
+
+        At the end of the stream, which ``clock_ms`` may have come to, nothing is called any more,
+        as the end may have been stored, and results would be lost: but for a record that was
+        injected since then.
+        """
+        at_ms = task.wake_ms
+        if at_ms is None or at_ms >= MAX_MS:
+            return None
+        if clock_ms == MAX_MS and task.hold_ms == MAX_MS:
+            return None
+        now_ms = self._wall_ms()
+        return max(at_ms - now_ms, 1 if now_ms == self._woken_ms else 0)
+
+    def wake(self, task: Task) -> Iterator[Batch]:
+        """Call the task."""
+        self._woken_ms = self._wall_ms()
+        yield from task.on_wake(self._woken_ms) or ()
+
+
+def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None:
+    """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
+    due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
+    if key_wait_ms is None:
+        return due_ms
+    return now_ms + key_wait_ms if due_ms is None else min(due_ms, now_ms + key_wait_ms)

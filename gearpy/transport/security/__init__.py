@@ -3,7 +3,7 @@
 - `certificates`: makes the certificates of a cluster: its own authority, and one for each machine;
   ADR 0005.
 - `credentials`: what a process shows to its peers, and what it demands of them.
-- `private_files`: files and folders that only their owner may read.
-- `secret`: the file with the secret that the processes of a cluster share.
+- `secret`: files that only their owner may read, such as that with the secret that the processes
+  of a cluster share.
 - `tls`: TLS 1.3 with certificates of the cluster's own authority, on both ends; see ADR 0005.
 """

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gearpy.errors import ConfigError
-from gearpy.transport.security.private_files import check_private, make_private_folders
+from gearpy.transport.security.secret import check_private, make_private_folders
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
 AUTHORITY_KEY_FILE: Final = "ca.key"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.transport.security.private_files import check_private
+from gearpy.transport.security.secret import check_private
 
 _log = logging.getLogger(__name__)
 

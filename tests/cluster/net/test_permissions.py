@@ -2,7 +2,7 @@
 
 import pytest
 
-from gearpy.cluster.net.permissions import may_send
+from gearpy.cluster.net.endpoint import may_send
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.client import Artifact, SubmitApplication
 from gearpy.messages.cluster import (

@@ -14,8 +14,7 @@ from typing import Any, Final
 import pytest
 
 from gearpy.cluster.host.logs import LogSettings
-from gearpy.cluster.worker.child_exit import TAIL_BYTES, exit_cause, oom_kills
-from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.worker.child_process import TAIL_BYTES, ChildProcess, exit_cause, oom_kills
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.folders import columns as column_parts
-from gearpy.connectors.folders.parquet import parquet_folder
 from gearpy.connectors.folders.parts import PreparedPart
+from gearpy.connectors.folders.tables import parquet_folder
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch

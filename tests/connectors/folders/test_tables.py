@@ -9,8 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.files.datasets import arrow, csv, parquet
-from gearpy.connectors.folders.parquet import parquet_folder
-from gearpy.connectors.folders.tables import arrow_folder, csv_folder
+from gearpy.connectors.folders.tables import arrow_folder, csv_folder, parquet_folder
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch

@@ -2,7 +2,7 @@
 
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.region_set import RegionSet
-from gearpy.core.dag.placement import place
+from gearpy.core.dag.graph import place
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MIN_MS, ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import LaunchTasks, RegisterExecutor, SnapshotFile, TaskOffsets

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import Dag, ProcessorSpec
-from gearpy.core.dag.placement import place
+from gearpy.core.dag.graph import Dag, ProcessorSpec, place
 from gearpy.errors import ConfigError
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
 

@@ -5,8 +5,8 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.core.app.clock import progress_of
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
-from gearpy.core.dag.progress import progress_of
 from gearpy.ids import ProcessorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ApplicationProgress

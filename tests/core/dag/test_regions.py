@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
-from gearpy.core.dag.regions import regions_of
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, regions_of
 from gearpy.ids import ProcessorId
 
 

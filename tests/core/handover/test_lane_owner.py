@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.handover.lane_owner import LaneOwner
+from gearpy.core.handover.lanes import LaneOwner
 from gearpy.errors import GearpyError, WindowLogDamaged
 
 

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 import pytest
 
 from gearpy.core.window.aligned import AlignedPanes
+from gearpy.core.window.panes import TimedPanes
 from gearpy.core.window.sessions import SessionPanes
-from gearpy.core.window.timed import TimedPanes
 from gearpy.core.window.trigger import AT_CLOSE, Trigger, after_watermark, every
 from gearpy.core.window.windows import SessionWindows, TumblingWindows, WindowClock
 from gearpy.ids import MAX_MS, MIN_MS

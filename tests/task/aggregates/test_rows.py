@@ -16,7 +16,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
-from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from tests.task.build import a_context
 

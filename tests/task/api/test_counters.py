@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from gearpy.ids import MIN_MS
-from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 
 
 def test_counting_goes_on_after_a_restart() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gearpy.task.api.join_result import CoGroup, JoinResult
+from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.wire.values.payload import decode_value, encode_value
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.messages.late_time import late_time
-from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import OUTPUT, Midway, Rejects
 from gearpy.wire.values.payload import decode_value
 

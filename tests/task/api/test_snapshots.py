@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.snapshots import TaskState, decode_state, encode_state
 from gearpy.task.api.window_result import WindowResult
 from gearpy.wire.values.payload import encode_value

@@ -12,7 +12,7 @@ from gearpy.core.base.fields import NAN
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.state.stores.store import Section
-from gearpy.task.chain.changes import Changes
+from gearpy.task.chain.step_state import Changes
 from tests.state.build import a_state, stored
 
 

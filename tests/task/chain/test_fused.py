@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Midway, Rejects
 from gearpy.task.chain.fused import FusedStage, RowOperator, fused_stages
 from gearpy.wire.values.payload import decode_value

@@ -18,10 +18,9 @@ from gearpy.messages.data import Message
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.join_result import CoGroup, JoinResult
 from gearpy.task.api.rejects import Midway, Rejects
 from gearpy.task.api.snapshots import decode_state, encode_state
-from gearpy.task.api.window_result import WindowResult
+from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.wire.values.payload import decode_value

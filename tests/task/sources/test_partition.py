@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.task.api.counters import TaskCounters
-from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.api.interfaces import SourceReader, TaskCounters
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import LateRecords, SourceLate
 from tests.task.stage_build import Bounded, Scripted

@@ -13,8 +13,7 @@ from gearpy.messages.data import Message
 from gearpy.messages.late_time import late_time, promise_of
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
-from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, Lookup
-from gearpy.task.stages.lookup import lookup_function
+from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, Lookup, lookup_function
 from gearpy.testing.driver import TaskDriver
 from tests.task.stage_build import mapped
 

@@ -11,7 +11,7 @@ from gearpy.errors import OperatorError
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import ChainTask
-from gearpy.task.stages.distinct import DistinctStage
+from gearpy.task.stages.stateful import DistinctStage
 from tests.task.build import Bench
 from tests.task.stage_build import mapped
 

@@ -11,8 +11,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.aggregates.fold import Fold, WindowFold
-from gearpy.task.api.counters import TaskCounters
-from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.interfaces import TaskContext, TaskCounters
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.time.late import (

@@ -16,12 +16,19 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.counters import TaskCounters
-from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.interfaces import Source, SourceReader, TaskCounters
 from gearpy.task.api.sides import MAIN, Side, SidePartitioner, split_sides
 from gearpy.task.sources.partition import SourcePartition
-from gearpy.task.time.late import SOURCE_LATE, LateRecords, Portion, SourceLate
-from gearpy.task.time.table_late import flags_at, others, places_of, promised_times
+from gearpy.task.time.late import (
+    SOURCE_LATE,
+    LateRecords,
+    Portion,
+    SourceLate,
+    flags_at,
+    others,
+    places_of,
+    promised_times,
+)
 from tests.task.build import Bench
 from tests.task.stage_build import Bounded, BoundedSource, ScriptedSource, a_source_bench
 
