@@ -71,6 +71,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "Certificates of a cluster's own authority, for transport.tls = on.",
         ),
         "config": ("daemons.config:commands", "Show the configuration, or check it."),
+        "metrics": (
+            "daemons.metrics:commands",
+            "List what is measured; rules for Prometheus, a dashboard for Grafana.",
+        ),
     },
     "What is stored": {
         "checkpoint": (

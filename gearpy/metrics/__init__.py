@@ -7,6 +7,9 @@
 - `application`: all that an app master keeps of its application: newest, lately, events.
 - `history`: measurements by Gearpump's names, of five minutes and of three days.
 - `user`: metrics that programs make themselves.
+- `prometheus`: all of it as the page that Prometheus reads.
+- `alert_rules`: when somebody should look, as rules for Prometheus.
+- `dashboard`: charts of all that matters, for Grafana.
 - `process`: measures the process at hand, which is the only module here with a clock of its own.
 
 Counting itself is where work is done, once for each batch or turn: see `task.runtime.meter`.

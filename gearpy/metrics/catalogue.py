@@ -44,7 +44,10 @@ class MetricInfo:
 
 
 _TASK: Final = ("app", "processor", "task")
+_PROCESSOR: Final = ("app", "processor")
 _APP: Final = ("app",)
+#: Of which application, if any, and what: ``master``, ``worker0``, ``appmaster``, ``executor0``.
+_PROCESS: Final = ("app", "process")
 
 
 def _of_tasks(
@@ -54,6 +57,7 @@ def _of_tasks(
 
 
 #: Metrics of tasks, each with the function that takes it from a sample; None is not known.
+#: Distributions are shown per processor: a thousand tasks must not make a page of megabytes.
 TASK_METRICS: Final[Mapping[MetricInfo, Callable[[TaskSample], float | HistogramSample | None]]] = {
     _of_tasks(
         "gearpy_records_in_total", "counter", "records", "Records that came in, or were read."
@@ -126,9 +130,14 @@ TASK_METRICS: Final[Mapping[MetricInfo, Callable[[TaskSample], float | Histogram
         "histogram",
         "seconds",
         "Processing time of a record, averaged over its batch.",
+        _PROCESSOR,
     ): lambda task: task.processing,
     _of_tasks(
-        "gearpy_latency_seconds", "histogram", "seconds", "Time from the sources to this task."
+        "gearpy_latency_seconds",
+        "histogram",
+        "seconds",
+        "Time from the sources to this processor.",
+        _PROCESSOR,
     ): lambda task: task.latency,
 }
 
@@ -171,25 +180,29 @@ APPLICATION_METRICS: Final[
 #: Metrics of any process, by the names that Prometheus' clients use; -1 is not known.
 PROCESS_METRICS: Final[Mapping[MetricInfo, Callable[[ProcessSample], float]]] = {
     _of_tasks(
-        "process_resident_memory_bytes", "gauge", "bytes", "Resident memory.", ()
+        "process_resident_memory_bytes", "gauge", "bytes", "Resident memory.", _PROCESS
     ): lambda process: process.rss_bytes,
     _of_tasks(
-        "process_cpu_seconds_total", "counter", "seconds", "User and system time.", ()
+        "process_cpu_seconds_total", "counter", "seconds", "User and system time.", _PROCESS
     ): lambda process: process.cpu_s,
     _of_tasks(
-        "process_start_time_seconds", "gauge", "seconds", "Start, since the epoch.", ()
+        "process_start_time_seconds", "gauge", "seconds", "Start, since the epoch.", _PROCESS
     ): lambda process: process.started_ms / 1000,
-    _of_tasks("process_open_fds", "gauge", "1", "Open files and sockets.", ()): lambda process: (
-        process.open_files
-    ),
-    _of_tasks("process_threads", "gauge", "1", "Threads of Python.", ()): lambda process: (
+    _of_tasks(
+        "process_open_fds", "gauge", "1", "Open files and sockets.", _PROCESS
+    ): lambda process: process.open_files,
+    _of_tasks("process_threads", "gauge", "1", "Threads of Python.", _PROCESS): lambda process: (
         process.threads
     ),
     _of_tasks(
-        "python_gc_collections_total", "counter", "1", "Garbage collections.", ()
+        "python_gc_collections_total", "counter", "1", "Garbage collections.", _PROCESS
     ): lambda process: process.gc_collections,
     _of_tasks(
-        "python_gc_pause_seconds_total", "counter", "seconds", "Time in garbage collections.", ()
+        "python_gc_pause_seconds_total",
+        "counter",
+        "seconds",
+        "Time in garbage collections.",
+        _PROCESS,
     ): lambda process: process.gc_pause_s,
 }
 
@@ -212,6 +225,13 @@ _DERIVED: Final = (
         "gauge",
         "records",
         "Records of a source that are there and not read, where it knows.",
+    ),
+    _of_tasks(
+        "gearpy_processor_info",
+        "gauge",
+        "1",
+        "The name of a processor; always 1.",
+        (*_PROCESSOR, "name"),
     ),
 )
 

@@ -1,11 +1,19 @@
 """Samples of tasks: what is known of a task in one value, and pages that fit into a message."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
 from gearpy.messages.app import TaskClock
-from gearpy.messages.metrics import HistogramSample, TaskLoad, TaskSample, UserMetric
+from gearpy.messages.metrics import (
+    HistogramSample,
+    MetricsData,
+    ProcessMetricsData,
+    TaskLoad,
+    TaskSample,
+    UserMetric,
+)
 
 __all__ = ["PAGE_BYTES", "known_ms", "page_of", "sample_of", "size_of"]
 
@@ -17,6 +25,14 @@ _BUCKET_BYTES: Final = 12
 _METRIC_BYTES: Final = 80
 
 Measured = TypeVar("Measured", TaskLoad, TaskSample)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSample:
+    """All that is measured at one time: applications by name, and processes of the cluster."""
+
+    applications: Sequence[tuple[str, MetricsData]] = ()
+    processes: Sequence[ProcessMetricsData] = ()
 
 
 def sample_of(

@@ -4,5 +4,6 @@
 - `services`: ``gear services``: the REST API and the page of a cluster; ``gear token ...``: who may
   use it.
 - `certs`: ``gear certs ...``: makes certificates, and says which file goes where.
+- `metrics`: ``gear metrics ...``: what is measured, rules for Prometheus, a dashboard for Grafana.
 - `config`: ``gear config ...``: shows the configuration, or checks it.
 """

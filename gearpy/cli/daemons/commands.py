@@ -12,14 +12,20 @@ from gearpy.cli.apps.applications import list_workers
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
-from gearpy.cli.terminal.options import Given, configured, takes
+from gearpy.cli.terminal.options import Given, MetricsPlace, configured, takes
 from gearpy.cli.terminal.output import print_json
 from gearpy.cli.terminal.services import open_services
 from gearpy.cluster.boot.daemon import MasterDaemon, WorkerDaemon, address_to_listen
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.measured import cluster_sample
+from gearpy.cluster.host.metrics_page import metrics_page
+from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, NodeGivenUp
+from gearpy.messages.metrics import ProcessMetricsData
+from gearpy.metrics.process import process_meter
+from gearpy.metrics.samples import ClusterSample
 from gearpy.views import text
 
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
@@ -61,6 +67,7 @@ def local(
         Literal["thread", "process"],
         typer.Option("--executors", help="As threads of this process, or as processes."),
     ] = "thread",
+    metrics: MetricsPlace = None,
     ui: Annotated[
         bool, typer.Option("--ui/--no-ui", help="The REST API and the page, at services.port.")
     ] = True,
@@ -79,6 +86,7 @@ def local(
             config, workers=workers, slots=slots, listen=True, executors=executors
         ) as cluster,
         _page(cluster, config) if ui else nullcontext("") as url,
+        _metrics_at(metrics, lambda: cluster_sample(cluster.client)) as metrics_at,
     ):
         slots = slots or config.worker.slots
         if given.as_json:
@@ -87,7 +95,7 @@ def local(
         else:
             print(
                 f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
-                f"x {text.plural(slots, 'slot')}; stop with Ctrl-C",
+                f"x {text.plural(slots, 'slot')}{metrics_at}; stop with Ctrl-C",
                 *([f"the page is at {url}"] if url else []),
                 sep="\n",
                 flush=True,
@@ -129,6 +137,7 @@ def master(
     ] = None,
     log_format: _LogFormat = None,
     log_level: _LogLevel = None,
+    metrics: MetricsPlace = None,
 ) -> None:
     """Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
@@ -138,11 +147,15 @@ def master(
     config = given.config(*_assignments(flags), master=masters)
     log_to_console(config, verbose=given.verbose)
     host, port = address_to_listen(config, host=host, port=port)
-    with suppress(KeyboardInterrupt), MasterDaemon(config, host=host, port=port) as daemon:
+    with (
+        suppress(KeyboardInterrupt),
+        MasterDaemon(config, host=host, port=port) as daemon,
+        _metrics_at(metrics, lambda: cluster_sample(daemon.client)) as url,
+    ):
         if given.as_json:
             print_json({"address": daemon.address})
         else:
-            print(f"master ready at {daemon.address}", flush=True)
+            print(f"master ready at {daemon.address}{url}", flush=True)
         daemon.wait()
 
 
@@ -171,6 +184,7 @@ def worker(
     ] = None,
     log_format: _LogFormat = None,
     log_level: _LogLevel = None,
+    metrics: MetricsPlace = None,
 ) -> None:
     """Run a worker, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
@@ -195,7 +209,12 @@ def worker(
         else:
             print(text, flush=True)
 
-    with suppress(KeyboardInterrupt):  # It was asked to stop, and did.
+    with (
+        suppress(KeyboardInterrupt),  # It was asked to stop, and did.
+        _metrics_at(metrics, _measured_here) as url,
+    ):
+        if url:
+            _tell_on_stderr(url.removeprefix(", "))
         while True:
             with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
                 _run_worker(config, tell)
@@ -205,6 +224,23 @@ def worker(
 def _run_worker(config: Config, tell: Callable[[str], None]) -> None:
     with WorkerDaemon(config, on_ready=tell, on_waiting=_tell_on_stderr) as daemon:
         daemon.wait()
+
+
+@contextmanager
+def _metrics_at(place: str | None, take: Callable[[], ClusterSample]) -> Iterator[str]:
+    """Show what is measured if a place for that is given; give a text that says where."""
+    if place is None:
+        yield ""
+        return
+    with metrics_page(place, take) as url:
+        yield f", metrics at {url}"
+
+
+def _measured_here() -> ClusterSample:
+    """Measure this process, which is a worker."""
+    process = process_meter().sample()
+    here = ProcessMetricsData(name="worker", at_ms=wall_ms(), process=process)
+    return ClusterSample(processes=(here,))
 
 
 def _tell_on_stderr(text: str) -> None:

@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Final
@@ -16,11 +18,21 @@ from gearpy.cli.programs.page import Page
 from gearpy.cli.programs.program import load_program, program_arguments
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
-from gearpy.cli.terminal.options import AppArgs, Executors, Given, Target, takes
+from gearpy.cli.terminal.options import (
+    AppArgs,
+    Executors,
+    Given,
+    MetricsPlace,
+    Target,
+    takes,
+)
 from gearpy.cli.terminal.output import print_guarantee
-from gearpy.cluster.embedded.run import EMBEDDED, run_until
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.client.measured import cluster_sample
+from gearpy.cluster.embedded.run import EMBEDDED, Beside, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.host.metrics_page import metrics_page
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.messages.summaries import ApplicationSummary
@@ -54,6 +66,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    metrics: MetricsPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
     ui: Annotated[
         bool, typer.Option("--ui", help="Serve the page of the run, at services.port.")
@@ -97,7 +110,10 @@ def run(
                 checkpoint=folder,
                 on_progress=view.on_progress,
                 say=_nothing if is_silent else _say,
-                beside=[] if page is None else [partial(page.of, stop)],
+                beside=[
+                    *([] if page is None else [partial(page.of, stop)]),
+                    *([_metrics_at(metrics)] if metrics else []),
+                ],
             )
     except GearpyError as error:
         _print_summary(view.last, as_json=as_json, quiet=quiet)
@@ -142,6 +158,16 @@ def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:
     line = f"ended at once: what was read {since} is not shown{again}\n"
     os.write(sys.stderr.fileno(), line.encode())
     os._exit(exit_code_of_signal(number))
+
+
+def _metrics_at(place: str) -> Beside:
+    @contextmanager
+    def beside(running: RunningApplication) -> Iterator[None]:
+        with metrics_page(place, lambda: cluster_sample(running.client)) as url:
+            _say(f"metrics at {url}")
+            yield
+
+    return beside
 
 
 def _say(line: str) -> None:

@@ -141,6 +141,15 @@ Executors: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+MetricsPlace: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="Show what is measured to Prometheus, at /metrics; by default to this machine alone.",
+        show_default=False,
+    ),
+]
 _Conf: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(

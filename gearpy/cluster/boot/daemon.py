@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import master_about, worker_about
 from gearpy.cluster.host.folders import Claim, private_folder
@@ -57,7 +58,9 @@ class MasterDaemon:
             name = f"{MASTER}-{split_address(self.address)[1]}.log"
             _begin_log(LogSettings.of(config), config, name, opened)
             with _usable("master.folder"):
-                self._exit = _Exit(_spawn_master(config, endpoint, opened))
+                master, desk = _spawn_master(config, endpoint, opened)
+            self._exit = _Exit(master)
+            self.client = ClusterClient(desk.answer)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
 
@@ -81,7 +84,9 @@ class MasterDaemon:
         self.close()
 
 
-def _spawn_master(config: Config, endpoint: Endpoint, opened: ExitStack) -> Ref[MasterMailbox]:
+def _spawn_master(
+    config: Config, endpoint: Endpoint, opened: ExitStack
+) -> tuple[Ref[MasterMailbox], Desk]:
     """Start the actor, and let clients ask it."""
     folder = private_folder(Path(config.master.folder), "master.folder")
     artifacts = ArtifactDesk(ArtifactStore(folder / "artifacts", config.artifact.max_bytes))
@@ -101,7 +106,7 @@ def _spawn_master(config: Config, endpoint: Endpoint, opened: ExitStack) -> Ref[
         timeout_s=timeout_s,
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)
-    return master
+    return master, desk
 
 
 class WorkerDaemon:

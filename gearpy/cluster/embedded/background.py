@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import launched
 from gearpy.cluster.embedded.run import EMBEDDED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
@@ -163,12 +165,10 @@ class BackgroundRun:
         short that nobody has looked.
         """
         if not self._ended.is_set():
-            self._look(self.summary)
-        newest = self._looks.newest
-        if newest is None or newest.summary != self._summary:  # It has ended since.
-            detail = None if newest is None else newest.detail
-            newest = Look(at_ms=wall_ms(), summary=self._summary, detail=detail)
-            return app_view(newest)
+            self._look()
+        newest = self._looks.newest or Look(at_ms=wall_ms(), summary=self._summary)
+        if self._ended.is_set():
+            return app_view(replace(newest, summary=self._summary))
         return app_view(newest, self._looks.before)
 
     def __repr__(self) -> str:
@@ -276,12 +276,13 @@ class BackgroundRun:
         self._summary = summary
         if summary.status == "active" and time.monotonic() >= self._next_look_s:
             self._next_look_s = time.monotonic() + _LOOK_S
-            self._look(summary)
+            self._look()
 
-    def _look(self, summary: ApplicationSummary) -> None:
+    def _look(self) -> None:
         with suppress(GearpyError):  # It is being started, or has just ended.
-            detail = self.client.describe(self.app_id)
-            self._looks.add(Look(at_ms=wall_ms(), summary=summary, detail=detail))
+            look = look_at(self.client, self.app_id)
+            if look.detail is not None:
+                self._looks.add(look)
 
 
 def _replace(name: str) -> None:

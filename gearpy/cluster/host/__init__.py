@@ -4,6 +4,7 @@
 - `logs`: log files: of daemons, and of the processes of applications; `log_reader` reads them.
 - `log_reader`: LogReader: the last lines of an application's log files, by ids.
 - `about`: about the process of a master or worker: what the services show of it.
+- `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.
 - `leftovers`: finds and ends processes started by user code that would outlive their own process.
 """
