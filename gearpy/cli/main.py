@@ -38,6 +38,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "apps.top:top",
             "Show how a cluster, or one application, is doing, again and again.",
         ),
+        "report": (
+            "apps.report:report",
+            "Write all that is known of an application into one HTML file, to keep or to send on.",
+        ),
         "why": (
             "apps.why:why",
             "Tell what is wrong with an application, who holds its clock back, and what to do.",

@@ -26,6 +26,7 @@ _Seconds: TypeAlias = Annotated[int, Setting(unit="seconds", high=_DAY_S)]
 _Bytes: TypeAlias = Annotated[int, Setting(unit="bytes", high=_GIB)]
 _Records: TypeAlias = Annotated[int, Setting(unit="records", high=10_000_000)]
 _Rows: TypeAlias = Annotated[int, Setting(unit="rows", high=1_000_000_000)]
+_Percent: TypeAlias = Annotated[int, Setting(unit="percent", high=100)]
 _Folder: TypeAlias = Annotated[str, Setting(unit="folder", form="a path")]
 
 
@@ -319,6 +320,54 @@ class ApplicationConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsConfig:
+    """What somebody should be told of while the services run, and where."""
+
+    webhooks: Annotated[
+        tuple[str, ...],
+        "URLs that are told, by a POST of JSON, when an alert fires or is resolved.",
+        Setting(form="an http or https URL", unit="URLs"),
+    ] = ()
+    off: Annotated[
+        tuple[str, ...],
+        "Rules that are not followed.",
+        Setting(
+            unit="rules",
+            choices=(
+                "failed",
+                "stalled-clock",
+                "epochs-failing",
+                "executor-memory",
+                "restarts",
+                "back-pressure",
+                "quarantine",
+                "late-records",
+                "waiting",
+            ),
+        ),
+    ] = ()
+    stalled_clock_s: Annotated[
+        _Seconds, "stalled-clock fires when event time stands so long while records come in."
+    ] = 60
+    back_pressure_percent: Annotated[
+        _Percent, "back-pressure fires when a processor is held back so much for three minutes."
+    ] = 50
+    restarts: Annotated[
+        int,
+        "restarts fires when tasks were restarted so often within ten minutes.",
+        Setting(high=1000, unit="restarts"),
+    ] = 3
+    late_percent: Annotated[
+        _Percent, "late-records fires when so many of all records come too late."
+    ] = 1
+    memory_percent: Annotated[
+        _Percent,
+        "executor-memory fires when an executor uses so much of executor.memory-max-bytes, where "
+        "that is a limit.",
+    ] = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingConfig:
     """Flow control, batches, clocks and start-up of the tasks."""
 
@@ -495,6 +544,7 @@ class Config:
     spark: SparkConfig = SparkConfig()
     log: LogConfig = LogConfig()
     application: ApplicationConfig = ApplicationConfig()
+    alerts: AlertsConfig = AlertsConfig()
     streaming: StreamingConfig = StreamingConfig()
     source: SourceConfig = SourceConfig()
     masterclient: MasterClientConfig = MasterClientConfig()

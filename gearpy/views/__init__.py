@@ -9,6 +9,8 @@
 - `layout`: places of processors in a drawing.
 - `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
 - `notebook`: an application, a plan or records as HTML for a cell of a notebook.
+- `report`: one HTML file with all that is known of a run.
+- `alerts`: rules about applications, and when they begin and cease to hold.
 - `text`: numbers, times and foreign text, as people read them.
 
 Pure: whoever asks the cluster gives the answers, and the time. The terminal, the page, reports and

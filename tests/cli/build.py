@@ -16,10 +16,12 @@ from gearpy.messages.client import (
     DescribeApplication,
     GetApplication,
     GetCluster,
+    GetMaster,
     ListApplications,
     ListQuarantined,
     ListWorkers,
     LogText,
+    MasterDetail,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -252,6 +254,9 @@ class FakeCluster:
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
             ListQuarantined: self._quarantined,
+            GetMaster: lambda _: MasterDetail(
+                address="127.0.0.1:3000", started_ms=NOON_MS, host="ada", pid=17
+            ),
             GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,
             **self.instead,

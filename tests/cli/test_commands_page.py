@@ -23,6 +23,7 @@ _ELSEWHERE: Final = (
     "config ",
     "certs ",
     "app submit ",
+    "report ",
     "coordinator-log ",
     "checkpoint ",
 )

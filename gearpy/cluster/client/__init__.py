@@ -3,5 +3,6 @@
 - `client`: a program's way to a cluster: submit, list, describe, wait, replay, stop.
 - `looking`: asks a cluster for all that views are made of, once or again and again.
 - `measured`: asks a cluster for all that it measures.
+- `alerting`: follows the alerts of a cluster, and tells webhooks of them.
 - `desk`: answers clients for the whole cluster, beside the master's listener.
 """

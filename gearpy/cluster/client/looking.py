@@ -20,14 +20,19 @@ _ASKED_MAX: Final = 50
 _LATELY_MS: Final = 125_000  # For sparklines.
 
 
-def look_at(client: ClusterClient, app_id: AppId) -> Look:
+def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
     """Ask the master, and the app master if there is one.
+
+    Args:
+        client: of the cluster.
+        app_id: of the application.
+        lately_ms: how far the series goes back; None for as far as is known.
 
     Raises:
         SubmitRefused: there is no application with this id.
         GearpyError: there is no cluster.
     """
-    return _look(client, client.application(app_id))
+    return _look(client, client.application(app_id), lately_ms)
 
 
 def detail_of(
@@ -42,14 +47,17 @@ def detail_of(
         return None, str(error)
 
 
-def _look(client: ClusterClient, summary: ApplicationSummary) -> Look:
+def _look(
+    client: ClusterClient, summary: ApplicationSummary, lately_ms: int | None = _LATELY_MS
+) -> Look:
     detail, _ = detail_of(client, summary)
     at_ms = time.time_ns() // 1_000_000
     if detail is None:
         return Look(at_ms=at_ms, summary=summary)
     try:
         metrics = client.metrics(summary.app_id)
-        series = client.series(summary.app_id, metrics.at_ms - _LATELY_MS)
+        since_ms = 0 if lately_ms is None else metrics.at_ms - lately_ms
+        series = client.series(summary.app_id, since_ms)
     except (SubmitRefused, AskTimeout):  # It has just gone, or is of an earlier version.
         return Look(at_ms=at_ms, summary=summary, detail=detail)
     return Look(at_ms=at_ms, summary=summary, detail=detail, metrics=metrics, series=series)
@@ -100,6 +108,16 @@ class ClusterWatch:
             rows=rows,
             workers=self._client.workers(),
         )
+
+    def applications(self) -> list[AppView]:
+        """Look at all living applications; return the views of all that there are.
+
+        Raises:
+            GearpyError: there is no cluster.
+        """
+        summaries = self._client.applications()
+        self._forget(each.app_id for each in summaries)
+        return [self._view(_look(self._client, each)) for each in summaries]
 
     def _rows(self, summaries: Iterable[ApplicationSummary]) -> list[AppRow]:
         rows, left = [], _ASKED_MAX

@@ -4,8 +4,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, Final
 
+from gearpy.cluster.client.alerting import Alerting
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.ids import AppId
@@ -24,11 +26,17 @@ class Watching:
 
     Args:
         client: of the cluster.
+        alerts: those that fire, to be shown with the views.
         now_s: monotonic seconds.
     """
 
-    def __init__(self, client: ClusterClient, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: ClusterClient,
+        alerts: Alerting,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._alerts = client, alerts
         self._now_s = now_s
         self._lock = threading.Lock()
         self._watched = OrderedDict[Hashable, _Watched]()
@@ -40,7 +48,7 @@ class Watching:
             SubmitRefused: there is none with this id.
         """
         view: AppView = self._shared(("view", app_id), lambda watch: watch.application(app_id))
-        return view
+        return replace(view, alerts=self._alerts.alerts_of(app_id))
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
         """Return the view of a processor; None if there is none of this number.
@@ -57,7 +65,7 @@ class Watching:
     def overview(self) -> OverviewView:
         """Return the view of the cluster."""
         view: OverviewView = self._shared(("overview",), ClusterWatch.overview)
-        return view
+        return replace(view, alerts=self._alerts.all())
 
     def _shared(self, key: Hashable, look: Callable[[ClusterWatch], Any]) -> Any:
         with self._lock:

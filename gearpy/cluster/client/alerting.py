@@ -1,0 +1,185 @@
+"""Follows the alerts of a cluster, and tells a webhook when one fires or is resolved."""
+
+import logging
+import queue
+import threading
+import urllib.request
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+import msgspec
+
+from gearpy.config.schema import AlertsConfig, Config
+from gearpy.errors import GearpyError
+from gearpy.views.alerts import AlertBook, AlertChange, AlertLimits, rules_of
+from gearpy.views.model import AlertView, AppView
+
+_log = logging.getLogger(__name__)
+
+_EVERY_S: Final = 10.0
+_WAITING_MAX: Final = 100  # Posts that wait for a webhook; older ones are dropped first.
+_ATTEMPTS: Final = 5
+_PAUSE_S: Final = 1.0  # Before the second attempt; each further pause is twice as long.
+_TIMEOUT_S: Final = 5.0
+
+
+class Webhook:
+    """Posts changes of alerts to a URL, as JSON, from a thread of its own.
+
+    One post has all that has changed at a time: ``{"cluster_id", "alerts": [{"state", "at_ms",
+    "app_id", "name", "alert": {"rule", "level", "since_ms", "text"}}]}``. One that fails is tried
+    again a few times; nobody waits for it.
+
+    Args:
+        url: http or https.
+        pause_s: before the second attempt.
+    """
+
+    def __init__(self, url: str, *, pause_s: float = _PAUSE_S) -> None:
+        self._url = url
+        self._pause_s = pause_s
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING_MAX)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gearpy-webhook", daemon=True)
+        self._thread.start()
+
+    def send(self, changes: Sequence[AlertChange], cluster_id: str = "") -> None:
+        """Hand changes over; returns at once. Of too many the oldest are dropped."""
+        if changes:
+            body = {"cluster_id": cluster_id, "alerts": changes}
+            self._put(msgspec.json.encode(body))
+
+    def close(self, timeout_s: float = _TIMEOUT_S) -> None:
+        """End; what waits is tried once more."""
+        self._closing.set()
+        self._put(None)
+        self._thread.join(timeout_s)
+
+    def _put(self, body: bytes | None) -> None:
+        while True:
+            try:
+                self._waiting.put_nowait(body)
+                return
+            except queue.Full:
+                _log.warning("too many alerts wait for %s: the oldest is dropped", self._url)
+                self._drop()
+
+    def _drop(self) -> None:
+        with suppress(queue.Empty):
+            self._waiting.get_nowait()
+
+    def _run(self) -> None:
+        while (body := self._waiting.get()) is not None:
+            self._deliver(body)
+
+    def _deliver(self, body: bytes) -> None:
+        pause_s = self._pause_s
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._post(body)
+                return
+            except (OSError, ValueError) as error:
+                _log.warning("alerts for %s, attempt %d: %s", self._url, attempt, error)
+            if self._closing.wait(pause_s):
+                return
+            pause_s *= 2
+        _log.error("alerts for %s were given up: is it there, and does it answer 2xx?", self._url)
+
+    def _post(self, body: bytes) -> None:
+        request = urllib.request.Request(  # noqa: S310 - the configuration allows http and https
+            self._url, data=body, headers={"Content-Type": "application/json"}, method="POST"
+        )
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+            answer.read(1)
+
+
+class Alerting:
+    """Looks at all applications every few seconds, whoever else does, and follows their alerts.
+
+    Use as a context manager, or call `start` and `stop`.
+
+    Args:
+        look: returns a view of each application that there is; it may raise `GearpyError`.
+        cluster_id: returns that of the cluster, for webhooks; it may raise it, too.
+        config: has the thresholds and the webhooks.
+        every_s: between two looks.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Iterable[AppView]],
+        cluster_id: Callable[[], str],
+        config: Config,
+        *,
+        every_s: float = _EVERY_S,
+    ) -> None:
+        alerts = config.alerts
+        limits = AlertLimits(memory_max_bytes=config.executor.memory_max_bytes)
+        self._look, self._cluster_id = look, cluster_id
+        self._every_s = every_s
+        self._book = AlertBook(rules_of(thresholds_of(alerts), off=alerts.off), limits)
+        self._lock = threading.Lock()
+        self._webhooks = [Webhook(url) for url in alerts.webhooks]
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gearpy-alerts", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, and the webhooks."""
+        self._stopping.set()
+        self._thread.join(_TIMEOUT_S)
+        for each in self._webhooks:
+            each.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def alerts_of(self, app_id: int) -> tuple[AlertView, ...]:
+        """Return what fires for an application; any thread may ask."""
+        with self._lock:
+            return self._book.alerts_of(app_id)
+
+    def all(self) -> tuple[AlertView, ...]:
+        """Return all that fires; any thread may ask."""
+        with self._lock:
+            return self._book.all()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._every_s):
+            try:
+                views, cluster_id = list(self._look()), self._cluster_id()
+            except GearpyError as error:
+                _log.info("alerts: the cluster does not answer: %s", error)
+                continue
+            with self._lock:
+                changes = self._book.on_views(views)
+            for each in changes:
+                log = _log.warning if each.state == "firing" else _log.info
+                log(
+                    "%s: application %d (%s): %s",
+                    each.state,
+                    each.app_id,
+                    each.name,
+                    each.alert.text,
+                )
+            for webhook in self._webhooks:
+                webhook.send(changes, cluster_id)
+
+
+def thresholds_of(alerts: AlertsConfig) -> dict[str, float]:
+    """Return the thresholds that the configuration has, by the names of the rules."""
+    return {
+        "stalled-clock": alerts.stalled_clock_s,
+        "back-pressure": alerts.back_pressure_percent / 100,
+        "restarts": alerts.restarts,
+        "late-records": alerts.late_percent / 100,
+        "executor-memory": alerts.memory_percent / 100,
+    }

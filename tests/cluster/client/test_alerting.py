@@ -1,0 +1,127 @@
+"""Alerts of a cluster, and the webhook that is told of them, over HTTP."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from gearpy.cluster.client.alerting import Alerting, Webhook
+from gearpy.config.schema import AlertsConfig, Config
+from gearpy.errors import ConnectionLost
+from gearpy.views.alerts import AlertChange
+from gearpy.views.app import app_view
+from gearpy.views.model import AlertView, AppView
+from tests.views.build import NOW_MS, a_look, a_summary
+
+CHANGE = AlertChange(
+    state="firing",
+    at_ms=NOW_MS,
+    app_id=7,
+    name="revenue",
+    alert=AlertView(rule="restarts", level="warn", since_ms=NOW_MS, text="too many"),
+)
+WAIT_S = 20
+
+
+@dataclass
+class Receiver:
+    """Takes posts; the first ones are refused."""
+
+    refusals: int = 0
+    bodies: list[Any] = field(default_factory=list)
+    tried: int = 0
+    came: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+    def take(self, body: bytes) -> int:
+        """Return the status of the answer."""
+        self.tried += 1
+        if self.tried <= self.refusals:
+            return 503
+        self.bodies.append(json.loads(body))
+        self.came.set()
+        return 204
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Return a server that takes posts."""
+    taken = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(taken.take(body))
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        taken.url = f"http://127.0.0.1:{server.server_address[1]}/alerts"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield taken
+        server.shutdown()
+        thread.join()
+
+
+def test_a_webhook_gets_what_has_changed(receiver: Receiver) -> None:
+    """As JSON, also after it was away for a moment."""
+    receiver.refusals = 2
+    webhook = Webhook(receiver.url, pause_s=0.01)
+
+    webhook.send([CHANGE], "k3f9")
+
+    assert receiver.came.wait(WAIT_S)
+    webhook.close()
+    alert = {"rule": "restarts", "level": "warn", "since_ms": NOW_MS, "text": "too many"}
+    changed = {"state": "firing", "at_ms": NOW_MS, "app_id": 7, "name": "revenue", "alert": alert}
+    assert receiver.bodies == [{"cluster_id": "k3f9", "alerts": [changed]}]
+    assert receiver.tried == 3
+
+
+def test_a_webhook_that_is_away_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
+    """What it cannot get is given up, and of too many the oldest is."""
+    webhook = Webhook("http://127.0.0.1:9/nobody", pause_s=0.001)
+
+    for _ in range(300):
+        webhook.send([CHANGE])
+
+    webhook.close()
+    assert "the oldest is dropped" in caplog.text
+
+
+def test_nothing_is_posted_when_nothing_has_changed(receiver: Receiver) -> None:
+    """A quiet cluster is quiet."""
+    webhook = Webhook(receiver.url)
+    webhook.send([])
+    webhook.close()
+
+    assert receiver.tried == 0
+
+
+def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
+    """A cluster that does not answer for a moment is asked again."""
+    failed = a_summary(status="failed", finished_ms=NOW_MS)
+    looks = 0
+
+    def look() -> list[AppView]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise ConnectionLost("the master is away")
+        return [app_view(a_look(summary=failed, detail=None))]
+
+    config = Config(alerts=AlertsConfig(webhooks=(receiver.url,)))
+    with Alerting(look, lambda: "k3f9", config, every_s=0.01) as alerting:
+        assert receiver.came.wait(WAIT_S)
+        assert [each.rule for each in alerting.alerts_of(7)] == ["failed"]
+        assert alerting.all()[0].text.startswith("revenue: it has failed")
+
+    (posted,) = receiver.bodies
+    assert [each["alert"]["rule"] for each in posted["alerts"]] == ["failed"]
