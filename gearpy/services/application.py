@@ -15,6 +15,7 @@ from gearpy.services.routes import (
     events,
     inside,
     measurements,
+    prometheus,
     session,
     submitting,
     views,
@@ -51,6 +52,7 @@ def routes_app(deps: Deps) -> FastAPI:
     for each in _ROUTERS:
         app.include_router(each, prefix=API)
     app.include_router(session.open_router)
+    app.include_router(prometheus.router)
     app.router.routes.extend(page_routes())
     return app
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -21,7 +21,7 @@ from gearpy.messages.summaries import ApplicationDetail
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 
-__all__ = ["Daemon", "ProcessCluster", "children_of"]
+__all__ = ["Daemon", "ProcessCluster", "children_of", "free_port"]
 
 _READY_S: Final = 30.0
 _POLL_S: Final = 0.02
@@ -98,6 +98,7 @@ class ProcessCluster:
         workers: how many.
         slots: of each worker.
         settings: keys of the configuration, for daemons and applications alike.
+        master_options: more options of the master.
     """
 
     def __init__(
@@ -107,9 +108,10 @@ class ProcessCluster:
         workers: int = 3,
         slots: int = 16,
         settings: Mapping[str, str] | None = None,
+        master_options: Sequence[str] = (),
     ) -> None:
         self.folder = folder
-        self.address = f"127.0.0.1:{_free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.settings = {
             "cluster.masters": self.address,
             "transport.secret-file": str(folder / "secret"),
@@ -124,7 +126,9 @@ class ProcessCluster:
         env = {key: value for key, value in os.environ.items() if not key.startswith("GEARPY_")}
         options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
         self.master = Daemon(
-            ["master", "--host", host, "--port", port, *options], env, folder / "master.out"
+            ["master", "--host", host, "--port", port, *options, *master_options],
+            env,
+            folder / "master.out",
         )
         self.workers = [
             Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")
@@ -219,7 +223,8 @@ class ProcessCluster:
         return AppId(answer["app_id"])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -48,6 +48,16 @@ def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> Non
     assert {key: content[key] for key in part} == part
 
 
+def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
+    """At its usual path, with what all applications and processes measure."""
+    answer = served.http.get("/metrics")
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'gearpy_records_in_total{app="endless",processor="0",task="0.0"}' in answer.text
+    assert "gearpy_workers 2.0" in answer.text
+
+
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never, get_args
 
 from gearpy.core.master.app_masters import AppMasters
 from gearpy.core.master.registry import TERMINAL
@@ -29,11 +29,13 @@ from gearpy.messages.client import (
     WorkerList,
 )
 from gearpy.messages.metrics import GetHistory, GetProcessMetrics, GetWorkerAddress
-from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
+from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, WorkerSummary
 from gearpy.metrics.history import ProcessHistory
 
 _IDS_SHOWN_MAX: Final = 20
 _TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
+#: All of them are told, also with none: a series that begins with a failure shows no change.
+_STATUSES: Final[tuple[ApplicationStatus, ...]] = get_args(ApplicationStatus)
 
 MasterLookup: TypeAlias = (
     GetCluster
@@ -160,7 +162,7 @@ class MasterAnswers:
             "gearpy_workers": float(len(workers)),
             "gearpy_slots": float(sum(each.total for each in workers)),
             "gearpy_free_slots": float(sum(each.free for each in workers)),
-            **{f"gearpy_applications.{each}": float(statuses[each]) for each in sorted(statuses)},
+            **{f"gearpy_applications.{each}": float(statuses[each]) for each in _STATUSES},
         }
 
     def _submission(self, app_id: AppId) -> Submission | Refused:

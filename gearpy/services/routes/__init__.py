@@ -5,6 +5,7 @@
 - `inside`: what Gearpump does not tell: plan, why, checkpoints, quarantine, logs.
 - `views`: the views that the page draws, and series of measurements.
 - `measurements`: measurements by Gearpump's names.
+- `prometheus`: all that is measured, as the page that Prometheus reads.
 - `submitting`: programs and graphs that are uploaded and submitted.
 - `session`: who asks; login and logout; the version.
 - `events`: the stream of events.

@@ -1,0 +1,190 @@
+"""A real Prometheus scrapes a real cluster: every chart and every rule has data."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+
+import pytest
+
+from gearpy.metrics.alert_rules import ALERT_RULES, rule_file
+from gearpy.metrics.dashboard import CHARTS
+from tests.bench.process_cluster import ProcessCluster, free_port
+
+DEADLINE_S: Final = 90
+_PACKAGE: Final = "prometheus"
+#: Where the programs of the package are kept if they are not installed.
+_CACHE: Final = Path(tempfile.gettempdir()) / f"gearpy-test-debian-{os.getuid()}"
+
+#: Reads without end, keeps state, puts records aside, and has one source that is read slowly.
+PROGRAM: Final = """
+import itertools, time
+import gearpy as gp
+
+def check(n):
+    if n % 50 == 7:
+        raise ValueError("no price")
+    return n
+
+def slow(n):
+    time.sleep(0.01)
+    return n
+
+app = gp.StreamApp("numbers")
+numbers = app.read(gp.generate(itertools.count, rate=500)).map(check)
+by_digit = numbers.key_by(lambda n: n % 10)
+by_digit.map_with_state(lambda total, n: (total + n, total), initial=0).write(gp.console())
+app.read(gp.collection(range(100_000))).map(slow).write(gp.console())
+"""
+
+
+@cache
+def program(name: str) -> str:
+    """Return a program of Debian's package, which is unpacked if it is not installed."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:{_CACHE}/usr/bin")
+    if found is None:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["apt-get", "download", _PACKAGE], cwd=folder, check=True)
+            (package,) = Path(folder).glob("*.deb")
+            subprocess.run(["dpkg", "-x", str(package), str(_CACHE)], check=True)
+        found = str(_CACHE / "usr" / "bin" / name)
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a cluster whose master shows metrics, with an application; return the page's URL."""
+    folder, port = tmp_path_factory.mktemp("metrics"), free_port()
+    (folder / "numbers.py").write_text(PROGRAM, encoding="utf-8")
+    cluster = ProcessCluster(
+        folder,
+        workers=1,
+        settings={"checkpoint.interval-ms": "500", "application.on-error": "quarantine"},
+        master_options=["--metrics", str(port)],
+    )
+    with cluster:
+        cluster.submit(folder / "numbers.py", executors=1)
+        yield f"http://127.0.0.1:{port}/metrics"
+
+
+def got(url: str) -> bytes:
+    """Return what is at a URL."""
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - of this machine
+        body: bytes = answer.read()
+        return body
+
+
+def test_promtool_finds_nothing_wrong_with_the_page(page: str) -> None:
+    """Names, units, kinds and texts follow its conventions."""
+    until_s = time.monotonic() + DEADLINE_S
+    executor = b'process_resident_memory_bytes{app="numbers",process="executor0"}'
+    while executor not in (shown := got(page)):
+        assert time.monotonic() < until_s, shown.decode()
+        time.sleep(0.2)
+
+    done = subprocess.run(
+        [program("promtool"), "check", "metrics"], input=shown, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+    assert b'gearpy_records_in_total{app="numbers",processor="0",task="0.0"}' in shown
+    assert b'process_resident_memory_bytes{app="",process="worker' in shown
+
+
+def test_promtool_takes_the_rules(tmp_path: Path) -> None:
+    """All of them."""
+    (tmp_path / "rules.yml").write_text(rule_file(), encoding="utf-8")
+
+    done = subprocess.run(
+        [program("promtool"), "check", "rules", str(tmp_path / "rules.yml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert f"SUCCESS: {len(ALERT_RULES)} rules found" in done.stdout
+
+
+def test_every_chart_and_every_rule_has_data(page: str, tmp_path: Path) -> None:
+    """A query that gives nothing would look like a quiet cluster."""
+    queries = [rule.value for rule in ALERT_RULES]
+    queries += [query.replace("$app", ".*") for chart in CHARTS for query, _ in chart.lines]
+
+    with prometheus(page, tmp_path) as url:
+        until_s = time.monotonic() + DEADLINE_S
+        missing = queries
+        while missing := [query for query in missing if not numbers(url, query)]:
+            assert time.monotonic() < until_s, missing
+            time.sleep(1)
+        firing = alerts(url)
+        while "GearpyQuarantineGrows" not in firing:
+            assert time.monotonic() < until_s, firing
+            time.sleep(1)
+            firing = alerts(url)
+
+    assert "GearpyNoWorkers" not in firing
+
+
+@contextmanager
+def prometheus(page: str, folder: Path) -> Iterator[str]:
+    """Run a Prometheus that reads the page each second, with the rules; give its URL."""
+    target = urllib.parse.urlsplit(page).netloc
+    (folder / "rules.yml").write_text(rule_file(), encoding="utf-8")
+    settings = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [{"job_name": "gearpy", "static_configs": [{"targets": [target]}]}],
+    }
+    (folder / "prometheus.yml").write_text(json.dumps(settings), encoding="utf-8")
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        program("prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}",
+    ]
+    with (folder / "prometheus.log").open("wb") as log:
+        running = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield f"http://{address}"
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+def asked(url: str) -> Any:
+    """Return the data of an answer of Prometheus; None while it is not up."""
+    try:
+        return json.loads(got(url))["data"]
+    except HTTPError as error:
+        if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
+            return None
+        raise
+    except OSError:
+        return None
+
+
+def numbers(url: str, query: str) -> list[float]:
+    """Return the numbers that a query gives now."""
+    data = asked(f"{url}/api/v1/query?query={urllib.parse.quote(query)}")
+    values = [float(each["value"][1]) for each in data["result"]] if data else []
+    return [value for value in values if not math.isnan(value)]
+
+
+def alerts(url: str) -> set[str]:
+    """Return the names of the alerts that fire."""
+    data = asked(f"{url}/api/v1/alerts")
+    return {each["labels"]["alertname"] for each in data["alerts"] if each["state"] == "firing"}
