@@ -20,6 +20,7 @@ from gearpy.messages.metrics import (
     HistoryItem,
     MetricsData,
     ProcessorSeries,
+    ProcessSample,
     ReportMetrics,
     SeriesData,
     TaskLoad,
@@ -28,6 +29,7 @@ from gearpy.metrics.histogram import merged, quantile_of, since
 from gearpy.metrics.history import History, process_items
 from gearpy.metrics.rings import Ring
 from gearpy.metrics.samples import known_ms, page_of, sample_of
+from gearpy.metrics.task_history import TaskMeters, Values, task_items
 
 __all__ = ["ApplicationMetrics", "Outline"]
 
@@ -87,6 +89,13 @@ class _Point:
     state_bytes: float | None
 
 
+class _Past(NamedTuple):
+    """What is kept longer than the last minutes."""
+
+    processes: dict[ExecutorId, ProcessSample]
+    tasks: dict[TaskId, Values]
+
+
 @dataclass(slots=True)
 class _Before:
     """What the point before was made of."""
@@ -115,7 +124,8 @@ class ApplicationMetrics:
         self._events: deque[ApplicationEvent] = deque(maxlen=_EVENTS_MAX)
         self._fine: Ring[_Point] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
         self._before = _Before()
-        self._history = History()
+        self._meters = TaskMeters()
+        self._history: History[_Past] = History(self._items)
 
     def on_report(self, report: ReportMetrics) -> None:
         """Take what an executor has measured."""
@@ -142,6 +152,8 @@ class ApplicationMetrics:
     ) -> None:
         """Keep a point of the last minutes; only when it `is_due`."""
         self._fine.add(at_ms, self._point(at_ms, clocks, application))
+        self._meters.on_tick(at_ms, clocks)
+        self._history.on_tick(at_ms, self._past)
 
     def load_of(self, task: TaskId) -> TaskLoad | None:
         """Return the newest load of a task."""
@@ -206,12 +218,19 @@ class ApplicationMetrics:
         self, question: GetHistory, at_ms: int, clocks: Mapping[TaskId, TaskClock]
     ) -> HistoryData:
         """Return measurements by Gearpump's names."""
-        return self._history.answer(question, self._items(at_ms))
+        self._meters.on_tick(at_ms, clocks)
+        return self._history.answer(question, at_ms, self._past())
 
-    def _items(self, at_ms: int) -> Iterator[HistoryItem]:
-        for executor_id, known in sorted(self._executors.items()):
-            prefix = f"app{self._app_id}.executor{executor_id}"
-            yield from process_items(prefix, at_ms, known.process)
+    def _past(self) -> _Past:
+        loads = {task: known.load for task, known in self._loads.items()}
+        processes = {each: known.process for each, known in self._executors.items()}
+        return _Past(processes, self._meters.point(loads))
+
+    def _items(self, at_ms: int, past: _Past) -> Iterator[HistoryItem]:
+        app = f"app{self._app_id}"
+        for executor_id, process in sorted(past.processes.items()):
+            yield from process_items(f"{app}.executor{executor_id}", at_ms, process)
+        yield from task_items(app, at_ms, past.tasks)
 
     # -- points ----------------------------------------------------------------------------
 

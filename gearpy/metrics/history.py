@@ -5,8 +5,9 @@ Gearpump: `HistoryMetricsService`, `JvmMetricsSet`.
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import translate
+from itertools import islice
 from re import compile as regex
-from typing import Final
+from typing import Final, Generic
 
 from gearpy.messages.metrics import (
     GetHistory,
@@ -14,7 +15,10 @@ from gearpy.messages.metrics import (
     HistoryItem,
     ProcessMetricsData,
     ProcessSample,
+    ReadOption,
 )
+from gearpy.messages.type_variables import T
+from gearpy.metrics.aggregators import aggregated
 from gearpy.metrics.rings import Ring
 
 __all__ = ["RECENT_MS", "History", "ProcessHistory", "process_items"]
@@ -28,40 +32,38 @@ _HISTORY_POINTS: Final = 72
 _ITEMS_MAX: Final = 2000
 
 
-class History:
-    """The rings of one keeper of measurements. Gearpump: `HistoryMetricsService`."""
+class History(Generic[T]):
+    """The rings of one keeper of measurements. Gearpump: `HistoryMetricsService`.
 
-    def __init__(self) -> None:
-        self._recent: Ring[tuple[HistoryItem, ...]] = Ring(
-            interval_ms=RECENT_MS, points=_RECENT_POINTS
-        )
-        self._long: Ring[tuple[HistoryItem, ...]] = Ring(
-            interval_ms=_HISTORY_MS, points=_HISTORY_POINTS
-        )
+    Args:
+        items: makes the items of a point, when somebody asks for them.
+    """
 
-    def on_tick(self, at_ms: int, items: Callable[[], tuple[HistoryItem, ...]]) -> None:
+    def __init__(self, items: Callable[[int, T], Iterable[HistoryItem]]) -> None:
+        self._items = items
+        self._rings: dict[ReadOption, Ring[T]] = {
+            "readRecent": Ring(interval_ms=RECENT_MS, points=_RECENT_POINTS),
+            "readHistory": Ring(interval_ms=_HISTORY_MS, points=_HISTORY_POINTS),
+        }
+
+    def on_tick(self, at_ms: int, point: Callable[[], T]) -> None:
         """Keep a point in each ring where one is due."""
-        due = [ring for ring in (self._recent, self._long) if ring.is_due(at_ms)]
+        due = [ring for ring in self._rings.values() if ring.is_due(at_ms)]
         if due:
-            point = items()
+            made = point()
             for ring in due:
-                ring.add(at_ms, point)
+                ring.add(at_ms, made)
 
-    def answer(self, question: GetHistory, latest: Iterable[HistoryItem]) -> HistoryData:
-        """Return the items that a question names."""
+    def answer(self, question: GetHistory, at_ms: int, latest: T) -> HistoryData:
+        """Return the items that a question names; ``latest`` is a point of this moment."""
+        ring = self._rings.get(question.read_option)
+        points = [(at_ms, latest)] if ring is None else ring.since()
         pattern = regex(translate(f"{question.path}*"))
-        kept = [each for each in self._read(question, latest) if pattern.match(each.name)]
+        items = (item for point in points for item in self._items(*point))
+        named = (item for item in items if pattern.match(item.name))
         limit = max(0, min(question.limit, _ITEMS_MAX))
-        return HistoryData(path=question.path, items=tuple(kept[:limit]))
-
-    def _read(self, question: GetHistory, latest: Iterable[HistoryItem]) -> Iterable[HistoryItem]:
-        match question.read_option:
-            case "readLatest":
-                return latest
-            case "readRecent":
-                return _all_of(self._recent)
-            case "readHistory":
-                return _all_of(self._long)
+        kept = islice(aggregated(question, named), limit)
+        return HistoryData(path=question.path, items=tuple(kept))
 
 
 class ProcessHistory:
@@ -75,24 +77,23 @@ class ProcessHistory:
     def __init__(self, name: str, sample: Callable[[], ProcessSample]) -> None:
         self.name = name
         self._sample = sample
-        self._history = History()
+        self._history: History[ProcessSample] = History(
+            lambda at_ms, point: process_items(self.name, at_ms, point)
+        )
 
     def on_tick(self, at_ms: int) -> None:
         """Keep what is due."""
-        self._history.on_tick(at_ms, lambda: tuple(self._items(at_ms)))
+        self._history.on_tick(at_ms, self._sample)
 
     def answer(self, question: GetHistory, at_ms: int) -> HistoryData:
         """Return the measurements that a question names."""
-        return self._history.answer(question, self._items(at_ms))
+        return self._history.answer(question, at_ms, self._sample())
 
     def latest(self, at_ms: int, gauges: dict[str, float] | None = None) -> ProcessMetricsData:
         """Return the newest measurements, beside counts that the caller knows."""
         return ProcessMetricsData(
             name=self.name, at_ms=at_ms, process=self._sample(), gauges=gauges or {}
         )
-
-    def _items(self, at_ms: int) -> Iterator[HistoryItem]:
-        return process_items(self.name, at_ms, self._sample())
 
 
 def process_items(prefix: str, at_ms: int, sample: ProcessSample) -> Iterator[HistoryItem]:
@@ -103,7 +104,3 @@ def process_items(prefix: str, at_ms: int, sample: ProcessSample) -> Iterator[Hi
             yield HistoryItem(
                 at_ms=at_ms, name=f"{prefix}:{name}", kind="gauge", values={"value": float(value)}
             )
-
-
-def _all_of(ring: Ring[tuple[HistoryItem, ...]]) -> list[HistoryItem]:
-    return [item for _, items in ring.since() for item in items]

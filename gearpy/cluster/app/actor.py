@@ -39,7 +39,7 @@ from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
-from gearpy.ids import ActorPath, TaskId
+from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (
     InjectRecord,
     LaunchTasks,
@@ -70,7 +70,7 @@ from gearpy.messages.cluster import (
     ReturnResource,
     ValueStored,
 )
-from gearpy.messages.metrics import GetHistory, GetMetrics, GetSeries, ReportMetrics
+from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -87,6 +87,7 @@ _OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
 _FAILURES_KEPT: Final = 20
+_STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,6 +368,8 @@ class AppMasterActor(Actor[_Message]):
     ) -> Iterable[Command]:
         is_current = core.executors.is_current(message.executor_id, message.launch)
         self._executors.on_registered(message, is_current=is_current)
+        if is_current:
+            self._event("executor-started", f"executor {message.executor_id}, pid {message.pid}")
         return core.on_executor_registered(message, now_ms)
 
     def on_exited(self, exited: Exited) -> None:
@@ -378,7 +381,15 @@ class AppMasterActor(Actor[_Message]):
             return
         elif (found := self._executors.take(path)) is None:
             self._do(self._lost_worker(path))
-        elif isinstance(exited.reason, Failed):
+        else:
+            self._on_executor_exited(core, found, exited)
+
+    def _on_executor_exited(
+        self, core: ApplicationCore, found: tuple[ExecutorId, int], exited: Exited
+    ) -> None:
+        if not core.is_ended:
+            self._event("executor-lost", f"executor {found[0]}: {exited.reason}")
+        if isinstance(exited.reason, Failed):
             now_ms = self.context.now_ms()
             self._do(core.on_executor_gone(*found, str(exited.reason), now_ms))
         else:
@@ -438,6 +449,7 @@ class AppMasterActor(Actor[_Message]):
                 self._executors.stop(command)
             case Activated() | HeldUp():
                 self._status = "active" if isinstance(command, Activated) else "pending"
+                self._event(self._status, _STATUS_TEXTS[self._status])
                 self._tell_status()
             case StoreManifest():
                 self._store(command.manifest)
@@ -494,10 +506,12 @@ class AppMasterActor(Actor[_Message]):
             case FellBack():
                 _log.error("application %s: %s", self._app_id, command.text)
                 self._note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._event("fell-back", command.text)
                 self._fallbacks[command.region] += 1
                 self._checkpoints.forget(command.region, command.epochs)
             case EpochAborted():
                 _log.warning("epoch %d given up: %s", command.epoch, command.reason)
+                self._event("epoch-failed", f"epoch {command.epoch}: {command.reason}")
 
     def _on_survived(self, command: Survived) -> None:
         _log.warning(
@@ -508,6 +522,11 @@ class AppMasterActor(Actor[_Message]):
             command.error.cause,
         )
         self._note(command.what, command.error)
+        self._event("restart", f"{command.what} failed: {command.error.cause}")
+
+    def _event(self, kind: EventKind, text: str) -> None:
+        if self._core is not None:
+            self._metrics_of(self._core).note(kind, text.partition("\n")[0])
 
     def _note(self, what: str, error: ErrorCard) -> None:
         self._failures.append(Failure(at_ms=self.context.wall_ms(), what=what, error=error))
@@ -522,6 +541,7 @@ class AppMasterActor(Actor[_Message]):
         if cause is not None:
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
             self._note("the application", cause)
+            self._event("failed", cause.cause)
         self._status, self._cause = status, cause
         self._tell_status()
 
@@ -540,6 +560,7 @@ class AppMasterActor(Actor[_Message]):
     def _drain(self, core: ApplicationCore) -> DrainAccepted:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
         self._do(core.drain(now_ms, timeout_ms=timeout_ms))
+        self._event("drain", "sources end")
         return DrainAccepted(app_id=self._app_id)
 
     # -- quarantine ------------------------------------------------------------------------

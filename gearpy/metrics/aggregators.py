@@ -1,0 +1,58 @@
+"""Aggregators of measurements by Gearpump's names: tasks to processors, or some of the tasks.
+
+Gearpump: `ProcessorAggregator`, `TaskFilterAggregator`.
+"""
+
+from collections.abc import Iterable, Iterator
+from re import compile as regex
+from typing import Final
+
+from gearpy.messages.metrics import GetHistory, HistoryItem
+
+__all__ = ["aggregated"]
+
+_TASK: Final = regex(r"(?P<of>app\d+\.processor(?P<processor>\d+))\.task(?P<task>\d+):(?P<name>.*)")
+
+
+def aggregated(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
+    """Yield what the aggregator of a question makes of items; nothing if there is no such one.
+
+    It may be named with the package of Gearpump's class.
+    """
+    match question.aggregator.rpartition(".")[2]:
+        case "":
+            yield from items
+        case "ProcessorAggregator":
+            yield from _of_processors(items)
+        case "TaskFilterAggregator":
+            yield from _some_tasks(question, items)
+
+
+def _of_processors(items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
+    """Yield for each processor and time the sum of meters, and the mean of histograms."""
+    groups: dict[tuple[int, str], list[HistoryItem]] = {}
+    for item in items:
+        if found := _TASK.fullmatch(item.name):
+            groups.setdefault((item.at_ms, f"{found['of']}:{found['name']}"), []).append(item)
+    for (at_ms, name), members in groups.items():
+        parts = len(members) if members[0].kind == "histogram" else 1
+        values = {
+            field: sum(member.values[field] for member in members) / parts
+            for field in members[0].values
+        }
+        yield HistoryItem(at_ms=at_ms, name=name, kind=members[0].kind, values=values)
+
+
+def _some_tasks(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
+    for item in items:
+        found = _TASK.fullmatch(item.name)
+        if (
+            found
+            and _is_within(found["processor"], question.start_processor, question.end_processor)
+            and _is_within(found["task"], question.start_task, question.end_task)
+        ):
+            yield item
+
+
+def _is_within(number: str, first: int, last: int) -> bool:
+    return first <= int(number) and (last < 0 or int(number) <= last)
