@@ -25,7 +25,8 @@ from gearpy.services.static import page_routes
 
 _GZIP_LEVEL: Final = 5
 _GZIP_BYTES_MIN: Final = 1000
-_ROUTERS: Final[tuple[APIRouter, ...]] = (
+#: All routes below the API.
+ROUTERS: Final[tuple[APIRouter, ...]] = (
     cluster.router,
     applications.router,
     inside.router,
@@ -49,7 +50,7 @@ def routes_app(deps: Deps) -> FastAPI:
     )
     app.state.deps = deps
     add_problem_handlers(app)
-    for each in _ROUTERS:
+    for each in ROUTERS:
         app.include_router(each, prefix=API)
     app.include_router(session.open_router)
     app.include_router(prometheus.router)

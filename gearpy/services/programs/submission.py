@@ -2,7 +2,8 @@
 
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,10 @@ class Submitting:
         if path.suffix == ".py":
             _check_syntax(path)
         place = f"{path}:{target}" if target else str(path)
-        with packed(place, self._config, args=args) as program:
+        with (
+            _told_without(path.parent),
+            packed(place, self._config, args=args) as program,
+        ):
             send(self._client.ask, program)
             running = self._client.submit(
                 name or path.stem,
@@ -103,11 +107,8 @@ class Submitting:
         with self._uploads.work_folder() as folder:
             path = folder / _SETTINGS
             path.write_bytes(toml)
-            try:
+            with _told_without(folder):
                 config = load([path], env=_NO_ENV, overrides=overrides)
-            except ConfigError as error:
-                told = [each.replace(f"{folder}/", "") for each in error.mistakes]
-                raise ConfigError(*told) from None
         return application_overrides(config)
 
     def _merge(self, uploads: Sequence[Path], program: Path, folder: Path) -> None:
@@ -132,6 +133,15 @@ def args_of(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise ConfigError(f"args: {error}") from error
+
+
+@contextmanager
+def _told_without(folder: Path) -> Iterator[None]:
+    """Leave a folder of the services out of mistakes: it is nobody's business."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(*(each.replace(f"{folder}/", "") for each in error.mistakes)) from None
 
 
 def _assignments(lines: Sequence[str]) -> dict[str, str]:

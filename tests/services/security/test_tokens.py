@@ -1,0 +1,90 @@
+"""Tokens are stored as hashes, in a file that is for its owner alone; logins end."""
+
+from pathlib import Path
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.services.security.access import Caller, TokenScope, may_change
+from gearpy.services.security.sessions import LOGIN_LASTS_MS, Logins
+from gearpy.services.security.tokens import TokenFile
+
+
+def test_a_token_is_found_and_cannot_be_read(tmp_path: Path) -> None:
+    """The file has its name and its scope, and nothing to log in with."""
+    file = TokenFile(tmp_path / "new" / "tokens")
+
+    secret = file.add("ann", TokenScope.SUBMIT, now_ms=7)
+
+    assert file.path.stat().st_mode & 0o777 == 0o600
+    assert secret not in file.path.read_text()
+    found = TokenFile(file.path).find(secret)
+    assert found is not None
+    assert (found.name, found.scope, found.created_ms) == ("ann", TokenScope.SUBMIT, 7)
+    assert file.find(secret + "x") is None
+
+
+def test_a_change_by_another_process_counts(tmp_path: Path) -> None:
+    """No restart is needed."""
+    file, other = TokenFile(tmp_path / "tokens"), TokenFile(tmp_path / "tokens")
+    assert file.tokens() == ()
+
+    secret = other.add("ann", TokenScope.READ, now_ms=1)
+    assert file.find(secret) is not None
+    other.remove("ann")
+
+    assert file.find(secret) is None
+    assert file.named("ann") is None
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    """A name that is taken or malformed, one that is not there, a file that others can read."""
+    file = TokenFile(tmp_path / "tokens")
+    file.add("ann", TokenScope.READ, now_ms=1)
+    with pytest.raises(ConfigError, match="there is a token ann"):
+        file.add("ann", TokenScope.ADMIN, now_ms=1)
+    with pytest.raises(ConfigError, match="no name of a token"):
+        file.add("ann smith", TokenScope.ADMIN, now_ms=1)
+    with pytest.raises(ConfigError, match="there is no token ben; there are: ann"):
+        file.remove("ben")
+    file.path.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"open to others \(mode 0644\): chmod 600"):
+        file.tokens()
+    file.path.chmod(0o600)
+    file.path.write_text("{}")
+    with pytest.raises(ConfigError, match="is damaged"):
+        file.tokens()
+
+
+@pytest.mark.parametrize(
+    ("scope", "owner", "may"),
+    [
+        (TokenScope.READ, "ann", False),
+        (TokenScope.SUBMIT, "ann", True),
+        (TokenScope.SUBMIT, "ben", False),
+        (TokenScope.SUBMIT, "", False),
+        (TokenScope.ADMIN, "ben", True),
+    ],
+)
+def test_who_may_stop_whose_application(scope: TokenScope, owner: str, *, may: bool) -> None:
+    """One's own with submit; all with admin."""
+    caller = Caller(name="ann", scope=scope, address="127.0.0.1")
+
+    assert may_change(caller, owner) is may
+
+
+def test_a_login_ends() -> None:
+    """By a logout, by time, or when there are too many."""
+    logins = Logins()
+    login = logins.begin("ann", now_ms=0)
+    other = logins.begin("ann", now_ms=0)
+
+    assert logins.token_name(login, LOGIN_LASTS_MS - 1) == "ann"
+    assert logins.token_name(login, LOGIN_LASTS_MS) is None
+    assert logins.token_name("x", 0) is None
+    logins.end(login)
+    assert logins.token_name(login, 0) is None
+    assert logins.token_name(other, 0) == "ann"
+    for _ in range(10_000):
+        logins.begin("ben", now_ms=0)
+    assert logins.token_name(other, 0) is None
