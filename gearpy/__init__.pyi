@@ -2,6 +2,8 @@
 # it, and gearpy itself, which loads a module when one of its names is first used.
 
 from gearpy.cluster.boot.local import LocalCluster as LocalCluster
+from gearpy.cluster.boot.remote import RemoteCluster as RemoteCluster
+from gearpy.cluster.boot.remote import connect as connect
 from gearpy.cluster.embedded.background import BackgroundRun as BackgroundRun
 from gearpy.cluster.embedded.background import start as start
 from gearpy.cluster.embedded.run import run as run

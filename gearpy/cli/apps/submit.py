@@ -3,10 +3,7 @@
 import glob
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,21 +14,17 @@ from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Pro
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.programs.artifacts import ApplicationLoader
-from gearpy.cluster.programs.targets import split_path
+from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
 from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import AppId, ExecutorId
-from gearpy.storage.archives import ArtifactLimits, unpack
+from gearpy.errors import ConfigError
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
 from gearpy.views.text import printable
 
 #: Smaller programs are there before anyone wonders.
 _QUIET_BYTES: Final = 4 * 1024 * 1024
-_NOBODY: Final = (AppId(0), ExecutorId(0))
 #: What sources and sinks of files call themselves; these names are in those of processors.
 _FILES: Final = re.compile(
     r"\b(?:files|text_file|jsonl_file|jsonl_folder|parquet_folder)\(([^()]+)\)"
@@ -92,7 +85,7 @@ def submit(
     """
     config, as_json, args = given.config(), given.as_json, args or []
     with packed(target, config, args=args, check_requirements=requirements_check) as program:
-        application = _loaded(program, target, config)
+        application = loaded_here(program, target, config)
         if not as_json:
             print_hints(hints(application, args, config))
         with connected(config) as client:
@@ -112,45 +105,6 @@ def submit(
     else:
         print_guarantee(guarantee_lines(guarantees_of(application)))
         print(f"application {running.app_id} ({running.name}) submitted")
-
-
-def _loaded(program: Uploadable, target: str, config: Config) -> StreamApplication:
-    """Load the program in the same way as the cluster, so that mistakes show at once.
-
-    A package that is missing here may be there, and the other way round, so only the cluster checks
-    requirements.
-    """
-    artifact = replace(program.artifact, check_requirements=False)
-    loader = ApplicationLoader(own_process=True)
-    with tempfile.TemporaryDirectory(prefix="gearpy-check-") as parent:
-        folder = Path(parent).resolve() / "program"
-        limits = ArtifactLimits.of(config.artifact)
-        with _told_as_given(program, target, folder):
-            unpack(program.path, folder, artifact.filename, limits)
-            try:
-                return loader.load(_NOBODY[0], artifact, _NOBODY[1], folder)
-            finally:
-                loader.release(*_NOBODY)
-
-
-@contextmanager
-def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[None]:
-    """Tell mistakes with the paths that the user knows."""
-    path, artifact = split_path(target).path, program.artifact
-    place = f"{path}" if path.suffix == ".py" else f"{path}:{artifact.module}"
-
-    def told(text: str) -> str:
-        text = text.replace(f"{artifact.filename}:{artifact.module}", place)
-        return text.replace(str(folder), str(program.origin))
-
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(*map(told, error.mistakes)) from error
-    except OperatorError as error:
-        error.cause = told(error.cause)
-        error.source, error.traceback = told(error.source), told(error.traceback)
-        raise
 
 
 def _resume_point(

@@ -176,12 +176,16 @@ class ClusterClient:
             return (living or named)[-1].app_id
         raise SubmitRefused(_no_such_name(text, known))
 
-    def running(self, app_id: AppId) -> "RunningApplication":
+    def running(self, ref: AppId | str) -> "RunningApplication":
         """Return an application that was submitted, maybe by another program.
 
+        Args:
+            ref: its id, or its name; see `find`.
+
         Raises:
-            SubmitRefused: there is none with this id.
+            SubmitRefused: there is none with this id or name.
         """
+        app_id = self.find(ref) if isinstance(ref, str) else ref
         return RunningApplication(self, app_id, self.application(app_id).name)
 
     def describe(self, app_id: AppId) -> ApplicationDetail:
@@ -406,13 +410,27 @@ class RunningApplication:
         """Ask how it is."""
         return self.client.application(self.app_id)
 
+    def describe(self) -> ApplicationDetail:
+        """Return its executors, processors, failures and epochs; see `ClusterClient.describe`."""
+        return self.client.describe(self.app_id)
+
+    def metrics(self) -> MetricsData:
+        """Return the newest measurements; see `ClusterClient.metrics`."""
+        return self.client.metrics(self.app_id)
+
     def shutdown(self) -> None:
         """Stop it."""
         self.client.shutdown(self.app_id)
 
+    kill = shutdown
+
     def drain(self) -> None:
         """Let it end well before its input does; see `ClusterClient.drain`."""
         self.client.drain(self.app_id)
+
+    def restart(self, *, from_beginning: bool = False) -> "RunningApplication":
+        """Start the same once more, under a new id; see `ClusterClient.restart`."""
+        return self.client.restart(self.app_id, from_beginning=from_beginning)
 
     def wait(
         self,

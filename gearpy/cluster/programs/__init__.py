@@ -1,6 +1,7 @@
 """Programs on their way to where they run: packed, uploaded, fetched, imported.
 
 - `upload`: packs a program and uploads it to the master; see `cluster.programs.targets`.
+- `trial`: loads a program here that is to run elsewhere, to find its mistakes.
 - `targets`: which module of a program holds the application.
 - `fetch`: fetches programs from the master to the machine that runs them.
 - `artifacts`: loads the application that an artifact describes.

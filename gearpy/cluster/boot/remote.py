@@ -1,0 +1,127 @@
+"""RemoteCluster: a cluster of daemons, as programs and notebooks work with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.net.limits import transport_limits
+from gearpy.cluster.net.masters import Masters, the_only
+from gearpy.cluster.programs.trial import loaded_here
+from gearpy.cluster.programs.upload import packed, send
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.transport.security.credentials import Credentials
+from gearpy.views.notebook import records_html
+
+
+def connect(master: str | None = None, *, config: Config | None = None) -> "RemoteCluster":
+    """Connect to a cluster.
+
+    Nothing is asked yet: a cluster that is not there shows with the first question.
+
+    Args:
+        master: ``host:port`` of its master; by default ``cluster.masters`` of the configuration.
+        config: the configuration, with the secret of the cluster; by default that of `load_config`.
+
+    Raises:
+        ConfigError: the address is none, several masters are named, or there is no secret that can
+            be used.
+
+    Example::
+
+        with gp.connect("127.0.0.1:3000") as cluster:
+            run = cluster.submit_program("wordcount.py", executors=2)
+            print(run.wait())
+    """
+    if config is None:
+        config = load(overrides={"cluster.masters": master} if master else {})
+    return RemoteCluster(master or the_only(config.cluster.masters), config)
+
+
+class RemoteCluster(ClusterClient):
+    """Talks to the master of a cluster, and to no other cluster that takes its place.
+
+    Use as a context manager, or call `close`.
+
+    Runs on: any thread; every question blocks until there is an answer.
+
+    Args:
+        address: of the master, ``host:port``.
+        config: with the secret of the cluster, and how long to wait for answers.
+    """
+
+    def __init__(self, address: str, config: Config) -> None:
+        self.address = address
+        self._config = config
+        self._masters = Masters(
+            [address],
+            Credentials.of_cluster(config),
+            transport_limits(config),
+            timeout_s=config.masterclient.timeout_s,
+            one_cluster=True,
+        )
+        super().__init__(self._masters.ask)
+
+    def submit_program(
+        self,
+        target: str,
+        args: Sequence[str] = (),
+        *,
+        name: str = "",
+        executors: int = 0,
+        config: Mapping[str, str] | None = None,
+    ) -> RunningApplication:
+        """Upload a program and start its application.
+
+        It is loaded here first, so that mistakes show at once. Functions of a notebook cannot be
+        submitted: write the program into a file, by ``%%writefile`` for example.
+
+        Args:
+            target: a ``.py`` file, a package folder, a ``.zip`` or a ``.whl``; ``:NAME`` behind it
+                says which application or function in it.
+            args: of the program.
+            name: instead of the application's own.
+            executors: how many share its tasks; 0 for as few as there is room for.
+            config: its own settings.
+
+        Raises:
+            ConfigError: there is no program, or it cannot run.
+            OperatorError: the program itself raised.
+            SubmitRefused: the cluster does not take it, as when its name is taken.
+        """
+        with packed(target, self._config, args=args) as program:
+            application = loaded_here(program, target, self._config)
+            send(self.ask, program)
+            return self.submit(
+                name or application.name,
+                program.artifact,
+                executors=executors,
+                config=config,
+            )
+
+    def close(self) -> None:
+        """End the connection; what runs goes on."""
+        self._masters.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<RemoteCluster {self.address}>"
+
+    def _repr_html_(self) -> str:
+        return records_html(
+            [
+                {
+                    "id": each.app_id,
+                    "name": each.name,
+                    "status": each.status,
+                    "in": each.progress.records_in,
+                    "out": each.progress.records_out,
+                }
+                for each in self.applications()
+            ]
+        )

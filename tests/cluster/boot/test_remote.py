@@ -1,0 +1,94 @@
+"""A client over the network: submit, ask, stop; and what it says when that cannot be."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import gearpy as gp
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.boot.remote import RemoteCluster, connect
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, OperatorError, SubmitRefused
+from tests.cluster.build import DEADLINE_S, eventually
+
+PROGRAM = """
+import itertools
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp("counts")
+    numbers = range(int(args[0])) if args else itertools.count()
+    app.read(gp.generate(lambda: iter(numbers), rate=1000)).write(gp.to_list([]))
+    return app
+"""
+
+
+@pytest.fixture
+def cluster(configured: Callable[..., Config]) -> Iterator[RemoteCluster]:
+    """Connect to a cluster that listens."""
+    config = configured(cluster__masters="127.0.0.1:0")
+    with LocalCluster(config, listen=True) as local, connect(local.address, config=config) as made:
+        yield made
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    """Write a program; return its path."""
+    path = tmp_path / "counts.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return str(path)
+
+
+def test_a_program_is_submitted_and_waited_for(cluster: RemoteCluster, program: str) -> None:
+    """As its file; it is found by its name, or by its id."""
+    running = cluster.submit_program(program, ["50"], name="fifty")
+
+    assert running.wait(DEADLINE_S).status == "succeeded"
+    assert cluster.running("fifty").app_id == running.app_id
+    assert cluster.running(running.app_id).summary().progress.records_in == 50
+    assert "<td style" in cluster._repr_html_()
+    assert "fifty" in cluster._repr_html_()
+
+
+def test_an_application_is_asked_drained_and_started_again(
+    cluster: RemoteCluster, program: str
+) -> None:
+    """Also by another client than the one that has submitted it."""
+    running = cluster.submit_program(program, config={"application.total-retries": "3"})
+    eventually(lambda: running.summary().progress.records_in > 0)
+
+    assert [each.name for each in running.describe().processors] == ["generate(<lambda>) > to_list"]
+    assert [task.records_in > 0 for task in running.metrics().tasks] == [True]
+    running.drain()
+    assert running.wait(DEADLINE_S).progress.drained
+    again = running.restart()
+    eventually(lambda: again.summary().status == "active")
+    again.kill()
+    assert again.wait(DEADLINE_S).status == "terminated"
+    with pytest.raises(SubmitRefused, match="terminated"):
+        again.drain()
+
+
+def test_a_mistake_shows_before_anything_is_sent(cluster: RemoteCluster, tmp_path: Path) -> None:
+    """With the path as it was given."""
+    path = tmp_path / "wrong.py"
+    path.write_text("import gearpy as gp\nraise ValueError('no')\n", encoding="utf-8")
+
+    with pytest.raises(OperatorError, match="no") as caught:
+        cluster.submit_program(str(path))
+
+    assert caught.value.source == f"{path}:2"
+    assert cluster.applications() == ()
+    with pytest.raises(ConfigError, match="missing"):
+        cluster.submit_program(str(tmp_path / "missing.py"))
+
+
+def test_an_address_is_one(configured: Callable[..., Config]) -> None:
+    """Several masters would be several clusters."""
+    config = configured(cluster__masters="one:3000,two:3000")
+
+    with pytest.raises(ConfigError, match="name one master"):
+        gp.connect(config=config)
+    with pytest.raises(ConfigError, match="nowhere"):
+        gp.connect("nowhere")
