@@ -34,7 +34,7 @@ def page_routes() -> list[BaseRoute]:
         if path.is_file() and path.suffix in _TYPES:
             name = path.relative_to(_FOLDER).as_posix()
             urls = ["/", f"/{name}"] if name == _INDEX else [f"/{name}"]
-            routes += [Route(url, _Served(path), methods=["GET"]) for url in urls]
+            routes += [Route(url, _Served(path).answer, methods=["GET"]) for url in urls]
     return routes
 
 
@@ -43,9 +43,9 @@ class _Served:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.__name__ = path.name  # Routes have the names of functions.
 
-    def __call__(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
+        """Return the file, or that it has not changed."""
         status = self._path.stat()
         content, tag = _content(self._path, status.st_mtime_ns, status.st_size)
         # Browsers ask each time, and a release changes all files at once.
