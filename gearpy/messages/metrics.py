@@ -81,7 +81,9 @@ class TaskLoad:
     ``busy_ms`` it has worked, ``backpressured_ms`` it had work and no room downstream.
     ``queue_records`` came in and wait, ``pending_records`` were sent and are not acknowledged.
     ``bytes_in`` and ``bytes_out`` are as flow control counts them. ``processing`` has seconds per
-    record, ``latency`` seconds from the sources to this task.
+    record, ``latency`` seconds from the sources to this task. ``restored`` is what its counts were
+    when this start of it began, which has gone on from an epoch: records in and out, late, skipped
+    and quarantined ones.
     """
 
     task_id: TaskId
@@ -96,6 +98,7 @@ class TaskLoad:
     processing: HistogramSample = HistogramSample()
     latency: HistogramSample = HistogramSample()
     user: tuple[UserMetric, ...] = ()
+    restored: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,7 @@ class TaskSample:
     """The measurements of one task for clients: its newest `TaskClock` and its newest `TaskLoad`.
 
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
+    ``restored`` as in its load; None while the load of this start is not known.
     """
 
     task_id: TaskId
@@ -127,6 +131,7 @@ class TaskSample:
     processing: HistogramSample = HistogramSample()
     latency: HistogramSample = HistogramSample()
     user: tuple[UserMetric, ...] = ()
+    restored: tuple[int, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,5 +13,5 @@
 - `dashboard`: charts of all that matters, for Grafana.
 - `process`: measures the process at hand, which is the only module here with a clock of its own.
 
-Counting itself is where work is done, once for each batch or turn: see `task.runtime.meter`.
+Counting itself is where work is done, once for each batch or turn: see `task.runtime.metering`.
 """

@@ -61,25 +61,25 @@ def _of_tasks(
 TASK_METRICS: Final[Mapping[MetricInfo, Callable[[TaskSample], float | HistogramSample | None]]] = {
     _of_tasks(
         "gearpy_records_in_total", "counter", "records", "Records that came in, or were read."
-    ): lambda task: task.records_in,
+    ): lambda task: _since_start(task, 0, task.records_in),
     _of_tasks(
         "gearpy_records_out_total", "counter", "records", "Records that were put out, or shown."
-    ): lambda task: task.records_out,
+    ): lambda task: _since_start(task, 1, task.records_out),
     _of_tasks(
         "gearpy_late_records_total", "counter", "records", "Records that came too late to count."
-    ): lambda task: task.late,
+    ): lambda task: _since_start(task, 2, task.late),
     _of_tasks(
         "gearpy_skipped_records_total",
         "counter",
         "records",
         "Records that were dropped since user code raised on them.",
-    ): lambda task: task.skipped,
+    ): lambda task: _since_start(task, 3, task.skipped),
     _of_tasks(
         "gearpy_quarantined_records_total",
         "counter",
         "records",
         "Records that were put aside since user code raised on them.",
-    ): lambda task: task.quarantined,
+    ): lambda task: _since_start(task, 4, task.quarantined),
     _of_tasks(
         "gearpy_bytes_in_total",
         "counter",
@@ -246,6 +246,17 @@ CATALOGUE: Final[Mapping[str, MetricInfo]] = {
         *_DERIVED,
     )
 }
+
+
+def _since_start(task: TaskSample, place: int, count: int) -> float | None:
+    """Return what a task has counted since it was started last.
+
+    Its own counts go back with a restart, by a little. Prometheus takes a counter that falls for
+    one that has begun anew at zero, and would add all of it once more.
+    """
+    if task.restored is None:
+        return None
+    return count - (task.restored[place] if task.restored else 0)
 
 
 def _seconds(time_ms: int | None) -> float | None:

@@ -39,7 +39,8 @@ def sample_of(
     clock: TaskClock, load: TaskLoad | None, executor_id: ExecutorId | None = None
 ) -> TaskSample:
     """Return a task's clock and load as one sample; a load of another session does not count."""
-    if load is None or load.session != clock.session:
+    is_known = load is not None and load.session == clock.session
+    if load is None or not is_known:
         load = TaskLoad(task_id=clock.task_id, session=clock.session)
     return TaskSample(
         task_id=clock.task_id,
@@ -64,6 +65,7 @@ def sample_of(
         processing=load.processing,
         latency=load.latency,
         user=load.user,
+        restored=load.restored if is_known else None,
     )
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import HistogramSample, MetricsData, TaskLoad, TaskSample, UserMetric
+from gearpy.metrics.catalogue import TASK_METRICS
 from gearpy.metrics.samples import PAGE_BYTES, page_of, sample_of, size_of
 from gearpy.wire.codec import encode_control
 
@@ -37,6 +38,19 @@ def test_the_load_of_an_earlier_incarnation_does_not_count() -> None:
     load = TaskLoad(task_id=TASK, session=SessionId(6), queue_records=3)
 
     assert sample_of(a_clock(), load).queue_records == 0
+
+
+def test_prometheus_gets_counts_that_begin_at_zero_with_each_start() -> None:
+    """Counts of a task go back a little with a restart; then nothing is told that is not known."""
+    records_in = next(
+        value for info, value in TASK_METRICS.items() if info.name == "gearpy_records_in_total"
+    )
+    clock = a_clock(records_in=990)
+    load = TaskLoad(task_id=TASK, session=SESSION, restored=(980, 970, 0, 0, 0))
+
+    assert records_in(sample_of(clock, load)) == 10
+    assert records_in(sample_of(clock, None)) is None
+    assert sample_of(clock, load).records_in == 990
 
 
 def test_times_before_and_behind_everything_are_unknown() -> None:

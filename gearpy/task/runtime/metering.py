@@ -66,6 +66,7 @@ class TaskMeter:
         self._interval_ms = settings.probe_interval_ms
         self._is_source = is_source
         self._is_alone = is_source and is_sink
+        self._restored = _counts(context.counters)
         self._records = self._taken  # Those of earlier starts of the task are counted.
         self._send = send
         self._probe_at_ms = 0
@@ -140,4 +141,16 @@ class TaskMeter:
             processing=self._processing.sample(),
             latency=self._latency.sample(),
             user=self._user.samples(),
+            restored=self._restored,
         )
+
+
+def _counts(counters: TaskCounters) -> tuple[int, ...]:
+    """Return what `TaskLoad.restored` has."""
+    return (
+        counters.records_in,
+        counters.records_out,
+        counters.late_records,
+        counters.skipped_records,
+        counters.quarantined_records,
+    )

@@ -157,6 +157,19 @@ def test_busy_and_back_pressured_time_are_never_more_than_all_time(
         before = load
 
 
+def test_counts_that_were_restored_are_told() -> None:
+    """Whoever wants to know what this start has counted takes them away."""
+    first = a_bench()
+    first.send(1, 2, 3)
+    first.send(epoch=2)
+    first.run()
+
+    bench = a_bench(resume=first.snapshot(1), epoch=2)
+
+    assert load_of(first).restored == (0, 0, 0, 0, 0)
+    assert load_of(bench).restored == (3, 3, 0, 0, 0)
+
+
 # -- probes ----------------------------------------------------------------------------------
 
 
