@@ -184,10 +184,18 @@ class WindowLogSink(Sink):
         Raises:
             ConfigError: the folder cannot be made there.
         """
+        return WindowLogWriter(self.options, self.log(), task=task_index)
+
+    def log(self) -> WindowLog:
+        """Return the log, which need not be there yet.
+
+        Raises:
+            ConfigError: the folder cannot be made there.
+        """
         store = folder_at(self.options.place, self.options.storage_options, key="window log")
         if isinstance(store, LocalFolder):
             target_folder(_NAME, Path(store.place))
-        return WindowLogWriter(self.options, WindowLog(store), task=task_index)
+        return WindowLog(store)
 
 
 class WindowLogWriter(TransactionalWriter):

@@ -4,15 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gearpy.connectors.window_log.sink import WindowLogSink, window_log_folder
+from gearpy.connectors.window_log.sink import (
+    LogOptions,
+    WindowLogSink,
+    WindowLogWriter,
+    window_log_folder,
+)
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import lane_name
 from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, Function
-from gearpy.spark.sessions.target import SessionTarget, SparkTarget, target_of
-from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext, TransactionalWriter
+from gearpy.spark.sessions.target import SparkTarget, target_of
+from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
+from gearpy.windowlog.log import WindowLog
 
 _ROWS: Final = "rows"  # Keys of prepared data.
 _KEPT: Final = "kept"
@@ -87,11 +93,9 @@ class SparkSink(Sink):
         """
         if parallelism != 1:
             raise ConfigError(f"to_spark runs in one task, not in {parallelism}")
-        inner = self._log.open(task_index, parallelism)
-        assert isinstance(inner, TransactionalWriter), "a window log shows complete epochs"
-        return SparkWriter(inner, self._delivery, target_of(self._spark))
+        return SparkWriter(self._log.options, self._log.log(), self._delivery)
 
-    def _delivery(self, context: SinkContext, target: SessionTarget) -> Delivery:
+    def _delivery(self, context: SinkContext) -> Delivery:
         return Delivery(
             DeliverySpec(
                 path=self._path,
@@ -101,7 +105,7 @@ class SparkSink(Sink):
                 app=context.app_name,
                 operator=context.operator,
                 function=self._function,
-                target=target,
+                target=target_of(self._spark),
                 config=context.limits.spark,
                 retain_ms=self._retain_ms,
             ),
@@ -109,71 +113,53 @@ class SparkSink(Sink):
         )
 
 
-class SparkWriter(PacedWriter):
+class SparkWriter(WindowLogWriter, PacedWriter):
     """Writes a window log, and lets a `Delivery` hand over the batches that are shown.
 
     Args:
-        inner: the writer of the log.
+        options: of the log.
+        log: where to write.
         deliver: makes the delivery.
-        target: gives sessions.
     """
 
-    atomic = True
-
     def __init__(
-        self,
-        inner: TransactionalWriter,
-        deliver: Callable[[SinkContext, SessionTarget], Delivery],
-        target: SessionTarget,
+        self, options: LogOptions, log: WindowLog, deliver: Callable[[SinkContext], Delivery]
     ) -> None:
-        self._inner = inner
+        super().__init__(options, log, task=0)
         self._deliver = deliver
-        self._target = target
         self._context: SinkContext | None = None
         self._delivery: Delivery | None = None
         self._rows = 0  # Written and not prepared.
 
     def begin(self, context: SinkContext) -> None:
-        """See `SinkWriter`."""
+        """Note for whom it writes."""
         self._context = context
-        self._inner.begin(context)
-
-    def restore(self, state: Any) -> None:
-        """See `SinkWriter`."""
-        self._inner.restore(state)
+        super().begin(context)
 
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
         """Recover the log; then start the hand-over with the batches that were shown before."""
         kept = {each: prepared[each][_KEPT] for each in prepared}
-        self._inner.recover(kept, epoch=epoch, run=run, incarnation=incarnation)
+        super().recover(kept, epoch=epoch, run=run, incarnation=incarnation)
         assert self._context is not None, "begin() comes first"
-        self._delivery = self._deliver(self._context, self._target)
+        self._delivery = self._deliver(self._context)
         self._delivery.start()
 
     def write_batch(self, batch: Batch) -> None:
-        """See `SinkWriter`."""
-        self._inner.write_batch(batch)
+        """Add the records to the next batch of the log, and count them."""
+        super().write_batch(batch)
         self._rows += len(batch.values)
 
-    def on_watermark(self, watermark_ms: int) -> None:
-        """See `SinkWriter`."""
-        self._inner.on_watermark(watermark_ms)
-
     def prepare(self, epoch: int) -> Any:
-        """See `TransactionalWriter`."""
+        """Wait until the batch is on disk; return it with the number of its records."""
         rows, self._rows = self._rows, 0
-        kept = self._inner.prepare(epoch)
+        kept = super().prepare(epoch)
         return None if kept is None else {_ROWS: rows, _KEPT: kept}
-
-    def snapshot(self) -> Any:
-        """See `SinkWriter`."""
-        return self._inner.snapshot()
 
     def commit(self, epoch: int, prepared: Any) -> None:
         """Show it, and hand it over some time."""
-        self._inner.commit(epoch, prepared[_KEPT])
+        super().commit(epoch, prepared[_KEPT])
         self._running.on_shown(prepared[_ROWS])
 
     def consumers(self) -> Sequence[ConsumerReport]:
@@ -182,14 +168,14 @@ class SparkWriter(PacedWriter):
             return ()
         own = self._delivery.report()
         # Other functions are told of by their own sinks.
-        others = self._inner.consumers()
+        others = super().consumers()
         return own, *(each for each in others if not each.name.startswith(READER_PREFIX))
 
     def close(self, *, completed: bool) -> None:
         """End; a call that is under way is not waited for."""
         if self._delivery is not None:
             self._delivery.close(wait_s=_CLOSE_S if completed else 0.0)
-        self._inner.close(completed=completed)
+        super().close(completed=completed)
 
     @property
     def has_room(self) -> bool:
