@@ -9,32 +9,6 @@ from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId, WorkerId
 
-__all__ = [
-    "ApplicationEvent",
-    "ApplicationSample",
-    "EventKind",
-    "ExecutorSample",
-    "GetHistory",
-    "GetMetrics",
-    "GetProcessMetrics",
-    "GetSeries",
-    "GetWorkerAddress",
-    "HistogramSample",
-    "HistoryData",
-    "HistoryItem",
-    "MetricKind",
-    "MetricsData",
-    "ProcessMetricsData",
-    "ProcessSample",
-    "ProcessorSeries",
-    "ReadOption",
-    "ReportMetrics",
-    "SeriesData",
-    "TaskLoad",
-    "TaskSample",
-    "UserMetric",
-]
-
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 #: Gearpump: the values of ``readOption``.
 ReadOption: TypeAlias = Literal["readLatest", "readRecent", "readHistory"]

@@ -9,8 +9,6 @@ from typing import Final
 
 from gearpy.messages.metrics import GetHistory, HistoryItem
 
-__all__ = ["aggregated"]
-
 _TASK: Final = regex(r"(?P<of>app\d+\.processor(?P<processor>\d+))\.task(?P<task>\d+):(?P<name>.*)")
 
 

@@ -31,8 +31,6 @@ from gearpy.metrics.rings import Ring
 from gearpy.metrics.samples import known_ms, page_of, sample_of
 from gearpy.metrics.task_history import TaskMeters, Values, task_items
 
-__all__ = ["ApplicationMetrics", "Outline"]
-
 _FINE_MS: Final = 2000
 _FINE_POINTS: Final = 300
 _EVENTS_MAX: Final = 100

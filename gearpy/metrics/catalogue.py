@@ -16,16 +16,6 @@ from gearpy.messages.metrics import (
     TaskSample,
 )
 
-__all__ = [
-    "APPLICATION_METRICS",
-    "CATALOGUE",
-    "CLUSTER_METRICS",
-    "PROCESS_METRICS",
-    "TASK_METRICS",
-    "USER_PREFIX",
-    "MetricInfo",
-]
-
 #: Begins the names of the metrics that programs make themselves.
 USER_PREFIX: Final = "gearpy_user_"
 

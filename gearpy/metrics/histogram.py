@@ -11,21 +11,6 @@ from typing import Final
 
 from gearpy.messages.metrics import HistogramSample
 
-__all__ = [
-    "BUCKET_MAX",
-    "BUCKET_MIN",
-    "Histogram",
-    "bound_of",
-    "bucket_of",
-    "count_of",
-    "cumulative",
-    "mean_of",
-    "merged",
-    "quantile_of",
-    "since",
-    "stddev_of",
-]
-
 #: The lowest bucket holds all values up to a millionth, zero and below; the highest from 2**40 on.
 BUCKET_MIN: Final = -80
 BUCKET_MAX: Final = 160

@@ -21,8 +21,6 @@ from gearpy.messages.type_variables import T
 from gearpy.metrics.aggregators import aggregated
 from gearpy.metrics.rings import Ring
 
-__all__ = ["RECENT_MS", "History", "ProcessHistory", "process_items"]
-
 #: Gearpump: ``retainRecentData`` and ``retainHistoryData``.
 RECENT_MS: Final = 15_000
 _RECENT_POINTS: Final = 20

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from gearpy.messages.metrics import ProcessSample
 
-__all__ = ["ProcessMeter", "process_meter"]
-
 _PROC: Final = "/proc/self"
 
 

@@ -5,8 +5,6 @@ from typing import Generic
 
 from gearpy.messages.type_variables import T
 
-__all__ = ["Ring"]
-
 
 class Ring(Generic[T]):
     """Keeps the first point of each interval, and as many intervals as there is room for.

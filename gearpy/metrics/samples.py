@@ -15,8 +15,6 @@ from gearpy.messages.metrics import (
     UserMetric,
 )
 
-__all__ = ["PAGE_BYTES", "known_ms", "page_of", "sample_of", "size_of"]
-
 #: What one message holds of tasks; a control frame holds twice as much.
 PAGE_BYTES: Final = 512 * 1024
 

@@ -11,8 +11,6 @@ from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import HistogramSample, HistoryItem, TaskLoad
 from gearpy.metrics.histogram import mean_of, quantile_of, stddev_of
 
-__all__ = ["TASKS_MAX", "TaskMeters", "Values", "task_items"]
-
 #: All values of one task at one time.
 Values: TypeAlias = "array[float]"
 

@@ -7,8 +7,6 @@ from gearpy.errors import ConfigError
 from gearpy.messages.metrics import MetricKind, UserMetric
 from gearpy.metrics.histogram import Histogram
 
-__all__ = ["METRICS_MAX", "MetricCounter", "MetricGauge", "MetricHistogram", "UserMetrics"]
-
 #: Of one task; who needs more puts keys into names, which belong into a stream of their own.
 METRICS_MAX: Final = 50
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,59}")

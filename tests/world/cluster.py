@@ -16,11 +16,8 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
-from gearpy.cluster.worker.roles import (
-    app_master_settings,
-    executor_settings,
-    runner_factory,
-)
+from gearpy.cluster.worker.app_master_role import app_master_settings
+from gearpy.cluster.worker.executor_role import executor_settings, runner_factory
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError

@@ -22,8 +22,6 @@ from gearpy.metrics.histogram import Histogram
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import known_ms
 
-__all__ = ["AppMetrics", "outline_of"]
-
 
 class AppMetrics:
     """Keeps what executors measure, and answers clients.

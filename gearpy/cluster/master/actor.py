@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 from gearpy.actor.api import Actor, Cancellable, Exited, Failed
 from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
 from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.limits import app_master_times, config_of, mistakes_in
 from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
-from gearpy.cluster.net.limits import (
-    app_master_times,
-    config_of,
-    mistakes_in,
-    restart_policy,
-)
+from gearpy.cluster.net.limits import restart_policy
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
 from gearpy.core.base.restart import RestartPolicy

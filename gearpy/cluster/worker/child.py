@@ -104,7 +104,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
 
     # A process loads its own role and no other: that is some megabytes less.
     if launch.executor_id == MASTER_EXECUTOR:
-        from gearpy.cluster.worker.roles import app_master  # noqa: PLC0415
+        from gearpy.cluster.worker.app_master_role import app_master  # noqa: PLC0415
 
         return lambda: app_master(
             launch,
@@ -113,7 +113,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
             checkpoints=checkpoints,
             load=load,
         )
-    from gearpy.cluster.worker.roles import executor, new_dispatcher  # noqa: PLC0415
+    from gearpy.cluster.worker.executor_role import executor, new_dispatcher  # noqa: PLC0415
 
     tuning = ProcessTuning()
     return lambda: executor(

@@ -12,7 +12,7 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import ApplicationLoader
-from gearpy.cluster.worker import roles
+from gearpy.cluster.worker import app_master_role, executor_role
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
@@ -111,7 +111,7 @@ class ThreadLauncher:
             # Nobody can look at what is in memory: it goes with its application.
             checkpoint = replace(self._config.checkpoint, keep_succeeded=0)
             own = replace(self._config, checkpoint=checkpoint)
-            return lambda: roles.app_master(
+            return lambda: app_master_role.app_master(
                 launch,
                 own,
                 post=self._post,
@@ -119,9 +119,9 @@ class ThreadLauncher:
                 load=load,
                 release=lambda: self._loader.release(launch.app_id, user),
             )
-        dispatcher = roles.new_dispatcher(launch)
+        dispatcher = executor_role.new_dispatcher(launch)
         self._dispatchers.add(dispatcher)
-        return lambda: roles.executor(
+        return lambda: executor_role.executor(
             launch,
             config,
             post=self._post,

@@ -7,8 +7,6 @@ from typing import Any
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.task.runtime.outlet import OutputEdge
 
-__all__ = ["TaskInfo"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInfo:

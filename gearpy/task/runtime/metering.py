@@ -13,8 +13,6 @@ from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Inlet
 from gearpy.task.runtime.outlet import Outlet
 
-__all__ = ["MeterSettings", "TaskMeter"]
-
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 

@@ -1,4 +1,4 @@
-"""From a launch message and the configuration to the actor of an executor or an app master."""
+"""From a launch message and the configuration to the actor of an executor."""
 
 import random
 from collections.abc import Callable
@@ -6,15 +6,12 @@ from functools import partial
 from typing import Final
 
 from gearpy.actor.dispatcher import SharedDispatcher
-from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
-from gearpy.cluster.app.config import application_config
 from gearpy.cluster.executor.actor import ExecutorActor, ExecutorSettings
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.limits import (
     REPORT_INTERVAL_MS,
     monotonic_ms,
     output_limits,
-    restart_policy,
     state_settings,
     task_limits,
     wall_ms,
@@ -22,11 +19,9 @@ from gearpy.cluster.net.limits import (
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
-from gearpy.core.app.application import RecoveryLimits
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.state.open import open_state
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.coordinator_log import SEGMENTS_MAX
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.wiring import RunnerFactory
@@ -138,70 +133,4 @@ def runner_factory(
         open_state=partial(open_state, state_settings(config)),
         coroutines=coroutines or CoroutineThread(),
         metering=MeterSettings() if config.metrics.report_interval_ms else None,
-    )
-
-
-_HOUR_MS: Final = 3_600_000
-#: A record that makes its operator raise so often ends the application.
-_POISON_ATTEMPTS: Final = 3
-
-
-def recovery_limits(config: Config) -> RecoveryLimits:
-    """Return the budgets and time-outs of an application that a configuration sets."""
-    streaming, checkpoint = config.streaming, config.checkpoint
-    return RecoveryLimits(
-        restarts=restart_policy(config),
-        poison_attempts=_POISON_ATTEMPTS,
-        step_timeout_ms=streaming.register_task_timeout_ms,
-        start_timeout_ms=config.executor.start_timeout_s * 1000,
-        allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
-        epoch_cut=checkpoint.cut,
-        epoch_pace=checkpoint.pace,
-        epoch_interval_ms=checkpoint.interval_ms,
-        max_overhead_percent=checkpoint.max_overhead_percent,
-        max_replay_ms=checkpoint.max_replay_ms,
-        epoch_timeout_ms=checkpoint.timeout_ms,
-        epochs_retained=checkpoint.retained,
-        stall_after_ms=streaming.stall_threshold_ms,
-    )
-
-
-def app_master_settings(config: Config) -> AppMasterSettings:
-    """Return the settings of an app master."""
-    return AppMasterSettings(
-        limits=recovery_limits(config),
-        tick_ms=REPORT_INTERVAL_MS,
-        reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
-        quarantine_max=config.application.quarantine_max_records,
-        log_segments_max=SEGMENTS_MAX,
-        has_changelog=config.checkpoint.changelog == "on",
-        drain_timeout_ms=config.application.drain_timeout_s * 1000,
-        keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
-    )
-
-
-def app_master(
-    launch: LaunchExecutor,
-    own: Config,
-    *,
-    post: Post,
-    checkpoints: Checkpoints,
-    load: Callable[[], StreamApplication],
-    release: Callable[[], None] = lambda: None,
-) -> AppMasterActor:
-    """Return the actor of an app master; ``release`` is called at the end.
-
-    ``own`` is the worker's configuration, without what the application sets.
-
-    Raises:
-        ConfigError: the application was submitted with something wrong.
-    """
-    return AppMasterActor(
-        launch,
-        lambda asked: app_master_settings(application_config(own, asked)),
-        load=lambda: with_serializers(load(), application_config(own, launch.config)),
-        post=post,
-        checkpoints=checkpoints,
-        rng=random.Random(),
-        release=release,
     )
