@@ -175,29 +175,6 @@ def two_epochs(group: Group) -> tuple[SnapshotFile, ...]:
 AFTER_TWO = {A: {b"x": b"1"}, B: {b"z": b"1"}}
 
 
-def test_epoch_lists_files_and_segments() -> None:
-    """The app master keeps and deletes both alike."""
-    files = two_epochs(Group())
-
-    assert [each.location.removeprefix(f"{PREFIX}/") for each in files] == [
-        "epochs/region0/epoch1-attempt1-executor0",
-        "epochs/region0/epoch2-attempt1-executor0",
-        "changelog/partition-0/epoch1-attempt1-executor0",
-        "changelog/partition-0/epoch2-attempt1-executor0",
-        "changelog/partition-1/epoch1-attempt1-executor0",
-    ]
-
-
-def test_without_the_option_nothing_is_different() -> None:
-    """No segment is stored, and none is listed."""
-    group = Group(has_changelog=False)
-
-    files = two_epochs(group)
-
-    assert changelog_of(files) == ()
-    assert group.checkpoints.names(f"{PREFIX}/changelog") == []
-
-
 @pytest.mark.parametrize("harm", ["drop", "overwrite"])
 def test_older_files_are_not_needed(harm: str, caplog: pytest.LogCaptureFixture) -> None:
     """Keyed state comes from the changelog, heads from the newest file, and it is said."""
@@ -216,24 +193,6 @@ def test_older_files_are_not_needed(harm: str, caplog: pytest.LogCaptureFixture)
     assert group.heads == {A: b"2", B: b"2"}
     assert "keyed state is rebuilt from 3 segments of the changelog" in caplog.text
     assert files[0].location in caplog.text
-
-
-def test_first_epoch_after_that_needs_no_file_from_before() -> None:
-    """It holds everything, so that the next restart finds a whole chain."""
-    group = Group()
-    files = two_epochs(group)
-    group.checkpoints.drop(files[0].location)
-    group.start(files)
-
-    third = group.run(3, {B: {b"z": b"3"}})
-    fourth = group.run(4, {A: {b"x": None}})
-    loaded = group.start(fourth)
-
-    assert len(chain_of(third)) == 1
-    assert len(chain_of(fourth)) == 2
-    assert isinstance(loaded, TasksLoaded)
-    assert not loaded.is_rebuilt
-    assert group.state == {A: {}, B: {b"z": b"3"}}
 
 
 def test_without_the_newest_file_an_older_epoch_must_do() -> None:
@@ -268,20 +227,6 @@ def test_option_may_be_switched_on_later_and_off_again() -> None:
     assert changelog_of(off) == ()
     assert isinstance(group.start(off), TasksLoaded)
     assert group.state == AFTER_TWO
-
-
-def test_damage_is_unloadable_while_the_option_was_off() -> None:
-    """As it is without the option."""
-    group = Group(has_changelog=False)
-    files = two_epochs(group)
-    group.has_changelog = True
-    group.checkpoints.drop(files[0].location)
-
-    loaded = group.start(files)
-
-    assert isinstance(loaded, TasksUnloadable)
-    assert loaded.location == files[0].location
-    assert "the changelog lacks task 0.0" in loaded.reason
 
 
 def test_damage_found_when_files_are_rewritten_is_healed(

@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -195,33 +195,7 @@ def test_programs_keep_their_own_handlers() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_handlers_are_as_before_afterwards() -> None:
-    """Between two runs, Ctrl-C is Python's."""
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-
-    with StopSignals() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    assert stop.number == signal.SIGTERM
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
-
-
 # -- settings ------------------------------------------------------------------------------
-
-
-def test_results_are_shown_while_it_runs_as_often_as_is_set(tmp_path: Path) -> None:
-    """Nobody has to wait for an end that never comes."""
-    stop = StopSignals()
-
-    def look(_: ApplicationSummary) -> None:
-        if len([*(tmp_path / "out").glob("*.jsonl")]) >= 3 and stop.number is None:
-            stop.ask(signal.SIGTERM)
-
-    run_until(
-        endless(tmp_path / "out"), stop, executors=1, config=a_config(), say=print, on_progress=look
-    )
-
-    assert stop.number == signal.SIGTERM, "it has ended by itself"
 
 
 @pytest.mark.parametrize(("retries", "calls"), [(None, 1), ("2", 3)])
@@ -363,49 +337,3 @@ def test_a_store_elsewhere_is_refused() -> None:
 def test_a_name_is_below_the_folder_of_runs_and_a_path_is_a_path(name: str, folder: str) -> None:
     """As in a shell."""
     assert run_folder_of(name, "/runs") == Path(folder)
-
-
-# -- much in one epoch ---------------------------------------------------------------------
-
-
-class _Counts(gp.EpochWriter):
-    """Notes how many records each epoch has."""
-
-    epoch_records_max = 20_000
-
-    def __init__(self, epochs: list[int]) -> None:
-        super().__init__("counts", 0)
-        self._epochs = epochs
-
-    def take_over(self, owner: gp.EpochOwner, epoch: int) -> None:
-        pass
-
-    def write_epoch(self, owner: gp.EpochOwner, epoch: int, batch: gp.Batch) -> None:
-        self._epochs.append(len(batch.values))
-
-
-class _CountsSink(gp.Sink):
-    transactional = True
-
-    def __init__(self) -> None:
-        self.epochs: list[int] = []
-
-    def open(self, task_index: int, parallelism: int) -> _Counts:
-        return _Counts(self.epochs)
-
-
-def test_an_epoch_ends_before_a_writer_has_too_much_to_keep() -> None:
-    """Though the next one is not due for an hour, and the source is quicker than any epoch."""
-    app, sink = gp.StreamApp("many"), _CountsSink()
-    app.read(gp.generate(_numbers, limit=200_000)).write(sink)
-
-    summary = gp.run(app, config=a_config(checkpoint__interval_ms="3600000"))
-
-    assert summary.status == "succeeded"
-    assert sum(sink.epochs) == 200_000
-    assert len(sink.epochs) >= 10
-    assert max(sink.epochs) <= _Counts.epoch_records_max
-
-
-def _numbers() -> Iterator[int]:
-    return itertools.count()

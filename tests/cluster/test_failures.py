@@ -184,18 +184,6 @@ def resolve(cluster: LocalCluster, name: str) -> object:
     return system.resolve(name)
 
 
-def test_name_is_taken_while_its_application_lives(cluster: LocalCluster) -> None:
-    """And free after its end."""
-    endless = an_app("name", source=gp.generate(itertools.count, rate=10))
-    running = cluster.client.submit("name", embed(endless))
-
-    with pytest.raises(SubmitRefused, match=r"'name' is already .* with id 1"):
-        cluster.client.submit("name", embed(an_app("name")))
-    running.shutdown()
-
-    assert cluster.run(an_app("name")).status == "succeeded"
-
-
 def test_kill_does_not_wait_for_stuck_code(cluster: LocalCluster) -> None:
     """The client is answered at once; the slots come when the code returns."""
     stuck = Stuck()

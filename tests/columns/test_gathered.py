@@ -133,17 +133,6 @@ def test_a_cell_that_may_not_fit_or_may_change_is_not_kept(kind: Any, cell: Any)
     assert cells.take() == {"first": [], "a": []}
 
 
-def test_a_column_that_is_not_there_is_none_and_one_too_many_is_not_kept() -> None:
-    """As when columns are made at once."""
-    cells = GatheredCells(pa.schema({"a": pa.int64(), "b": pa.int64()}))
-
-    assert cells.add({"b": [1, 2]}, 2)
-    assert not cells.add({"c": [1]}, 1)
-
-    assert cells.take() == {"a": [None, None], "b": [1, 2]}
-    assert cells.take() == {"a": [], "b": []}
-
-
 def test_microseconds_are_kept_where_it_is_said_that_they_are_some() -> None:
     """The log makes them of ms; a number of a record may be anything."""
     cells = GatheredCells(pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}))

@@ -124,25 +124,6 @@ def test_a_key_has_a_column_for_each_part(key: Any, names: Any, expected: Any) -
     assert columns.identity == around
 
 
-def test_the_ends_of_time_are_null() -> None:
-    """Spark has no such years; the window over everything has them."""
-    batch = columns_of(WindowResult("a", 1, MIN_MS, MAX_MS), WindowResult("b", 1, 0, MAX_MS))
-
-    assert batch["window_start"].to_pylist() == [None, datetime(1970, 1, 1, tzinfo=UTC)]
-    assert batch["window_end"].to_pylist() == [None, None]
-
-
-def test_both_sides_of_a_join_are_columns() -> None:
-    """One that is missing is null; a value without fields is one column."""
-    batch = columns_of(JoinResult("k", {"n": 1}, None, 0, 5), JoinResult("k", {"n": 1}, 7, 0, 5))
-
-    assert {name: batch[name].to_pylist() for name in batch.schema.names[2:]} == {
-        "key": ["k", "k"],
-        "left_n": [1, 1],
-        "right": [None, 7],
-    }
-
-
 def test_groups_of_a_join_are_lists() -> None:
     """All records of a side."""
     batch = columns_of(CoGroup("k", [{"n": 1}], [1, 2], 0, 5))
@@ -211,15 +192,6 @@ def test_a_schema_may_leave_out_what_the_log_adds() -> None:
     assert own(batch) == {"value": [Decimal("1.50")], "key": ["a"]}
 
 
-def test_a_schema_of_values_without_fields_keeps_them_whole() -> None:
-    """Also a dict."""
-    schema = pa.schema({"key": pa.string(), "value": pa.map_(pa.string(), pa.int64())})
-
-    batch = columns_of(WindowResult("a", {"x": 1}, 0, 1), schema=schema)
-
-    assert own(batch)["value"] == [[("x", 1)]]
-
-
 def test_later_records_keep_to_the_first_ones() -> None:
     """A field that is missing is null; the key may be, too."""
     columns = LogColumns("sink")
@@ -228,15 +200,6 @@ def test_later_records_keep_to_the_first_ones() -> None:
     batch = columns.batch_of([WindowResult(None, {}, 0, 1), WindowResult("b", None, 0, 1)])
 
     assert own(batch) == {"key": [None, "b"], "n": [None, None]}
-
-
-def test_a_schema_that_was_kept_is_kept() -> None:
-    """That of the log; whatever these records would have had."""
-    columns = LogColumns("sink")
-    columns.adopt(pa.schema({"a": pa.float64(), "b": pa.string()}), ("a",))
-
-    assert columns.batch_of([{"a": 1}]).to_pydict() == {"a": [1.0], "b": [None]}
-    assert columns.identity == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -482,17 +445,6 @@ def test_those_of_the_first_records_that_fit_together_give_the_columns(
     assert caught.value.record == repr({"a": blamed})
     assert columns.schema is not None
     assert exact_schema(pa.schema({"a": kind})).field("a") == columns.schema.field("a")
-
-
-def test_first_records_of_which_none_fits_give_no_columns() -> None:
-    """The next ones do."""
-    columns = LogColumns("sink")
-
-    with pytest.raises(OperatorError, match="has no fields"):
-        columns.batch_of([1, 2], [7, 7])
-
-    assert columns.schema is None
-    assert columns.batch_of([{"a": 1}])["a"].to_pylist() == [1]
 
 
 # -- few records -----------------------------------------------------------------------------

@@ -3,16 +3,7 @@
 import pytest
 
 from gearpy.messages.late_time import LateTime, late_places, late_time
-from gearpy.messages.table import Times, newest_of, oldest_of
-
-
-def test_late_time_is_a_number_like_others() -> None:
-    """Who counts with it need not know."""
-    late = late_time(5, 9)
-
-    assert (late, late + 1, str(late), hash(late)) == (5, 6, "5", hash(5))
-    assert type(late) is LateTime
-    assert late.promised_ms == 9
+from gearpy.messages.table import Times
 
 
 @pytest.mark.parametrize("promised_ms", [4, 5])
@@ -25,13 +16,6 @@ def test_late_ones_are_found_in_a_list() -> None:
     """By place."""
     assert late_places([1, late_time(2, 3), 4, late_time(0, 3)]) == [1, 3]
     assert late_places([]) == late_places([1, 2]) == []
-
-
-def test_bounds_are_plain() -> None:
-    """They go into messages that know plain numbers only."""
-    times = [late_time(2, 3), late_time(1, 3)]
-
-    assert {type(oldest_of(times, 0)), type(newest_of(times, 0))} == {int}
 
 
 def test_column_of_times_keeps_promises() -> None:

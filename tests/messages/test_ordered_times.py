@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.messages.late_time import OrderedTimes, late_places, late_time, ordered
+from gearpy.messages.late_time import OrderedTimes, late_places, ordered
 from gearpy.messages.table import newest_of, oldest_of
 
 _TIMES = st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=60)
@@ -30,11 +30,3 @@ def test_one_time_out_of_order_is_seen_anywhere(at: int) -> None:
     times[at] = random.Random(at).randrange(-100, 0)
 
     assert ordered(times) is times
-
-
-def test_late_time_stands_behind_a_newer_one() -> None:
-    """So a list with one is in no order: nothing that passes it on takes it for plain."""
-    times = [5, late_time(3, 5), 6]
-
-    assert late_places(ordered(times)) == [1]
-    assert oldest_of(OrderedTimes(), 7) == newest_of(OrderedTimes(), 7) == 7

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch, EncodedBatch, Message
+from gearpy.messages.data import Batch, EncodedBatch
 from gearpy.messages.table import (
     ROWS_PER_CREDIT,
     Table,
@@ -188,13 +188,6 @@ def test_both_ends_count_the_same_for_flow_control(rows: int, credit: int) -> No
     assert credit_of(batch.values) == batch.credit == credit
     assert EncodedBatch(rows, b"", is_table=True).credit == credit
     assert EncodedBatch(rows, b"").credit == Batch([0] * rows, [0] * rows).credit == rows
-
-
-def test_messages_of_a_table_have_dicts() -> None:
-    """A task that takes one message at a time needs to know nothing of tables."""
-    batch = Batch(numbered(2), Times.of([5, 6]))
-
-    assert list(batch.messages()) == [Message({"n": 0}, 5), Message({"n": 1}, 6)]
 
 
 def test_size_is_that_of_the_part() -> None:

@@ -11,8 +11,6 @@ import pytest
 import gearpy.state
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS
-from gearpy.state.encoding.keys import NO_KEY, TASK_GROUP
-from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from tests.state.build import a_state, changes_of
 
@@ -26,31 +24,6 @@ def test_examples_in_docstrings_are_right(name: str) -> None:
 
 
 # -- keys, namespaces, scopes ------------------------------------------------------------------
-
-
-def test_at_first_state_is_that_of_the_task() -> None:
-    """A task whose stream has no keys never sets one."""
-    state = a_state()
-    total = state.value("total")
-    total.set(1)
-
-    (section,) = changes_of(state)
-
-    assert section.group == TASK_GROUP
-    assert (state.key, state.namespace) == (NO_KEY, None)
-    state.key = None
-    assert total.get() is None
-    state.key = NO_KEY
-    assert total.get() == 1
-
-
-def test_the_key_is_told_in_its_plainest_form() -> None:
-    """The same before and after a restart."""
-    state = a_state()
-    state.key = ("ada", 1.0)
-    state.namespace = (0, True)
-
-    assert repr((state.key, state.namespace)) == "(('ada', 1), (0, 1))"
 
 
 @pytest.mark.parametrize("place", ["key", "namespace"])
@@ -96,14 +69,6 @@ def test_scopes_follow_the_key_and_may_leave_it() -> None:
 
 
 # -- declaring -----------------------------------------------------------------------------------
-
-
-def test_a_state_may_be_declared_again() -> None:
-    """It is the same state."""
-    state = a_state()
-    state.value("total", ttl="1s").set(1)
-
-    assert state.value("total", default=5, ttl=1000).get() == 1
 
 
 @pytest.mark.parametrize(
@@ -176,18 +141,6 @@ def test_leaving_a_time_to_live_out_is_refused() -> None:
         a_state(sections=changes_of(before)).value("total")
 
 
-def test_a_checkpoint_without_cells_of_a_tag_says_nothing_about_it() -> None:
-    """What is empty may be declared anew."""
-    before = a_state()
-    total = before.value("total")
-    total.set(1)
-    total.clear()
-
-    after = a_state(sections=changes_of(before))
-
-    assert list(after.map("total")) == []
-
-
 def test_a_checkpoint_with_another_kind_of_cell_is_refused() -> None:
     """One that a newer gearpy has written, for example."""
     before = a_state()
@@ -209,25 +162,6 @@ def test_state_is_not_loaded_behind_what_was_declared() -> None:
 
 
 # -- all keys, all of a key --------------------------------------------------------------------
-
-
-def test_keys_of_a_state_are_listed() -> None:
-    """Those of the namespace at hand, in a fixed order; the task itself is no key."""
-    state = a_state()
-    total, pages = state.value("total"), state.set("pages")
-    total.set(0)
-    for key in ("bob", "ada", 2):
-        state.key = key
-        total.set(1)
-    pages.add("home")
-    state.namespace = "w"
-    total.set(1)
-
-    assert list(state.keys("total")) == [2]
-    assert list(state.keys("pages")) == []
-    state.namespace = None
-    assert list(state.keys("total")) == [2, "ada", "bob"]
-    assert list(state.keys("pages")) == [2]
 
 
 def test_all_of_a_key_is_cleared() -> None:
@@ -257,18 +191,6 @@ def test_all_of_a_key_is_cleared() -> None:
     assert not any(each.is_empty for each in states)
     assert len(list(state.timers.due_event(5))) == 3
     assert len(list(scope.timers.due_processing(5))) == 3
-
-
-def test_a_scope_clears_its_own() -> None:
-    """The state around it stays."""
-    state = a_state()
-    total, inner = state.value("total"), state.scope("stage").value("total")
-    total.set(1)
-    inner.set(1)
-
-    state.scope("stage").clear()
-
-    assert (total.get(), inner.get()) == (1, None)
 
 
 def test_what_is_no_longer_declared_is_cleared_as_well() -> None:
@@ -302,10 +224,3 @@ def test_the_time_of_a_record_ends_with_the_next_watermark() -> None:
     state.advance(10)
 
     assert state.time_ms == MIN_MS
-
-
-def test_state_is_closed() -> None:
-    """More than once, also without any use."""
-    state: KeyedState = a_state()
-    state.close()
-    state.close()

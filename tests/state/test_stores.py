@@ -9,7 +9,6 @@ import msgpack
 import pytest
 
 from gearpy.core.base.stable_hash import key_group
-from gearpy.errors import ProtocolError
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.stores.store import CellStore, Section
 from tests.state.build import BACKENDS, a_store, a_table, stored
@@ -52,19 +51,6 @@ def content_of(store: CellStore) -> dict[Any, Any]:
     return values | {(key, "map"): store.entries(MAPS, key) for key in store.keys(MAPS)}
 
 
-def test_nothing_has_changed_in_a_new_store(make: MakeStore) -> None:
-    """Such a task adds nothing to a checkpoint."""
-    assert make().snapshot() is None
-
-
-def test_what_was_loaded_has_not_changed(make: MakeStore) -> None:
-    """It is in the checkpoint already."""
-    store = make()
-    store.put(VALUES, KEY, b"1")
-
-    assert restored(make, stored(store.snapshot())).snapshot() is None
-
-
 def test_a_delta_holds_what_has_changed_since_the_last_one(make: MakeStore) -> None:
     """And nothing else: an epoch costs what it has changed."""
     store = make()
@@ -100,36 +86,6 @@ def test_what_was_deleted_is_told(make: MakeStore) -> None:
     assert restored(make, first, second).tables(b"") == []
 
 
-def test_deleting_what_is_not_there_changes_nothing(make: MakeStore) -> None:
-    """A checkpoint holds no deletions of what it does not hold."""
-    store = make()
-
-    store.delete(VALUES, KEY)
-    store.delete_entry(MAPS, KEY, b"e")
-    store.clear_entries(MAPS, KEY)
-
-    assert store.snapshot() is None
-
-
-def test_a_delta_does_not_change_with_its_store(make: MakeStore) -> None:
-    """It is stored while the task goes on, and perhaps again after a failure."""
-    store = make()
-    store.put(VALUES, b"", b"1")
-    store.put_entry(MAPS, b"", b"e", b"1")
-    delta = store.snapshot()
-    assert delta is not None
-
-    before = list(delta.sections())
-    store.put(VALUES, b"", b"2")
-    store.put_entry(MAPS, b"", b"e", b"2")
-    store.put_entry(MAPS, b"", b"f", b"2")
-    store.clear_entries(MAPS, b"")
-    later = store.snapshot()
-
-    assert list(delta.sections()) == before
-    assert later is not None
-
-
 def test_a_released_delta_is_not_asked_for_again(make: MakeStore) -> None:
     """Its memory is gone."""
     store = make()
@@ -162,30 +118,6 @@ def test_deltas_may_be_released_in_any_order(make: MakeStore, order: tuple[int, 
     assert content_of(store) == {b"a": b"2", b"b": b"2", b"c": b"2", b"d": b"other"}
 
 
-def test_a_delta_that_is_not_released_is_whole_while_later_ones_are(make: MakeStore) -> None:
-    """It is stored with a later one."""
-    store = make()
-    store.put(VALUES, KEY, b"1")
-    first = store.snapshot()
-    store.put(VALUES, KEY, b"2")
-    stored(store.snapshot())
-    for number in range(10):
-        store.put(VALUES, encode_key(number), b"")
-    store.snapshot()
-
-    assert first is not None
-    (section,) = first.sections()
-    assert msgpack.unpackb(section.body) == {VALUES + KEY: b"1"}
-
-
-def test_state_of_the_task_is_in_a_section_of_its_own(make: MakeStore) -> None:
-    """It belongs to no key group."""
-    store = make()
-    store.put(VALUES, b"", b"1")
-
-    assert [section.group for section in stored(store.snapshot())] == [1024]
-
-
 def test_cells_longer_than_a_key_of_a_database_are_told_apart(make: MakeStore) -> None:
     """Addresses of pages, for example, which begin alike."""
     store = make()
@@ -207,85 +139,6 @@ def test_cells_longer_than_a_key_of_a_database_are_told_apart(make: MakeStore) -
         assert sorted(each.keys(MAPS)) == sorted([KEY, LONG[0], LONG[2]])
         each.clear_entries(MAPS, LONG[0])
         assert not each.has_entries(MAPS, LONG[0])
-
-
-def test_keys_may_change_while_they_are_gone_through(make: MakeStore) -> None:
-    """A timer often clears the key it is about."""
-    store = make()
-    keys = [encode_key(number) for number in range(20)]
-    for key in keys:
-        store.put(VALUES, key, b"1")
-    again = restored(make, stored(store.snapshot()))
-
-    for each in (store, again):
-        seen = []
-        for key in each.keys(VALUES):
-            seen.append(key)
-            each.delete(VALUES, key)
-        assert seen == keys
-        assert list(each.keys(VALUES)) == []
-
-
-def test_tables_are_those_in_which_something_is(make: MakeStore) -> None:
-    """By their tag; a namespace that was cleared is gone."""
-    store = make()
-    windows = [a_table("count", namespace=name) for name in (b"1", b"2", b"3")]
-    for table in [*windows, a_table("counter"), a_table("cou")]:
-        store.put(table, KEY, b"1")
-    store.delete(windows[1], KEY)
-    again = restored(make, stored(store.snapshot()))
-    again.put(windows[1], KEY, b"1")
-    again.delete(windows[1], KEY)
-
-    for each in (store, again):
-        assert each.tables(windows[0][: 1 + windows[0][0]]) == [windows[0], windows[2]]
-        assert len(each.tables(b"")) == 4
-
-
-def test_whether_there_is_another_entry(make: MakeStore) -> None:
-    """A list whose last element has expired gives up its counter."""
-    store = make()
-    store.put_entry(MAPS, KEY, b"", b"1")
-    again = restored(make, stored(store.snapshot()))
-
-    for each in (store, again):
-        assert each.has_entries(MAPS, KEY)
-        assert not each.has_entries(MAPS, KEY, but=b"")
-        each.put_entry(MAPS, KEY, b"e", b"1")
-        assert each.has_entries(MAPS, KEY, but=b"")
-        each.delete_entry(MAPS, KEY, b"e")
-        assert not each.has_entries(MAPS, KEY, but=b"")
-        each.delete_entry(MAPS, KEY, b"")
-        assert not each.has_entries(MAPS, KEY)
-
-
-def test_later_sections_count_more(make: MakeStore) -> None:
-    """A chain is loaded from its oldest file on."""
-    one, other = make(), make()
-    one.put(VALUES, b"", b"1")
-    one.put_entry(MAPS, b"", b"e", b"1")
-    other.put(VALUES, b"", b"2")
-    other.put_entry(MAPS, b"", b"f", b"2")
-
-    both = restored(make, stored(one.snapshot()), stored(other.snapshot()))
-
-    assert content_of(both) == {b"": b"2", (b"", "map"): [(b"e", b"1"), (b"f", b"2")]}
-
-
-def test_a_damaged_section_is_refused(make: MakeStore) -> None:
-    """The owner goes back to an older epoch then."""
-    with pytest.raises(ProtocolError):
-        make().load(Section(0, b"\xc1"))
-
-
-def test_closing_twice_is_no_mistake(make: MakeStore) -> None:
-    """A task that fails while it stops closes again."""
-    store = make()
-    store.put(VALUES, KEY, b"1")
-    store.close()
-    store.close()
-
-    assert store.get(VALUES, KEY) is None
 
 
 def test_a_delta_is_encoded_while_the_task_writes(make: MakeStore) -> None:

@@ -275,12 +275,6 @@ def test_an_archive_of_the_64_bit_form_is_refused(tmp_path: Path) -> None:
     assert "64-bit form" in refusal(tmp_path, data[:end] + locator + data[end:])
 
 
-@pytest.mark.parametrize("data", [b"", b"PK", b"no archive at all", b"PK\x05\x06", bytes(100)])
-def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
-    """With its name, for the one who submitted it."""
-    assert "app.zip is damaged" in refusal(tmp_path, data)
-
-
 def test_every_changed_byte_of_an_archive_is_refused_or_harmless(tmp_path: Path) -> None:
     """No byte of it makes unpacking fail in another way than by the refusal."""
     whole = a_zip(("shop/__init__.py", b"x = 1"), ("app.py", b""))

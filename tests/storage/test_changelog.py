@@ -102,18 +102,6 @@ def harm(checkpoints: MemoryCheckpoints, file: SnapshotFile) -> None:
     checkpoints.save(file.location, [b"something else"])
 
 
-def test_a_segment_is_in_the_partition_of_its_task() -> None:
-    """Under a name that no other epoch or attempt has, and marked as what it is."""
-    checkpoints, changelog = MemoryCheckpoints(), a_changelog(A, B)
-
-    store(checkpoints, changelog, 7, a={b"x": b"1"})
-
-    assert [(each.location, each.partition, each.tasks) for each in changelog.files] == [
-        ("k/app1/changelog/partition-3/epoch7-attempt1", 3, (A,)),
-        ("k/app1/changelog/partition-4/epoch7-attempt1", 4, (B,)),
-    ]
-
-
 def test_every_task_has_a_segment_from_its_first_epoch_on() -> None:
     """Also without any state: only then nothing in the changelog means nothing at all."""
     checkpoints, changelog = MemoryCheckpoints(), a_changelog(A, B)
@@ -130,17 +118,6 @@ def test_every_task_has_a_segment_from_its_first_epoch_on() -> None:
     ]
     assert (was_complete, changelog.is_complete) == (False, True)
     assert cells_of(checkpoints, changelog.files, B) == {}
-
-
-def test_the_first_segment_has_what_files_of_epochs_have() -> None:
-    """So the option can be switched on for an application that has state."""
-    checkpoints, changelog = MemoryCheckpoints(), a_changelog()
-    old = a_file(checkpoints, "one", a={b"x": b"1", b"y": b"1"}, b={b"z": b"1"})
-
-    (segment,) = store(checkpoints, changelog, 9, chain=[old], a={b"y": None, b"z": b"2"})
-
-    assert segment.begins
-    assert cells_of(checkpoints, changelog.files, A) == {b"x": b"1", b"z": b"2"}
 
 
 def test_segments_are_merged_when_they_are_many() -> None:
@@ -256,21 +233,6 @@ def lost() -> tuple[MemoryCheckpoints, list[SnapshotFile]]:
 
 
 GONE = SnapshotDamaged(location="one", reason="it is not there")
-
-
-def test_state_is_rebuilt_from_the_changelog(
-    lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
-) -> None:
-    """Heads are those of the newest file, and only what is wanted is read."""
-    checkpoints, files = lost
-
-    heads, state = rebuilt(checkpoints, files, {A}, GONE)
-
-    assert heads.tasks == {A}
-    assert heads.head(A) == b"two"
-    assert state.cells(A, 0) == {b"x": b"1", b"y": b"2"}
-    assert state.tasks == {A}
-    assert all(file.tasks == (A,) for file in state.files)
 
 
 def test_head_of_a_task_may_be_in_an_older_file(

@@ -11,7 +11,6 @@ from gearpy.errors import ConfigError, LogBroken, LogDamaged, LogSuperseded
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import (
     CoordinatorLog,
-    log_folder,
     newest_launch,
     read_log,
     survey_log,
@@ -46,20 +45,6 @@ def keys(log: CoordinatorLog) -> list[str]:
     return [each.key for each in log.state.messages()]
 
 
-def test_what_was_appended_is_found_by_the_next_launch(checkpoints: Checkpoints) -> None:
-    """And by who only reads; with who has said it, and when."""
-    log = a_log(checkpoints)
-    log.append([a_draft("a"), a_draft("b")])
-    log.append([draft("set-config", "a", None)])
-
-    (message,) = a_log(checkpoints, None).state.messages()
-
-    assert (message.key, message.values) == ("b", {"value": "v"})
-    assert (message.host, message.username, message.source) == ("one", "ada", "app master")
-    assert message.timestamp_ms == 7
-    assert log.state == a_log(checkpoints, None).state == a_log(checkpoints, 2).state
-
-
 def test_who_appends_is_this_user_on_this_machine() -> None:
     """Unless it is told otherwise."""
     log = a_log(MemoryCheckpoints(), host=None, username=None)
@@ -69,17 +54,6 @@ def test_who_appends_is_this_user_on_this_machine() -> None:
     (message,) = log.state.messages()
     assert message.host
     assert isinstance(message.username, str)
-
-
-def test_a_log_stays_small(checkpoints: Checkpoints) -> None:
-    """However often something is appended to it."""
-    log = a_log(checkpoints, segments_max=4)
-
-    for number in range(30):
-        log.append([a_draft("a", str(number)), a_draft(str(number % 3))])
-
-    assert len(checkpoints.names(log_folder(PREFIX))) <= 5
-    assert read_log(checkpoints, PREFIX).state == log.state
 
 
 def test_a_later_launch_fences_an_earlier_one(checkpoints: Checkpoints) -> None:
@@ -192,21 +166,6 @@ def test_a_store_that_cannot_be_listed_is_told(use: Callable[..., object]) -> No
         use(checkpoints, PREFIX)
 
 
-@pytest.mark.parametrize("broken", ["save", "names"])
-def test_an_append_that_failed_comes_with_the_next_one(broken: str) -> None:
-    """Nothing is lost and nothing is out of order."""
-    checkpoints = Failing()
-    log = a_log(checkpoints)
-    checkpoints.broken = broken
-    with pytest.raises(LogBroken, match="may or may not be in it"):
-        log.append([a_draft("a")])
-    checkpoints.broken = ""
-
-    log.append([a_draft("b")])
-
-    assert keys(log) == keys(a_log(checkpoints, None)) == ["a", "b"]
-
-
 def test_what_cannot_be_dropped_hurts_nobody() -> None:
     """It does not count any more."""
     checkpoints = Failing()
@@ -264,16 +223,3 @@ def test_what_is_readable_of_a_damaged_log_is_shown(tmp_path: Path) -> None:
     assert [[it.key for it in each.messages] for each in reports] == [[], ["a"], [], ["c"]]
     assert [bool(each.problem) for each in reports] == [False, False, True, False]
     assert all(each.counts for each in reports)
-
-
-def test_what_does_not_count_is_shown_as_such() -> None:
-    """Leftovers of a crash."""
-    checkpoints = Failing()
-    a_log(checkpoints).append([a_draft("a")])
-    checkpoints.broken = "drop"
-    a_log(checkpoints, 2)
-
-    reports = survey_log(checkpoints, PREFIX)
-
-    assert [each.counts for each in reports] == [False, False, True]
-    assert [[it.key for it in each.messages] for each in reports] == [[], ["a"], ["a"]]

@@ -33,30 +33,6 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
 # -- the contract ----------------------------------------------------------------------------
 
 
-def test_a_new_log_is_empty(reopened: Opener) -> None:
-    """A master begins with nothing."""
-    assert reopened().replay() == Replay(None, ())
-
-
-@pytest.mark.smoke
-def test_what_was_appended_is_there(reopened: Opener) -> None:
-    """In order, after it was closed and opened, also empty records."""
-    log = reopened()
-
-    assert log.append([b"one", b""]) == 2
-    assert log.append([b"three"]) == 3
-    log.close()
-
-    assert reopened().replay() == Replay(None, (b"one", b"", b"three"))
-
-
-def test_replay_may_be_asked_again(reopened: Opener) -> None:
-    """A master that is restarted in its process reads the same log."""
-    log = reopened()
-    log.append([b"one"])
-    assert log.replay() == log.replay() == Replay(None, (b"one",))
-
-
 def test_appending_nothing_changes_nothing(reopened: Opener) -> None:
     """The number of records stays."""
     log = reopened()
@@ -64,19 +40,6 @@ def test_appending_nothing_changes_nothing(reopened: Opener) -> None:
 
     assert log.append([]) == 1
     assert log.replay() == Replay(None, (b"one",))
-
-
-def test_snapshot_takes_the_place_of_records(reopened: Opener) -> None:
-    """What comes after it is replayed on top; the count goes on."""
-    log = reopened()
-    log.append([b"one", b"two"])
-
-    log.snapshot(b"state")
-
-    assert log.replay() == Replay(b"state", ())
-    assert log.append([b"three"]) == 3
-    log.close()
-    assert reopened().replay() == Replay(b"state", (b"three",))
 
 
 def test_newest_snapshot_counts(reopened: Opener) -> None:
@@ -136,27 +99,6 @@ def test_folder_is_for_its_owner_only(tmp_path: Path) -> None:
 
     assert (tmp_path / "a" / "log").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "a" / "log").iterdir())
-
-
-def test_old_files_are_removed_after_a_snapshot(tmp_path: Path) -> None:
-    """The folder does not grow for ever."""
-    log = FileLog(tmp_path)
-    for number in range(5):
-        log.append([b"%d" % number])
-        log.snapshot(b"state")
-    log.close()
-
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [f"head-{5:020d}", "lock", f"segment-{5:020d}", f"snapshot-{5:020d}"]
-
-
-def test_a_strange_file_is_left_alone(tmp_path: Path) -> None:
-    """Artifacts and notes may be in the same folder."""
-    (tmp_path / "readme").write_text("x")
-
-    FileLog(tmp_path).close()
-
-    assert (tmp_path / "readme").exists()
 
 
 # -- damage ----------------------------------------------------------------------------------
@@ -310,17 +252,6 @@ def test_a_missing_file_is_damage(tmp_path: Path, kind: str) -> None:
     (tmp_path / f"{kind}-{1:020d}").unlink()
 
     with pytest.raises(LogDamaged, match=f"{kind}-{1:020d} is damaged at byte 0: .* missing"):
-        FileLog(tmp_path)
-
-
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    """An older or newer gearpy has written it."""
-    segment = filled(tmp_path)
-    data = bytearray(segment.read_bytes())
-    data[9] = 1
-    segment.write_bytes(data)
-
-    with pytest.raises(LogDamaged, match="format version 1, this gearpy reads version 2"):
         FileLog(tmp_path)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import pytest
@@ -137,49 +137,6 @@ def test_a_file_counts_for_the_tasks_that_it_is_listed_with() -> None:
     assert contents(store, [replace(both, tasks=())]) == {}
 
 
-def test_a_file_that_is_listed_twice_is_read_once() -> None:
-    """By each executor that has a task of it."""
-    opened = list[str]()
-
-    class Counting(MemoryCheckpoints):
-        def open(self, location: str) -> BinaryIO:
-            opened.append(location)
-            return super().open(location)
-
-    store = Counting()
-    both = a_file(store, a_part(ONE), a_part(TWO))
-
-    with SnapshotChain(store, [replace(both, tasks=(each,)) for each in (ONE, TWO)]) as chain:
-        assert chain.tasks == {ONE, TWO}
-    assert opened == ["f"]
-
-
-def test_no_files_hold_nothing() -> None:
-    """A region that begins."""
-    with SnapshotChain(MemoryCheckpoints(), []) as chain:
-        assert chain.tasks == frozenset()
-
-
-def test_a_file_may_have_no_tasks() -> None:
-    """Nothing is asked of who stores; the end says that this is all."""
-    store = MemoryCheckpoints()
-
-    assert contents(store, [a_file(store)]) == {}
-
-
-def test_two_readers_do_not_disturb_each_other() -> None:
-    """Tasks load what is theirs on their own threads."""
-    store = MemoryCheckpoints()
-    deltas: list[Delta] = [[(group, {b"%d" % group: b"x"})] for group in range(10)]
-    file = a_file(store, a_part(ONE, b"", *deltas), a_part(TWO, b"two", *deltas))
-
-    with SnapshotChain(store, [file]) as chain:
-        together = [*zip(chain.sections(ONE), chain.sections(TWO), strict=True)]
-
-        assert all(one == two for one, two in together)
-        assert chain.head(TWO) == b"two"
-
-
 def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each open file takes memory for what is read ahead."""
     monkeypatch.setattr(snapshot_files, "_OPEN_MAX", 2)
@@ -232,11 +189,6 @@ def is_refused(data: bytes, file: SnapshotFile) -> bool:
     return False
 
 
-def test_a_whole_file_is_not_refused(whole: bytes) -> None:
-    """Else the tests below show nothing."""
-    assert not any(is_refused(whole, claim) for claim in claims(whole))
-
-
 def test_a_file_that_was_cut_off_is_refused(whole: bytes) -> None:
     """At every byte; and by itself, if what cut it off also made the manifest."""
     for size in range(len(whole)):
@@ -260,14 +212,6 @@ def test_a_file_that_goes_on_behind_its_end_is_refused(whole: bytes) -> None:
     for more in (b"\0", whole):
         for claim in (*claims(whole), *claims(whole + more)):
             assert is_refused(whole + more, claim)
-
-
-def test_a_missing_file_is_refused() -> None:
-    """As one that is damaged."""
-    file = SnapshotFile(location="gone", sha256="", tasks=())
-
-    with pytest.raises(SnapshotDamaged, match="gone"):
-        SnapshotChain(MemoryCheckpoints(), [file])
 
 
 def test_a_file_with_other_sections_than_its_end_says_is_refused(whole: bytes) -> None:
@@ -307,18 +251,6 @@ def test_a_file_without_a_task_that_it_should_have_is_refused(whole: bytes) -> N
         SnapshotChain(store, [wanted])
 
 
-def test_one_damaged_file_spoils_the_chain(whole: bytes) -> None:
-    """Nothing of the others is given out."""
-    store = MemoryCheckpoints()
-    good = a_file(store, a_part(ONE), name="good")
-    store.save("bad", [whole[:-1]])
-    bad = SnapshotFile(location="bad", sha256=sha256(whole).hexdigest(), tasks=())
-
-    for chain in ([good, bad], [bad, good]):
-        with pytest.raises(SnapshotDamaged, match="bad"):
-            SnapshotChain(store, chain)
-
-
 def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
     """What is read must be what was verified; every byte of it, and nothing that is missing."""
     store = checkpoints_at(tmp_path)
@@ -356,20 +288,6 @@ def test_too_much_in_one_piece_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     assert [*snapshot_chunks([a_part(ONE, bytes(100))])]
 
 
-def test_a_closed_chain_holds_no_file_open(tmp_path: Path) -> None:
-    """Closing twice does no harm; neither does damage half way through a chain."""
-    store = checkpoints_at(tmp_path)
-    file = a_file(store, a_part(ONE))
-    missing = SnapshotFile(location="gone", sha256="", tasks=())
-
-    chain = SnapshotChain(store, [file])
-    chain.close()
-    chain.close()
-    with pytest.raises(SnapshotDamaged):
-        SnapshotChain(store, [file, missing])
-    del chain  # A file that is still open would warn, and warnings are errors.
-
-
 # -- rewriting -------------------------------------------------------------------------------
 
 
@@ -391,31 +309,6 @@ def test_a_rebased_file_stands_for_a_chain_and_the_changes_behind_it() -> None:
     with SnapshotChain(store, [rebased]) as chain:
         assert plain(chain.sections(ONE)) == [(0, {b"b": b"1"}), (4, {b"c": b"3"})]
         assert chain.tasks == {ONE, TWO}
-
-
-def test_the_later_part_of_a_chain_is_rebased_by_itself() -> None:
-    """What is large and old is not written again and again; deleted cells stay deleted."""
-    store = MemoryCheckpoints()
-    files = [
-        a_file(store, a_part(ONE, b"1", [(0, {b"a": b"1", b"b": b"1"})]), name="1"),
-        a_file(store, a_part(ONE, b"2", [(0, {b"a": None})]), name="2"),
-        a_file(store, a_part(ONE, b"3", [(0, {b"b": b"3"})]), name="3"),
-    ]
-
-    later = stored(store, rebased_chunks(store, files[1:], [], keeps_deleted=True), name="4")
-
-    assert contents(store, [files[0], later]) == {ONE: (b"3", {0: {b"b": b"3"}})}
-
-
-def test_rebasing_a_damaged_chain_stores_nothing() -> None:
-    """The file that is there under the name stays."""
-    store = MemoryCheckpoints()
-    file = a_file(store, a_part(ONE), name="1")
-    store.save("1", [b"damaged"])
-
-    with pytest.raises(SnapshotDamaged, match="snapshot 1"):
-        store.save("2", rebased_chunks(store, [file], []))
-    assert store.names("") == ["1"]
 
 
 def test_what_holds_no_cells_cannot_be_rebased() -> None:

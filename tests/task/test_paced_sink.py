@@ -1,21 +1,18 @@
 """The end of a chain that hands on what it shows, and makes the stream wait for who takes it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS, AppId
+from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
-from gearpy.task.api.output import Columns
 from gearpy.task.chain.chain import ChainTask, Stage
-from gearpy.task.sources.task import SourceTask
-from gearpy.task.stages.sink import SinkStage, sink_stage
+from gearpy.task.stages.sink import sink_stage
 from tests.task.build import Bench
-from tests.task.stage_build import BoundedSource
 
 
 class Desk(Sink, PacedWriter):
@@ -72,37 +69,6 @@ class Desk(Sink, PacedWriter):
         self.closed.append(completed)
 
 
-class OneByOne:
-    """Passes records on one by one; at one of them the desk is full."""
-
-    name = "one by one"
-    place = 0
-    hold_ms = MAX_MS
-
-    def __init__(self, desk: Desk, *, full_at: str) -> None:
-        self._desk = desk
-        self._full_at = full_at
-
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Pass them on."""
-        for value, time in zip(values, timestamps, strict=True):
-            self._desk.has_room = value != self._full_at
-            yield [value], [time]
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Nothing is kept."""
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-
 def a_bench(desk: Sink, *before: Stage, **kwargs: Any) -> Bench:
     """Return a chain that ends in a paced sink, on a bench."""
 
@@ -110,16 +76,6 @@ def a_bench(desk: Sink, *before: Stage, **kwargs: Any) -> Bench:
         return ChainTask(context, lambda of: [*before, sink_stage(of, desk, "desk")])
 
     return Bench(make, targets=(), **kwargs).open()
-
-
-def test_writer_learns_for_whom_it_writes() -> None:
-    """Its files can say so, and its thread can have the task look at it."""
-    desk = Desk()
-    a_bench(desk)
-
-    assert desk.context is not None
-    assert (desk.context.app_name, desk.context.app_id) == ("test", AppId(0))
-    assert (desk.context.operator, desk.context.limits.spark.call_attempts) == ("desk", 5)
 
 
 def test_records_wait_while_there_is_no_room() -> None:
@@ -141,21 +97,6 @@ def test_records_wait_while_there_is_no_room() -> None:
     assert desk.written == ["a", "b", "c"]
 
 
-def test_rest_of_a_batch_waits_in_the_stages_before() -> None:
-    """A window that closes with very many results does not overrun the sink."""
-    desk = Desk()
-
-    bench = a_bench(desk, OneByOne(desk, full_at="b"))
-    bench.send("a", "b", "c")
-    bench.turn()
-    written = list(desk.written)
-    desk.has_room = True
-    bench.run()
-
-    assert written == ["a"]
-    assert desk.written == ["a", "b", "c"]
-
-
 def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
     """Else the room that waits for it would never come."""
     desk = Desk()
@@ -172,38 +113,6 @@ def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
     assert (desk.shown, bench.runner.committed) == (["a"], [1])
 
 
-def test_end_of_an_epoch_waits_behind_the_records_before_it() -> None:
-    """The snapshot has what belongs to it, whenever that was taken."""
-    desk = Desk()
-    bench = a_bench(desk)
-    desk.has_room = False
-    bench.send("a")
-    bench.send("b", epoch=2)
-    bench.turn()
-    before = len(bench.runner.snapshots)
-    desk.has_room = True
-    bench.run()
-    bench.runner.commit(1)
-    bench.run()
-
-    assert (before, desk.shown) == (0, ["a"])
-
-
-def test_watermarks_wait_behind_the_records_before_them() -> None:
-    """Event time does not pass what was not taken."""
-    desk = Desk()
-    bench = a_bench(desk)
-    desk.has_room = False
-    bench.send("a", watermark_ms=1000)
-    bench.turn()
-    before = bench.runner.clock().watermark_ms
-    desk.has_room = True
-    bench.run()
-
-    assert before < 1000
-    assert bench.runner.clock().watermark_ms == 1000
-
-
 def test_failed_hand_over_fails_the_task() -> None:
     """In its next turn, whether or not a record comes; it names the sink."""
     desk = Desk()
@@ -215,20 +124,6 @@ def test_failed_hand_over_fails_the_task() -> None:
     with pytest.raises(OperatorError, match="no such table") as caught:
         bench.turn()
     assert caught.value.operator == "desk"
-
-
-def test_failed_hand_over_that_has_no_room_fails_the_task() -> None:
-    """It would wait for ever otherwise."""
-    desk = Desk()
-    desk.has_room = False
-    bench = a_bench(desk)
-    bench.send("a")
-    bench.turn()
-
-    desk.failure = ValueError("no such table")
-
-    with pytest.raises(OperatorError, match="no such table"):
-        bench.turn()
 
 
 def an_ended(desk: Desk, **kwargs: Any) -> Bench:
@@ -257,29 +152,6 @@ def test_end_of_the_stream_waits_until_all_is_handed_over() -> None:
     bench.turn()
 
     assert (before, bench.runner.committed, desk.shown) == ([], [1], ["a"])
-
-
-def test_commits_before_the_end_wait_for_nobody() -> None:
-    """A slow consumer does not keep other sinks from what they need to know."""
-    desk = Desk()
-    desk.is_delivered = False
-    bench = a_bench(desk)
-    bench.send("a")
-    bench.send(epoch=2)
-    bench.run()
-
-    bench.runner.commit(1)
-    bench.turn()
-
-    assert bench.runner.committed == [1]
-
-
-def test_clock_comes_to_its_end_while_something_waits_to_be_handed_over() -> None:
-    """So that the last epoch is ended, without which it would not even be shown."""
-    desk = Desk()
-    desk.is_delivered = False
-
-    assert an_ended(desk).runner.clock().clock_ms == MAX_MS
 
 
 def test_hand_over_that_fails_at_the_end_fails_the_task() -> None:
@@ -313,24 +185,6 @@ def test_restart_from_the_end_waits_too() -> None:
     assert again.shown == ["a"]
 
 
-def test_source_of_the_same_chain_waits() -> None:
-    """It reads no further than the sink takes."""
-    desk = Desk()
-
-    def make(context: Any) -> SourceTask:
-        source = BoundedSource([(each, 0) for each in "abcdef"])
-        return SourceTask(context, source, lambda of: [sink_stage(of, desk, "desk")])
-
-    bench = Bench(make, upstream=0, targets=()).open()
-    desk.has_room = False
-    bench.turn()
-    written = list(desk.written)
-    desk.has_room = True
-    bench.run()
-
-    assert (written, desk.written) == ([], list("abcdef"))
-
-
 def test_report_has_who_takes_what_was_shown() -> None:
     """With the clock, as people ask for both."""
     bench = an_ended(Desk())
@@ -346,28 +200,6 @@ def test_close_reaches_the_writer() -> None:
     a_bench(desk).runner.stop(completed=True)
 
     assert desk.closed == [True]
-
-
-def test_other_sinks_have_the_plain_stage() -> None:
-    """What waits for nobody is never asked whether it does."""
-
-    class Plain(Desk):
-        paced = False
-
-    made: list[Stage] = []
-
-    def make(context: Any) -> ChainTask:
-        def stages(of: Any) -> list[Stage]:
-            made.append(sink_stage(of, Plain(), "plain"))
-            return made
-
-        return ChainTask(context, stages)
-
-    bench = Bench(make, targets=()).open()
-    bench.turn()
-
-    assert isinstance(bench.runner.task, ChainTask)
-    assert (type(made[0]), bench.runner.task.wake_ms) == (SinkStage, None)
 
 
 def test_tasks_wait_for_nobody_of_themselves() -> None:

@@ -41,19 +41,6 @@ def test_source_goes_on_with_each_partition_where_it_was() -> None:
     assert again.runner.clock().done == 1 + 1  # The second reader counts from its place.
 
 
-def test_source_that_cannot_go_back_begins_where_it_is() -> None:
-    """It says so by not being replayable."""
-    source = ScriptedSource(a=[[("a1", 1)]])
-    bench = a_source_bench(source, poll_ms=1000).run()
-    bench.runner.cut(1)
-    bench.run()
-
-    later = ScriptedSource(a=[[("a2", 2)], "end"])
-    a_source_bench(later, epoch=2, resume=bench.snapshot(1)).run()
-
-    assert later.places == {"a": None}
-
-
 def test_partition_that_is_gone_is_an_error() -> None:
     """What it still had would be lost silently. A new one is read from its start."""
     bench = a_source_bench(replayable(a=[[("a1", 1)]]), poll_ms=1000).run()
@@ -108,16 +95,6 @@ def test_place_for_a_source_that_cannot_go_back_is_an_error() -> None:
         a_source_bench(ScriptedSource(a=["end"]), epoch=2, resume=resume)
 
 
-def test_offsets_tell_where_each_partition_is() -> None:
-    """None for one that has finished."""
-    source = replayable(a=[[("a1", 1)], "end"], b=[[("b1", 1), ("b2", 2)]])
-
-    bench = a_source_bench(source, poll_ms=1000).run()
-
-    assert bench.runner.task is not None
-    assert bench.runner.task.offsets() == {"a": None, "b": 2}
-
-
 # -- the cut by event time -------------------------------------------------------------------
 
 
@@ -149,36 +126,6 @@ def test_epoch_has_all_that_is_older_than_the_cut() -> None:
     assert not bench.runner.snapshots[0].has_missed_cut
 
 
-def test_nothing_behind_the_cut_is_promised_before() -> None:
-    """Else the records that are held would be late."""
-    bench = a_cut_bench([("a1", 1), ("a2", 50)], [("b1", 2)], cut_ms=20)
-
-    held_at = bench.runner.clock().watermark_ms
-    bench.pass_time(1000)
-    bench.run()
-
-    assert held_at == 2
-    assert [data.watermark_ms for data in bench.target.data if data.epoch == 1][-1] <= 20
-    assert bench.target.late == []
-    assert not bench.runner.snapshots
-
-
-def test_cut_waits_for_the_partition_that_is_behind() -> None:
-    """Those that are there already are not read meanwhile."""
-    fast = [[(f"a{n}", 100 + n)] for n in range(20)]
-    source = ScriptedSource(a=[[("a", 1)], 100, *fast], b=[[(f"b{n}", n)] for n in range(3)])
-    bench = a_source_bench(source, poll_ms=1000)
-    bench.runner.cut(1, 50)
-
-    for _ in range(5):
-        bench.run()
-        bench.pass_time(1000)
-
-    assert not bench.runner.snapshots
-    assert source.calls.count("read a") == 1
-    assert source.calls.count("read b") > 3
-
-
 @pytest.mark.parametrize("script", [["idle"] * 9, [[("a1", 1)], "end"]], ids=["idle", "finished"])
 def test_partition_that_gives_nothing_does_not_hold_up_the_cut(script: list[Any]) -> None:
     """It may never give again."""
@@ -195,51 +142,6 @@ def test_partition_that_gives_nothing_does_not_hold_up_the_cut(script: list[Any]
     assert epochs[2] == ["b2"]
 
 
-def test_source_that_has_ended_ends_every_epoch() -> None:
-    """There is nothing to wait for."""
-    bench = a_source_bench(BoundedSource([("a", 1)])).run()
-
-    bench.runner.cut(1, 20)
-    bench.run()
-
-    assert [snapshot.epoch for snapshot in bench.runner.snapshots] == [1]
-
-
-def test_cut_behind_what_was_sent_is_told() -> None:
-    """The epoch ends all the same, with what it has."""
-    bench = a_source_bench(BoundedSource([("a", 30)], ends=False), poll_ms=1000).run()
-
-    bench.runner.cut(1, 20)
-    bench.run()
-
-    (snapshot,) = bench.runner.snapshots
-    assert snapshot.has_missed_cut
-
-
-def test_newest_record_that_was_sent_is_remembered_over_a_restart() -> None:
-    """The cut must be behind it still."""
-    source = BoundedSource([("a", 30)], ends=False)
-    bench = a_source_bench(source, poll_ms=1000).run()
-    bench.runner.cut(1)
-    bench.run()
-
-    again = a_source_bench(source, epoch=2, resume=bench.snapshot(1), poll_ms=1000)
-    again.runner.cut(2, 20)
-    again.run()
-
-    assert again.runner.snapshots[0].has_missed_cut
-
-
-def test_too_many_held_records_end_the_epoch_where_it_is() -> None:
-    """What comes later and is older than the cut belongs to the next one."""
-    records = [("a", 1), *[(f"n{at}", 30 + at) for at in range(6)], ("b", 2)]
-    bench = a_cut_bench(records, cut_ms=20, bound=100, held=3, read=1)
-    bench.pass_time(1000)
-    bench.run()
-
-    assert dict(bench.target.epochs) == {1: ["a"], 2: ["n0", "n1", "n2", "n3", "n4", "n5", "b"]}
-
-
 def test_held_records_survive_a_restart() -> None:
     """They were read, and are not in the epoch."""
     source = BoundedSource([("a", 1), ("b", 25), ("c", 9), ("d", 40)], out_of_order_ms=15)
@@ -253,39 +155,6 @@ def test_held_records_survive_a_restart() -> None:
     assert again.target.values == ["b", "d"]
     assert again.runner.clock().records_in == 4
     assert again.target.watermark_ms == MAX_MS
-
-
-def test_cut_that_was_given_up_holds_nothing() -> None:
-    """Another one takes its place, with its own time."""
-    source = ScriptedSource(a=[[("a", 1), ("b", 25), ("c", 9)], None, [("d", 60)], 60])
-    bench = a_source_bench(source, poll_ms=1000)
-    bench.runner.cut(1, 20)
-    bench.run()
-
-    bench.runner.cut(2, 28)
-    for _ in range(3):
-        bench.pass_time(1000)
-        bench.run()
-
-    assert dict(bench.target.epochs) == {1: ["a", "c", "b"], 3: ["d"]}
-
-
-def test_span_is_how_far_records_are_ahead_of_the_promise() -> None:
-    """At most; a cut is best so far ahead."""
-    bench = a_source_bench(
-        BoundedSource([("a", 10), ("b", 35)], [("c", 20)], out_of_order_ms=5, ends=False), read=1
-    ).run()
-
-    counters = bench.runner.context.counters
-    assert (counters.newest_ms, counters.span_ms) == (35, 35 - 15)
-
-
-def test_source_that_never_promises_has_no_span() -> None:
-    """Nothing is known of it."""
-    bench = a_source_bench(ScriptedSource(a=[[("a", 10)]])).run()
-
-    counters = bench.runner.context.counters
-    assert (counters.newest_ms, counters.span_ms) == (10, 0)
 
 
 TIMES = st.lists(st.integers(0, 60), max_size=25)

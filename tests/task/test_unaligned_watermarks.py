@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from gearpy.core.gearpump.monoids import SumGroup
 from gearpy.core.gearpump.window_state import Window, WindowState
-from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
-from gearpy.task.api.interfaces import Task
 from gearpy.task.api.persistent import PersistentTask, ValueSerializer
 from gearpy.task.api.snapshots import TaskState
 from tests.task.build import Bench
@@ -51,37 +49,6 @@ def test_promise_of_a_later_epoch_counts_when_that_begins() -> None:
     assert again.target.epochs == [(2, [7])]
 
 
-def test_link_that_has_ended_ahead_ends_no_window() -> None:
-    """Its last records belong to an epoch that has not begun."""
-    bench = Bench(Totals, upstream=2).open()
-    bench.send(Message(1, 5), source=0, epoch=2, watermark_ms=MAX_MS)
-    bench.send(Message(4, 5), source=1, watermark_ms=MAX_MS)
-    bench.run()
-    before = (bench.target.values, bench.target.watermark_ms)
-    bench.send(source=1, epoch=2, watermark_ms=MAX_MS)
-    bench.run()
-
-    assert before == ([], MIN_MS)
-    assert (bench.target.values, bench.target.watermark_ms) == ([5], MAX_MS)
-
-
-def test_link_that_is_idle_ahead_holds_clocks_until_then() -> None:
-    """It may give again in the epoch that is open."""
-    bench = Bench(Totals, upstream=2).open()
-    bench.send(source=0, watermark_ms=0)
-    bench.send(source=0, epoch=2, watermark_ms=0, idle=True)
-    bench.send(source=1, watermark_ms=20)
-    bench.run()
-    before = bench.target.watermark_ms
-    bench.send(source=1, epoch=2, watermark_ms=20)
-    bench.run()
-    bench.pass_time(10)
-    bench.run()
-
-    assert before <= 0
-    assert bench.target.watermark_ms == 20
-
-
 def test_links_that_were_idle_ahead_are_counted_behind_those_that_were_not() -> None:
     """Else all would be idle for a moment, and event time further than the slowest that is not."""
     bench = Bench(Totals, upstream=3).open()
@@ -99,16 +66,3 @@ def test_links_that_were_idle_ahead_are_counted_behind_those_that_were_not() -> 
 
     assert before <= 0
     assert bench.target.watermark_ms == 8
-
-
-def test_task_knows_its_epoch_when_it_starts() -> None:
-    """The first one after a restart is not 1."""
-    seen = []
-
-    class Starting(Task):
-        def on_start(self, start_time_ms: int) -> None:
-            seen.append(self.context.epoch)
-
-    Bench(Starting, epoch=5).open()
-
-    assert seen == [5]

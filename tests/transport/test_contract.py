@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gearpy.ids import SessionId, TaskId
-from gearpy.messages.data import AckRequest, Batch, DataMessage, EncodedBatch, Unmanaged
+from gearpy.ids import TaskId
+from gearpy.messages.data import AckRequest, Batch, DataMessage, EncodedBatch
 from gearpy.transport.api import LinkLost, Transport, TransportLimits
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.transport.links.tcp import TcpTransport
@@ -83,18 +83,6 @@ def test_messages_of_several_senders_keep_the_order_of_each(make: Make) -> None:
         assert seqs == list(range(500))
 
 
-def test_each_task_gets_its_own_messages(make: Make) -> None:
-    """Many targets of one `send` are told apart."""
-    targets = [TaskId(1, n) for n in range(200)]
-    sender, _, inboxes = connected(make, *targets)
-
-    sender.send([request(seq * 1000 + t.task_index, t) for seq in range(5) for t in targets])
-
-    for target in targets:
-        expected = [seq * 1000 + target.task_index for seq in range(5)]
-        assert inboxes[target].take_seqs(5) == expected
-
-
 def test_a_task_of_the_same_transport_gets_messages_by_reference(make: Make) -> None:
     """Neighbours share batches; nothing is copied or encoded."""
     transport, inbox = make(), Inbox()
@@ -121,16 +109,6 @@ def test_a_large_batch_arrives_whole(make: Make) -> None:
     if isinstance(batch, EncodedBatch):
         batch = decode_batch(batch.body, batch.count)
     assert batch == Batch(values, list(range(80_000)))
-
-
-def test_values_outside_flow_control_arrive(make: Make) -> None:
-    """Unmanaged messages are messages too."""
-    sender, _, inboxes = connected(make, TARGET)
-    message = Unmanaged(SessionId(1), TaskId(0, 0), TARGET, {"any": ("value", 1)})
-
-    sender.send([message])
-
-    assert inboxes[TARGET].take(1) == [message]
 
 
 def test_messages_to_a_task_nobody_has_are_counted_by_the_sender(make: Make) -> None:

@@ -50,13 +50,6 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "log")
 
 
-def test_nobody_reads_at_first(bench: Bench) -> None:
-    """And who does not exist is not stuck."""
-    bench.show(1)
-
-    assert bench.look() == ()
-
-
 def test_reader_is_told_with_how_far_it_is_behind(bench: Bench) -> None:
     """In rows, and with what it says of itself."""
     for seq in (1, 2, 3):
@@ -83,28 +76,6 @@ def test_reader_that_stands_still_waits_longer_and_longer(bench: Bench) -> None:
     (second,) = bench.look()
 
     assert second.waiting_since_ms == first.waiting_since_ms == bench.now_ms - 10_000
-
-
-def test_reader_that_goes_on_is_not_stuck(bench: Bench) -> None:
-    """However far it is behind."""
-    for seq in (1, 2, 3):
-        bench.show(seq)
-    bench.read("query", 1)
-    bench.look()
-    bench.read("query", 2)
-
-    assert [each.waiting_since_ms for each in bench.look()] == [bench.now_ms]
-
-
-def test_reader_that_has_read_everything_waits_for_nothing(bench: Bench) -> None:
-    """It may be silent for as long as there is nothing new; then its time begins."""
-    bench.show(1)
-    bench.read("query", 1)
-    done = bench.look() + bench.look()
-    bench.show(2)
-
-    assert [each.waiting_since_ms for each in done] == [0, 0]
-    assert [each.waiting_since_ms for each in bench.look()] == [bench.now_ms]
 
 
 def test_a_moment_later_nobody_looks_again(bench: Bench) -> None:

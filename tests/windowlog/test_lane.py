@@ -29,21 +29,6 @@ def test_nothing_is_seen_before_it_is_shown() -> None:
     assert (before, keys_in(log)) == ([], [1, 2])
 
 
-def test_a_batch_is_one_file_with_a_name_that_tells() -> None:
-    """Lane, number, rows, epoch, run and incarnation."""
-    log = a_log(MemoryFolder())
-    lane = a_lane(log, "run", 255, task=3)
-
-    batch = shown(lane, 7, 1, 2, body="arrow")
-
-    assert batch["pending"] == "windows-00003-run-00000000000000ff-000001.arrow.pending"
-    assert batch["name"] == (
-        "windows-00003-000000000001-000000000001-2-0000000007-run-00000000000000ff.arrow"
-    )
-    assert (batch["seq"], batch["rows"], batch["lane"]) == (1, 2, lane.lane_id)
-    assert log.store.names(PENDING) == []
-
-
 def test_a_file_notes_what_is_in_it() -> None:
     """Readers, and people, need not read the rows."""
     log = a_log(MemoryFolder())
@@ -127,15 +112,6 @@ def test_a_successor_shows_what_was_prepared_and_removes_the_rest() -> None:
     with pytest.raises(GearpyError, match="belongs to start 2 of run r by now: this is start 1"):
         zombie.show(untold)
     assert keys_in(log) == [1, 3]
-
-
-def test_who_comes_after_its_successor_does_not_begin() -> None:
-    """A process was frozen before it began."""
-    log = a_log(MemoryFolder())
-    a_lane(log, incarnation=3)
-
-    with pytest.raises(GearpyError, match="written by start 3 of this task: this is start 2"):
-        a_lane(log, incarnation=2)
 
 
 def test_a_new_run_numbers_on_and_an_old_one_stays_away() -> None:

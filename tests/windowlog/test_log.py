@@ -5,7 +5,6 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.core.handover.window_log import LogPiece
 from gearpy.errors import ConfigError, WindowLogDamaged, WindowLogGap
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
@@ -57,16 +56,6 @@ def test_a_url_is_read_like_a_folder() -> None:
 
     assert keys_in(WindowLog("memory://read-like-a-folder/log")) == [1, 2, 3]
     assert log.path_of(log.segments()[0]).startswith("memory://")
-
-
-def test_a_part_of_a_compacted_file_can_be_read() -> None:
-    """Batch by batch, though there is one file."""
-    log = a_log_of(MemoryFolder(), [[1], [2, 3], [4], [5]])
-    compact_all(log)
-    (segment,) = log.segments()
-
-    assert log.read(LogPiece(segment, 2, 3))["key"].to_pylist() == [2, 3, 4]
-    assert log.read_range(LANE, 4, 4)["key"].to_pylist() == [5]
 
 
 def test_a_file_that_was_compacted_meanwhile_is_found_again() -> None:
@@ -193,13 +182,3 @@ def test_a_reader_has_a_name_for_a_file(name: str) -> None:
     """It must not lead out of the folder."""
     with pytest.raises(ConfigError, match="letters, digits"):
         a_log(MemoryFolder()).report(ReaderReport(name=name, lanes={}, at_ms=1))
-
-
-def test_what_all_have_read_can_be_removed() -> None:
-    """The last file stays."""
-    log = a_log_of(MemoryFolder(), [[1], [2], [3]])
-
-    removed = log.purge({LANE: 3})
-
-    assert [segment.first for segment in removed] == [1, 2]
-    assert keys_in(log) == [3]

@@ -29,11 +29,6 @@ def a_log_to_go_back_in() -> WindowLog:
     return a_log_of(MemoryFolder(), [[1], [2], [3], [4]])
 
 
-def test_batches_that_are_there_are_read() -> None:
-    """Those behind the checkpoint only."""
-    assert left_of(a_log_to_go_back_in(), 3, 1, 2, 3, 4, 5) == [1, 2, 5]
-
-
 def test_what_is_purged_later_is_still_known() -> None:
     """Once somebody has gone back behind it; to the same place, or to one that is newer."""
     log = a_log_to_go_back_in()
@@ -42,14 +37,6 @@ def test_what_is_purged_later_is_still_known() -> None:
 
     assert left_of(log, 2, 1, 2, 3, 4) == [1]
     assert left_of(log, 3, 1, 2, 3, 4) == [1, 2]
-
-
-def test_what_was_purged_before_is_not_known() -> None:
-    """Nobody has noted it."""
-    log = a_log_to_go_back_in()
-    log.purge({LANE: 3})
-
-    assert left_of(log, 2, 2, 3, 4) == [2, 3]
 
 
 def test_what_is_compacted_and_purged_is_known_once() -> None:

@@ -31,24 +31,6 @@ def test_many_files_become_few() -> None:
     ]
 
 
-def test_compacting_again_changes_nothing() -> None:
-    """There is one file."""
-    log = a_log_of(MemoryFolder(), [[1], [2]])
-    compact_all(log)
-
-    assert compact_all(log) == []
-    assert keys_in(log) == [1, 2]
-
-
-def test_compacted_files_have_a_size() -> None:
-    """One of many rows is read well enough."""
-    log = a_log_of(MemoryFolder(), [[1], [2], [3], [4]])
-
-    compact_all(log, rows_max=2)
-
-    assert [(each.first, each.last) for each in sorted(log.segments())] == [(1, 2), (3, 4)]
-
-
 def test_what_a_crash_has_left_is_removed_by_the_next_one() -> None:
     """Files that were compacted, and were not removed yet."""
     store = MemoryFolder()
@@ -136,13 +118,6 @@ def test_a_file_whose_age_nobody_knows_stays() -> None:
 # -- verify ----------------------------------------------------------------------------------
 
 
-def test_a_good_log_has_no_findings() -> None:
-    """All of it is read."""
-    checked = verify(a_log_of(MemoryFolder(), [[1], [2, 3]]))
-
-    assert (checked.files, checked.batches, checked.rows, checked.findings) == (2, 2, 3, [])
-
-
 def test_a_window_that_is_there_twice_is_found() -> None:
     """In one batch, or in several; in any lane, also when it was compacted."""
     log = a_log_of(MemoryFolder(), [[1], [2, 2]])
@@ -152,15 +127,6 @@ def test_a_window_that_is_there_twice_is_found() -> None:
 
     assert before == ["1 rows of batch 2 are there twice: ", "1 rows of batch 1 are there twice: "]
     assert len(verify(log).findings) == 2
-
-
-def test_the_windows_of_another_run_are_its_own() -> None:
-    """It has begun anew."""
-    log = a_log_of(MemoryFolder(), [[1]])
-    shown(a_lane(log, "s"), 1, 1)
-    compact_all(log)
-
-    assert verify(log).findings == []
 
 
 def test_holes_and_damaged_files_are_found() -> None:
@@ -203,21 +169,6 @@ def test_without_an_identity_a_row_is_all_its_columns() -> None:
     replays.expect(rows_of(1))
 
     assert replays.without(rows_of(2, 1))["key"].to_pylist() == [2]
-
-
-def test_what_is_expected_survives_a_restart() -> None:
-    """Also that it is expected twice."""
-    replays = Replays(("key",))
-    replays.expect(rows_of(1, 1, 2))
-    replays.without(rows_of(2))
-    restored = Replays(("key",))
-    restored.restore(replays.snapshot())
-
-    assert len(restored) == 2
-    assert restored.without(rows_of(1, 1, 1, 2))["key"].to_pylist() == [2]
-    rest = restored.settle()
-    assert rest is not None
-    assert rest["key"].to_pylist() == [1]
 
 
 def test_a_log_that_never_holds_still_is_read_all_the_same(

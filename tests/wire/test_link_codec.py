@@ -126,12 +126,6 @@ def test_a_malformed_frame_is_a_protocol_error_and_nothing_else(
         pass
 
 
-def test_a_control_frame_is_refused_on_a_link() -> None:
-    """A connection is for links or for control, not both."""
-    with pytest.raises(ProtocolError, match="PEER frame is not allowed on a link"):
-        CODEC.decode(Frame(FrameKind.PEER, memoryview(b"")))
-
-
 def test_unknown_flags_are_refused() -> None:
     """They might change what the frame means."""
     (frame,) = FrameDecoder(FrameLimits()).feed(b"".join(CODEC.encode(a_data_message([]))))

@@ -23,18 +23,6 @@ def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
     assert weak.endswith("write to a transactional sink, such as jsonl_folder or parquet_folder")
 
 
-def test_many_paths_are_told_in_short() -> None:
-    """A graph may have more than anybody reads."""
-    app = gp.StreamApp("many")
-    numbers = app.read(gp.collection([1]))
-    for _ in range(53):
-        numbers.write(gp.console())
-
-    lines = path_lines(app.build())
-
-    assert (len(lines), lines[-1]) == (51, "and 3 more paths")
-
-
 def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:
     """Nothing is known of its tasks."""
     failure = Failure(at_ms=1, what="it", error=ErrorCard(cause="why"))

@@ -1,6 +1,5 @@
 """Every role of a cluster in one process, from end to end."""
 
-import asyncio
 import gc
 import itertools
 import socket
@@ -10,7 +9,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +29,6 @@ from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.client import (
     Artifact,
     DescribeApplication,
-    ListApplications,
     ListWorkers,
     WorkerList,
 )
@@ -69,37 +66,6 @@ def test_word_count_is_right_wherever_its_tasks_are(
     assert summary.status == "succeeded"
     assert Counter({each.key: each.value for each in results}) == expected
     assert len(results) == len(expected)
-
-
-@pytest.mark.parametrize("kind", ["asof", "interval", "window", "latest"])
-def test_join_before_coroutines_ends(configured: Configured, kind: str) -> None:
-    """There are more records than coroutines at a time, and a join has always room."""
-    app, results = gp.StreamApp("joined"), list[Any]()
-    records = [gp.Message({"k": n % 50, "n": n}, n * 500) for n in range(600)]
-    left = app.read(gp.collection(records)).key_by("k")
-    right = app.read(gp.collection([gp.Message({"k": k}, 0) for k in range(50)])).key_by("k")
-    joined: gp.Stream[Any]
-    match kind:
-        case "asof":
-            joined = left.join_asof(right)
-        case "interval":
-            joined = left.join_interval(right, before="10d")
-        case "window":
-            joined = left.join(right, gp.global_window())
-        case _:
-            joined = left.join_latest(right)
-
-    async def soon(result: Any) -> int:
-        await asyncio.sleep(0.001)
-        number: int = result.left["n"]
-        return number
-
-    joined.map_async(soon, concurrency=20).write(gp.to_list(results))
-    with LocalCluster(configured(), workers=1) as cluster:
-        summary = cluster.run(app)
-
-    assert summary.status == "succeeded"
-    assert sorted(results) == list(range(600))
 
 
 def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> None:
@@ -157,16 +123,6 @@ def test_roles_are_pykka_actors(cluster: LocalCluster) -> None:
     assert not executor.is_alive()
 
 
-def test_source_without_records_succeeds_at_once(cluster: LocalCluster) -> None:
-    """Its sinks are closed as completed."""
-    sink = Closings()
-
-    summary = cluster.run(an_app("empty", values=[], sink=sink))
-
-    assert (summary.status, summary.progress.records_in) == ("succeeded", 0)
-    assert sink.closings == [True]
-
-
 def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalCluster) -> None:
     """A sink is closed before its application has succeeded, not after."""
     sink = Closings()
@@ -177,24 +133,6 @@ def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalClust
     assert running.summary().status == "succeeded"
     assert sink.closings == [True]
     assert len(sink.values) == 100
-
-
-def test_records_of_one_key_stay_in_order(cluster: LocalCluster) -> None:
-    """Also over a hop from several tasks to several."""
-    app, seen = gp.StreamApp("order", parallelism=2), list[Any]()
-
-    class Pass(gp.Task):
-        def on_next(self, message: gp.Message) -> None:
-            self.context.output(message)
-
-    app.read(gp.collection(range(5000))).key_by(lambda n: n % 7).process(Pass).write(
-        gp.to_list(seen)
-    )
-    cluster.run(app, executors=2)
-
-    assert len(seen) == 5000
-    for key in range(7):
-        assert [n for n in seen if n % 7 == key] == list(range(key, 5000, 7))
 
 
 def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -> None:
@@ -291,22 +229,6 @@ def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_pa
         assert app_modules() == before
 
 
-def test_stop_cuts_applications_short(configured: Configured) -> None:
-    """Their sinks hear that they are not complete, and no thread is left."""
-    threads, sink = threading.active_count(), Closings()
-    cluster = LocalCluster(configured(), data="tcp")
-    endless = gp.generate(itertools.count, rate=1000)
-    cluster.client.submit("endless", embed(an_app("endless", source=endless, sink=sink)))
-    assert sink.written.wait(20)
-
-    began_s = time.monotonic()
-    cluster.stop()
-
-    assert time.monotonic() - began_s < 3
-    assert sink.closings == [False]
-    eventually(lambda: threading.active_count() <= threads)
-
-
 def test_stop_does_not_wait_for_ever_for_stuck_code(configured: Configured) -> None:
     """The actor of the task is given up; its listener is closed all the same."""
     threads, stuck = threading.active_count(), Stuck()
@@ -373,17 +295,6 @@ def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> Non
 
     assert reply.reason == "RegisterWorker is not for clients"
     assert len(workers) == 1
-
-
-def test_clients_ask_at_the_same_time(cluster: LocalCluster) -> None:
-    """Every one gets its own answer."""
-    apps = [f"app{number}" for number in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        ids = list(pool.map(lambda name: cluster.client.submit(name, embed(an_app(name))), apps))
-        lists = list(pool.map(lambda _: cluster.ask(ListApplications()), range(40)))
-
-    assert [each.summary().name for each in ids] == apps
-    assert all(len(each.applications) == 4 for each in lists)
 
 
 def test_an_error_of_user_code_shows_no_frames_of_ours() -> None:

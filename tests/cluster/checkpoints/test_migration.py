@@ -176,22 +176,6 @@ def test_joins_go_on_in_another_number_of_tasks() -> None:
     assert pairs == {(n, other) for n in NUMBERS for other in (n, n - 7) if other >= 0}
 
 
-def test_a_changed_program_can_be_changed_again() -> None:
-    """What was written anew is a checkpoint as any other."""
-    scene = Scene(seed=3)
-    results: list[Any] = []
-
-    def wider(numbers: gp.Stream[int], results: list[Any]) -> None:
-        counted(numbers.map(int), results, parallelism=3)
-
-    first = scene.run_for_a_while(program(counted, []))
-    second = scene.run_for_a_while(program(wider, []), resume_from=scene.point(first))
-    summary = scene.finish(program(counted, results), scene.point(second))
-
-    assert summary.status == "succeeded", summary
-    assert totals(results) == Counter(map(rest, NUMBERS))
-
-
 def test_state_without_a_place_is_not_dropped_unasked() -> None:
     """The steps are named; with leave the rest goes on."""
     scene = Scene(seed=4)

@@ -8,7 +8,6 @@ from gearpy.cluster.checkpoints.resuming import resume_point
 from gearpy.config.load import from_overrides
 from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.master.checkpoint_names import ResumePoint
 from gearpy.errors import ConfigError
 from gearpy.storage.coordinator_log import CoordinatorLog
 from tests.cluster.resume_build import a_store
@@ -28,23 +27,6 @@ def refusal(text: str, folder: Path | str) -> str:
         resume(text, folder)
     assert str(caught.value).startswith(f"--from-checkpoint {text}: checkpoint store {folder}")
     return str(caught.value)
-
-
-def test_a_number_is_an_application_of_this_cluster(tmp_path: Path) -> None:
-    """Whatever other clusters have under the same number."""
-    a_store(tmp_path, f"{HERE}/app3", "zzzzzzzz/app3")
-
-    point = resume("3@6", tmp_path)
-
-    assert point == f"{HERE}/app3@6" == str(ResumePoint.parse(point))
-
-
-@pytest.mark.parametrize("text", ["3", "3@", f"{HERE}/app3", f"{HERE}/app3@"])
-def test_no_epoch_is_the_newest(tmp_path: Path, text: str) -> None:
-    """Looked for when the application starts: each of its regions has epochs of its own."""
-    a_store(tmp_path, f"{HERE}/app3")
-
-    assert resume(text, tmp_path) == f"{HERE}/app3@"
 
 
 def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from gearpy.cluster.checkpoints.reading import (
     find_application,
     open_store,
     plain,
-    stored_prefixes,
     verify,
 )
 from gearpy.core.coordinator.views import EpochManifests
@@ -68,21 +67,6 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 # -- what is in it ---------------------------------------------------------------------------
-
-
-def test_epochs_have_what_the_log_says_of_them(store: MemoryCheckpoints) -> None:
-    """Without reading their files."""
-    epochs = StoredEpochs(store, PREFIX)
-
-    found = [epochs.summary(each) for each in epochs]
-
-    assert [(each.epoch, each.files, each.newest) for each in found] == [
-        (17, 1, False),
-        (18, 2, False),
-        (19, 3, True),
-    ]
-    assert [each.stored_ms - NOON_MS for each in found] == [10_000, 20_000, 30_000]
-    assert found[0].size_bytes == len(store.load(EPOCH18.replace("18", "17")))
 
 
 def test_an_epoch_has_places_and_tasks(store: MemoryCheckpoints) -> None:
@@ -290,11 +274,6 @@ def test_places_keep_the_types_that_json_lacks(store: MemoryCheckpoints) -> None
     )
 
 
-def test_places_that_are_the_same_are_left_out(store: MemoryCheckpoints) -> None:
-    """So that one of many can be edited in what was shown."""
-    assert planned(store, a=95, b=None) == []
-
-
 def test_all_mistakes_are_told_together(store: MemoryCheckpoints) -> None:
     """Nobody likes to hear of them one after the other."""
     epochs = StoredEpochs(store, PREFIX)
@@ -374,17 +353,6 @@ STORE = a_store(
     "other/thing/app5/x",
     "app6",
 )
-
-
-def test_an_application_is_below_its_cluster() -> None:
-    """Several clusters may share a store, and a store may be of one alone."""
-    assert stored_prefixes(STORE) == {
-        "0a0a0a0a/app3": 3,
-        "k3f9a1c2/app3": 3,
-        "app4": 4,
-        "k3f9a1c2/app30": 30,
-    }
-    assert stored_prefixes(STORE, "0a0a0a0a") == {"0a0a0a0a/app3": 3}
 
 
 def test_the_only_one_is_found() -> None:

@@ -9,11 +9,8 @@ from gearpy.errors import ProtocolError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
-    Artifact,
-    ClusterSummary,
     DescribeApplication,
     GetApplication,
-    GetCluster,
     ListApplications,
     ListQuarantined,
     ListWorkers,
@@ -25,7 +22,6 @@ from gearpy.messages.client import (
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
-    SubmitApplication,
     Submitted,
     WorkerList,
 )
@@ -73,43 +69,12 @@ def test_ask_returns_whatever_the_answer_is() -> None:
     assert asked == [ListWorkers()]
 
 
-def test_a_refusal_is_raised_with_its_reason() -> None:
-    """The reason says what to change."""
-    client, _ = a_client(Refused(reason="no application has id 2"))
-
-    with pytest.raises(SubmitRefused, match="no application has id 2"):
-        client.describe(APP)
-
-
 def test_an_answer_to_another_question_is_nonsense() -> None:
     """What listens there is not what we think."""
     client, _ = a_client(WorkerList(workers=()))
 
     with pytest.raises(ProtocolError, match="DescribeApplication was answered with WorkerList"):
         client.describe(APP)
-
-
-def test_a_cluster_tells_its_id() -> None:
-    """Checkpoints are below it."""
-    client, asked = a_client(ClusterSummary(cluster_id="k3f9a1c2"))
-
-    assert client.cluster().cluster_id == "k3f9a1c2"
-    assert asked == [GetCluster()]
-
-
-def test_submitting_tells_what_to_begin_with() -> None:
-    """The beginning, or a checkpoint of another application."""
-    client, asked = a_client(*[Submitted(app_id=APP)] * 2)
-    artifact, point = Artifact(kind="file", location="shop.py"), "k3f9a1c2/app1@7"
-
-    client.submit("shop", artifact)
-    running = client.submit("shop", artifact, resume_from=point)
-
-    assert [each.resume_from for each in asked if isinstance(each, SubmitApplication)] == [
-        "",
-        point,
-    ]
-    assert (running.app_id, running.name) == (APP, "shop")
 
 
 def test_a_number_is_an_id_without_a_question() -> None:

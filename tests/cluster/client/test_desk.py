@@ -11,9 +11,7 @@ from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
-    ApplicationList,
     ArtifactMissing,
-    ClusterSummary,
     DescribeApplication,
     GetAddresses,
     GetApplication,
@@ -26,13 +24,11 @@ from gearpy.messages.client import (
     LogText,
     ReadLog,
     Refused,
-    ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
     ShutdownApplication,
     SubmitApplication,
-    Submitted,
     UploadArtifact,
 )
 from gearpy.messages.cluster import (
@@ -43,7 +39,7 @@ from gearpy.messages.cluster import (
     RegisterWorker,
     ShutdownExecutor,
 )
-from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, ErrorCard
+from gearpy.messages.summaries import ErrorCard
 from gearpy.wire.connection.keys import CLUSTER, Principal
 from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, raising
 
@@ -68,16 +64,6 @@ OF_MASTER: list[object] = [
     SubmitApplication(name="a", artifact=ARTIFACT),
     RestartApplication(app_id=APP),
 ]
-
-
-@pytest.mark.parametrize("message", OF_MASTER, ids=lambda message: type(message).__name__)
-def test_the_master_answers_what_it_knows(message: object, world: World) -> None:
-    """As it stands: it is asked once, and its answer is the client's."""
-    answer = world.answer(message)
-
-    assert world.master.asked == [message]
-    assert type(answer) in {ApplicationList, ApplicationSummary, ClusterSummary, Submitted}
-    assert not world.post.asked
 
 
 def test_every_message_for_clients_is_tried_here() -> None:
@@ -137,15 +123,6 @@ def test_what_roles_say_to_each_other_is_not_for_clients(message: object, world:
 # -- the app master ----------------------------------------------------------------------------
 
 
-def test_the_app_master_answers_for_its_application(world: World) -> None:
-    """The master says where it is."""
-    assert world.answer(DescribeApplication(app_id=APP)) == ApplicationDetail(app_id=APP, epoch=12)
-    assert world.answer(ReplayNow(app_id=APP)) == ReplayAccepted(app_id=APP, epoch=12)
-
-    assert world.master.asked == [GetAddresses(app_id=APP)] * 2
-    assert [path for path, _ in world.post.asked] == [APP_MASTER] * 2
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -161,13 +138,6 @@ def test_the_app_master_answers_for_its_application(world: World) -> None:
 def test_an_unknown_application_is_refused_by_the_master(message: object, world: World) -> None:
     """It knows which there are."""
     assert world.refusal(message) == "no application has id 9"
-
-
-def test_without_an_app_master_the_question_is_refused(world: World) -> None:
-    """The application has ended, or is between two of them."""
-    world.master.app_master = None
-
-    assert "application 3 has no app master at present" in world.refusal(ReplayNow(app_id=APP))
 
 
 def test_an_application_that_has_ended_is_said_to_have(world: World) -> None:
@@ -209,28 +179,6 @@ def a_log(launch: int = 1) -> Callable[[Any], LogText]:
     return lambda _: LogText(source=f"launch-{launch}", text="text", launch=launch)
 
 
-def no_log(_: object) -> object:
-    """Have no log."""
-    return Refused(reason="no log of executor 0")
-
-
-def test_the_log_comes_from_the_worker_that_has_it(world: World) -> None:
-    """Any worker may have run an executor that is long gone."""
-    world.add_worker(0, no_log)
-    world.add_worker(1, a_log())
-    world.add_worker(2, no_log)
-
-    assert world.answer(ASK_LOG).source == "launch-1"
-
-
-def test_the_newest_launch_of_all_workers_is_read(world: World) -> None:
-    """An executor was lost with one worker and started again on another."""
-    for worker_id, launch in enumerate([1, 3, 2]):
-        world.add_worker(worker_id, a_log(launch))
-
-    assert world.answer(ASK_LOG).source == "launch-3"
-
-
 def test_when_the_launch_is_named_the_first_worker_that_has_it_is_enough(world: World) -> None:
     """There is one such log only."""
     world.add_worker(0, a_log(2))
@@ -250,18 +198,6 @@ def test_workers_that_cannot_answer_do_not_hide_those_that_can(world: World) -> 
     world.add_worker(3, a_log())
 
     assert world.answer(ASK_LOG).source == "launch-1"
-
-
-def test_a_log_that_nobody_has_is_refused_with_all_reasons_once(world: World) -> None:
-    """Workers on one machine say the same."""
-    assert world.refusal(ASK_LOG) == "there is no worker that has logs"
-    world.add_worker(0, no_log)
-    world.add_worker(1, no_log)
-    world.add_worker(2, None)
-
-    assert world.refusal(ASK_LOG) == (
-        "no log of executor 0; worker 2 does not answer: no actor 10.0.0.2:2#1/worker"
-    )
 
 
 def test_workers_that_hang_cost_a_bounded_time(world: World) -> None:

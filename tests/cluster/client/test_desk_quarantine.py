@@ -13,7 +13,6 @@ from gearpy.messages.client import (
     QuarantinedRecord,
     ReplayQuarantined,
 )
-from gearpy.messages.summaries import ErrorCard
 from tests.cluster.desk_build import (
     APP,
     APP_MASTER,
@@ -29,27 +28,6 @@ from tests.cluster.desk_build import (
 def world() -> World:
     """Return a cluster without workers, whose app master takes every record."""
     return World()
-
-
-def test_a_list_has_of_each_record_what_fits_a_line(world: World) -> None:
-    """Neither value nor traceback: a thousand of them would not fit into an answer."""
-    world.master.records = [a_record(1, text="y" * 999), a_record(2)]
-
-    records = world.answer(ListQuarantined(app_id=APP)).records
-
-    assert [each.number for each in records] == [1, 2]
-    assert records[0].error.record == "y" * 200
-    assert records[1].error == ErrorCard(cause="ValueError: x", record="x", source_line="x")
-    assert {each.value for each in records} == {b""}
-
-
-def test_a_record_that_is_named_comes_whole(world: World) -> None:
-    """Who looks at one wants all of it."""
-    world.master.records = [a_record(1), a_record(2)]
-
-    answer = world.answer(ListQuarantined(app_id=APP, numbers=(2,)))
-
-    assert answer.records == (a_record(2),)
 
 
 def test_a_list_that_does_not_fit_is_cut_and_says_so(world: World) -> None:
@@ -106,19 +84,6 @@ def test_a_replay_that_names_none_is_of_all(world: World) -> None:
     assert [each.number for each in answer.records] == list(range(1, 21))
     assert len(world.post.asked) > 1
     assert not world.master.records
-
-
-def test_the_master_is_told_of_those_that_were_given_only(world: World) -> None:
-    """A record whose operator is gone stays where it is."""
-    world.master.records = [a_record(1), a_record(2)]
-    world.post.actors[APP_MASTER] = lambda asked: QuarantinedList(
-        app_id=APP, records=asked.records[:1]
-    )
-
-    answer = world.answer(ReplayQuarantined(app_id=APP))
-
-    assert [each.number for each in answer.records] == [1]
-    assert [each.number for each in world.master.records] == [2]
 
 
 @pytest.mark.parametrize("taken", [(), (a_record(99),)])

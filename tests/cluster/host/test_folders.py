@@ -27,16 +27,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_folder_goes_with_its_end(place: Path) -> None:
-    """With all that is in it."""
-    folder = TemporaryFolder()
-    (folder.path / "more").mkdir()
-    folder.remove()
-    folder.remove()
-
-    assert [*place.iterdir()] == []
-
-
 def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next(place: Path) -> None:
     """And that of one that lives is not."""
     with subprocess.Popen(

@@ -69,34 +69,6 @@ def logs(tmp_path: Path) -> Logs:
     return Logs(tmp_path)
 
 
-def test_the_last_lines_come_oldest_first(logs: Logs) -> None:
-    """As many as were asked for, or what there is."""
-    logs.path().write_text("one\ntwo\nthree\n")
-
-    assert logs.read(lines=2).text == "two\nthree\n"
-    assert logs.read(lines=9).text == "one\ntwo\nthree\n"
-    assert logs.read(lines=0).text == ""
-
-
-def test_a_line_that_is_not_complete_counts(logs: Logs) -> None:
-    """It is the last word of a process that was killed."""
-    logs.path().write_text("one\ntw")
-
-    assert logs.read(lines=1).text == "tw"
-
-
-def test_lines_go_on_in_files_that_were_set_aside(logs: Logs) -> None:
-    """Just after that the log itself is nearly empty."""
-    logs.path().write_text("one\n")
-    logs.set_aside(logs.path())
-    logs.path().write_text("two\n")
-    logs.set_aside(logs.path())
-    logs.path().write_text("three\n")
-
-    assert logs.read(lines=2).text == "two\nthree\n"
-    assert logs.read(lines=9).text == "one\ntwo\nthree\n"
-
-
 def test_the_newest_launch_is_read_unless_another_is_named(logs: Logs) -> None:
     """Each launch has a log of its own."""
     for launch in (2, 10, 9):
@@ -104,15 +76,6 @@ def test_the_newest_launch_is_read_unless_another_is_named(logs: Logs) -> None:
 
     assert (logs.read().text, logs.read().launch) == ("10\n", 10)
     assert logs.read(launch=2).source == "app-3/executor-0-launch-2.log"
-
-
-def test_the_app_master_has_a_log_too(logs: Logs) -> None:
-    """It is executor -1, and its file is named after what it is."""
-    logs.path(MASTER_EXECUTOR, launch=4).write_text("ready\n")
-
-    read = logs.read(MASTER_EXECUTOR)
-
-    assert (read.text, read.source) == ("ready\n", "app-3/appmaster-launch-4.log")
 
 
 def test_what_is_not_there_is_refused_with_what_is(logs: Logs) -> None:
@@ -123,13 +86,6 @@ def test_what_is_not_there_is_refused_with_what_is(logs: Logs) -> None:
 
     assert logs.refusal(7).endswith("; logs there: the app master, executor 2")
     assert logs.refusal(2, launch=5).startswith("no log of launch 5 of executor 2 of application 3")
-
-
-def test_an_empty_log_is_no_refusal(logs: Logs) -> None:
-    """The process has just begun."""
-    logs.path().write_text("")
-
-    assert logs.read().text == ""
 
 
 def test_an_answer_is_bounded_and_begins_with_a_whole_line(tmp_path: Path) -> None:
@@ -148,13 +104,6 @@ def test_one_endless_line_is_cut(tmp_path: Path) -> None:
     logs.path().write_text("x" * 1_000)
 
     assert logs.read().text == "x" * 100
-
-
-def test_bytes_that_are_no_text_are_shown_as_such(logs: Logs) -> None:
-    """A program may print anything."""
-    logs.path().write_bytes(b"a\xffb\n")
-
-    assert logs.read().text == "a\ufffdb\n"
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -199,30 +148,6 @@ def test_a_position_is_found_in_a_file_that_was_set_aside(logs: Logs) -> None:
     logs.path().write_text("three\n")
 
     assert logs.read(after=position).text == "two\nthree\n"
-
-
-def test_a_position_that_is_gone_gives_the_last_lines(logs: Logs) -> None:
-    """The log was faster than its reader, or it is that of a new launch."""
-    logs.path().write_text("one\ntwo\n")
-    logs.path(launch=2).write_text("three\nfour\n")
-
-    for after in ("1:0", "0:99999999999999999999", "../../etc:1", "x"):
-        assert logs.read(after=after, lines=1).text == "four\n"
-    position = logs.read(launch=1).position
-    assert logs.read(after=position).text == "three\nfour\n"
-    logs.path(launch=2).write_text("")
-    assert logs.read(after=logs.read(launch=1).position).text == ""
-
-
-def test_a_character_that_is_not_complete_waits_for_its_rest(logs: Logs) -> None:
-    """A reader may come between two writes of a process."""
-    euro = "€".encode()
-    logs.path().write_bytes(b"1 " + euro[:2])
-    first = logs.read()
-    with logs.path().open("ab") as log:
-        log.write(euro[2:] + b"\n")
-
-    assert (first.text, logs.read(after=first.position).text) == ("1 ", "€\n")
 
 
 def test_what_a_worker_writes_is_what_is_read(logs: Logs) -> None:

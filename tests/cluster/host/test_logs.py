@@ -45,26 +45,6 @@ def contents(path: Path) -> list[bytes]:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def test_a_full_file_is_set_aside(path: Path) -> None:
-    """The oldest one goes when there are too many."""
-    log = a_log(path, bytes_max=10, files=2)
-
-    for number in range(5):
-        log.write(b"%d234567\n" % number)
-
-    assert contents(path) == [b"4234567\n", b"3234567\n", b"2234567\n"]
-
-
-def test_a_log_goes_on_where_an_earlier_process_ended(path: Path) -> None:
-    """Its size counts, too."""
-    a_log(path, bytes_max=10).write(b"123456\n")
-
-    a_log(path, bytes_max=10).write(b"1234\n")
-    a_log(path, bytes_max=4).write(b"12\n")
-
-    assert contents(path) == [b"12\n", b"1234\n", b"123456\n"]
-
-
 def test_much_at_once_is_spread_over_files(path: Path) -> None:
     """No file is larger than allowed; lines stay whole where they can."""
     log = a_log(path, bytes_max=10, files=9)
@@ -111,17 +91,6 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     assert target.read_bytes() == b""
 
 
-def test_a_closed_log_writes_nothing(path: Path) -> None:
-    """A thread may be late."""
-    log = a_log(path)
-    log.close()
-    log.close()
-
-    log.write(b"x\n")
-
-    assert contents(path) == []
-
-
 def test_names_are_those_that_the_reader_looks_for(
     tmp_path: Path, configured: Callable[..., Config]
 ) -> None:
@@ -153,20 +122,6 @@ def test_logs_of_an_application_with_the_same_number_are_set_aside(
 
 
 # -- output of processes -------------------------------------------------------------------------
-
-
-def test_lines_of_two_streams_do_not_mix(path: Path) -> None:
-    """A line is written when all of it is there, or at the end."""
-    log = a_log(path)
-    out, err = StreamLog(log, "stdout", "text"), StreamLog(log, "stderr", "text")
-
-    out.feed(b"one\ntw")
-    err.feed(b"ERR")
-    out.feed(b"o\n")
-    err.end()
-    out.end()
-
-    assert contents(path) == [b"one\ntwo\nERR\n"]
 
 
 def test_a_line_without_end_is_cut(path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gearpy.errors import LogBroken
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
+from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
 from gearpy.messages.client import (
     GetAddresses,
     GetApplication,
@@ -40,9 +40,7 @@ from tests.cluster.master_build import (
     a_running,
     a_status,
     an_exit,
-    an_update,
     back,
-    granted,
     running,
 )
 
@@ -66,32 +64,6 @@ def test_an_application_is_launched_where_there_is_room() -> None:
     assert cluster.free() == {0: 8}
     app_master = cluster.app_master(launch)
     assert app_master.got == [AppMasterRegistered(app_id=APP, launch=1)]
-
-
-def test_an_application_ends_and_frees_what_it_had() -> None:
-    """The summary stays."""
-    cluster, worker, _ = a_running()
-
-    cluster.tell(a_status("succeeded"))
-
-    assert (cluster.summary().status, cluster.summary().progress.records_in) == ("succeeded", 7)
-    stop = worker.last(ShutdownExecutor)
-    assert (stop.executor_id, stop.launch, stop.kill) == (MASTER_EXECUTOR, 1, False)
-    cluster.tell(an_exit(cause=""), an_update())
-    assert cluster.free() == {0: 9}
-    assert cluster.summary().status == "succeeded"
-
-
-def test_a_name_is_taken_while_its_application_lives() -> None:
-    """Submitting twice starts one."""
-    cluster = Cluster()
-    cluster.submit()
-
-    answer = cluster.ask(SubmitApplication(name="words", artifact=ARTIFACT))
-
-    assert isinstance(answer, Refused)
-    assert "'words' is already pending with id 1" in answer.reason
-    assert len(cluster.ask(ListApplications()).applications) == 1
 
 
 def test_a_wrong_configuration_is_refused_at_once() -> None:
@@ -140,17 +112,6 @@ def test_slots_go_to_the_app_master_that_asked() -> None:
     assert cluster.workers()[0].executors == 3
 
 
-def test_a_request_replaces_the_one_that_waits() -> None:
-    """After a reconnect the app master asks again; it must not get everything twice."""
-    cluster, _, app_master = a_running()
-
-    for _ in range(3):
-        cluster.tell(a_request(20, executors=2))
-    cluster.worker(slots=40)
-
-    assert sum(slots for _, slots in granted(app_master)) == 20
-
-
 def test_slots_for_an_app_master_out_of_reach_are_released() -> None:
     """It asks again when it is back; others can have them."""
     cluster, _, app_master = a_running()
@@ -160,19 +121,6 @@ def test_slots_for_an_app_master_out_of_reach_are_released() -> None:
     cluster.worker(slots=40)
 
     assert cluster.free()[1] == 40
-
-
-def test_where_everybody_is() -> None:
-    """For the desk, that asks app masters and workers."""
-    cluster, worker, app_master = a_running()
-
-    addresses = cluster.ask(GetAddresses(app_id=APP))
-
-    assert addresses.app_master == app_master.path
-    assert [(each.worker_id, each.worker) for each in addresses.workers] == [(0, worker.path)]
-    assert addresses.artifact == ARTIFACT
-    app_master.die()
-    assert cluster.ask(GetAddresses(app_id=APP)).app_master is None
 
 
 # -- clients' changes ------------------------------------------------------------------------
@@ -324,18 +272,6 @@ def test_snapshots_are_taken_as_often_as_configured() -> None:
     assert len(cluster.ask(ListApplications()).applications) == 6
 
 
-def test_progress_alone_is_not_logged() -> None:
-    """It comes several times a second, from each application."""
-    cluster, _, _ = a_running()
-    before = cluster.log.append([])
-
-    for records in range(100):
-        cluster.tell(a_status("active", records=records))
-
-    assert cluster.log.append([]) == before
-    assert cluster.summary().progress.records_in == 99
-
-
 def test_a_log_that_cannot_be_written_ends_the_master() -> None:
     """Nothing was promised; whoever asked hears why."""
     cluster, worker, _ = a_running()
@@ -427,35 +363,3 @@ def test_a_list_of_applications_is_brief() -> None:
     assert (len(brief.cause.cause), len(brief.cause.record)) == (300, 300)
     assert brief.cause.traceback == ""
     assert cluster.summary().cause == cause
-
-
-def test_an_application_tells_what_it_waits_for() -> None:
-    """Nobody else knows: it may have no process yet."""
-    cluster = Cluster()
-    cluster.submit()
-
-    without_worker = cluster.summary().progress.stall
-    worker = cluster.worker(slots=1)
-    started = cluster.summary().progress.stall
-    cluster.submit("more")
-    (_, listed) = cluster.ask(ListApplications()).applications
-    cluster.app_master(worker.last(LaunchExecutor))
-
-    assert without_worker == "waits for slots: there is no worker: start one with bin/worker"
-    assert started == cluster.summary().progress.stall == ""
-    assert listed.progress.stall == (
-        "waits for slots: needs 1 more slots, 0 are free on the workers it may use"
-    )
-
-
-def test_an_app_master_answers_to_whoever_is_master_there() -> None:
-    """The next master of the address has another incarnation."""
-    cluster = Cluster("host:1#0123456789abcdef")
-    worker = cluster.worker()
-    cluster.submit()
-
-    reply_to = worker.last(LaunchExecutor).reply_to
-
-    assert reply_to == ActorPath("host:1", cluster.master.path.name)
-    assert worker.last(WorkerRegistered).master == reply_to
-    assert cluster.workers()[0].address == "host:1"

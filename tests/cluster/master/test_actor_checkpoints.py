@@ -1,7 +1,6 @@
 """The id of a cluster, where its applications store, and what they begin with."""
 
 from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS, OPENED_KEY
-from gearpy.core.master.commands import NameCluster, decode_command
 from gearpy.ids import AppId
 from gearpy.messages.client import (
     Refused,
@@ -12,22 +11,7 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.cluster import LaunchExecutor, PutValue
 from gearpy.storage.log import MemoryLog
-from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, an_exit, back
-
-
-def test_a_cluster_has_an_id_from_its_first_moment() -> None:
-    """Also when its master is killed before anybody has asked it anything."""
-    cluster = Cluster()
-    cluster.settle()
-    cluster.log = cluster.log.crash()
-
-    (record,) = cluster.log.replay().records
-
-    named = decode_command(record)
-    assert isinstance(named, NameCluster)
-    assert len(named.cluster_id) == CLUSTER_ID_CHARS
-    cluster.restart()
-    assert cluster.cluster_id() == named.cluster_id
+from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, back
 
 
 def test_a_cluster_keeps_its_id() -> None:
@@ -71,39 +55,6 @@ def test_a_master_that_cannot_store_its_id_answers_nothing() -> None:
     log.folder.on_step = lambda _: None
     cluster.restart()
     assert len(cluster.cluster_id()) == CLUSTER_ID_CHARS
-
-
-def test_a_launch_says_where_its_checkpoints_are() -> None:
-    """Below cluster and application, the same for each launch."""
-    cluster, worker, _ = a_running()
-    cluster.tell(an_exit())
-    cluster.restart()
-    back(cluster, worker)
-    cluster.settle(1000)
-
-    launches = worker.all(LaunchExecutor)
-
-    prefix = f"{cluster.cluster_id()}/app1"
-    assert [(each.launch, each.checkpoints) for each in launches] == [(1, prefix), (2, prefix)]
-    assert [each.resume_from for each in launches] == ["", ""]
-
-
-def test_each_launch_says_what_to_begin_with() -> None:
-    """Over restarts of the master; and the same application once more, too."""
-    cluster = Cluster()
-    worker = cluster.worker()
-    point = "k3f9a1c2/app3@7"
-    cluster.ask(SubmitApplication(name="words", artifact=ARTIFACT, resume_from=point))
-    cluster.tell(an_exit())
-    cluster.restart()
-    back(cluster, worker)
-    cluster.settle(1000)
-
-    cluster.ask(RestartApplication(app_id=APP))
-
-    launches = worker.all(LaunchExecutor)
-    assert [(each.app_id, each.launch) for each in launches] == [(1, 1), (1, 2), (2, 1)]
-    assert {each.resume_from for each in launches} == {point}
 
 
 def resumes(cluster: Cluster, worker: Role, **how: bool) -> str:

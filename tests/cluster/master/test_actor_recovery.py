@@ -30,32 +30,10 @@ from tests.cluster.master_build import (
     an_exit,
     an_update,
     back,
-    granted,
     running,
 )
 
 # -- loss of an app master -------------------------------------------------------------------
-
-
-def test_an_app_master_that_ends_is_launched_again_elsewhere() -> None:
-    """Same application, next launch; the status tells."""
-    cluster, worker, app_master = a_running()
-    other = cluster.worker()
-
-    cluster.tell(an_exit())
-    assert cluster.summary().status == "pending"
-    assert other.all(LaunchExecutor) == []
-    cluster.settle(300)
-
-    launch = other.last(LaunchExecutor)
-    assert (launch.app_id, launch.launch) == (APP, 2)
-    assert len(worker.all(LaunchExecutor)) == 1
-    second = cluster.app_master(launch)
-    assert second.last(AppMasterRegistered).launch == 2
-    cluster.tell(a_status("active", launch=2))
-    assert cluster.summary().status == "active"
-    app_master.die()
-    assert cluster.summary().status == "active"
 
 
 def test_a_budget_that_is_spent_fails_the_application_with_the_cause() -> None:
@@ -131,29 +109,6 @@ def test_an_app_master_out_of_reach_is_ended_by_its_worker() -> None:
     assert cause.cause == "the app master is gone: killed by signal 9"
 
 
-def test_an_app_master_that_never_registers_is_replaced() -> None:
-    """It hangs; nothing waits for ever."""
-    cluster = Cluster(executor__start_timeout_seconds=5)
-    worker = cluster.worker()
-    cluster.submit()
-
-    cluster.settle(6000)
-
-    assert worker.last(ShutdownExecutor).kill
-    assert worker.last(LaunchExecutor).launch == 2
-
-
-def test_retries_can_be_set_by_the_application() -> None:
-    """As everything that is about it alone."""
-    cluster = Cluster()
-    cluster.worker()
-    cluster.submit(**{"application.total-retries": "0"})
-
-    cluster.tell(an_exit())
-
-    assert cluster.summary().status == "failed"
-
-
 def test_restarts_are_counted_over_all_app_masters() -> None:
     """An app master counts its own; who looks wants to know how it goes with the application."""
     cluster, worker, _ = a_running()
@@ -194,25 +149,6 @@ def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
     assert [(each.launch, each.kill) for each in stops] == [(1, True), (1, True)]
     assert app_master.got == []
     assert cluster.ask(GetAddresses(app_id=APP)).app_master == second.path
-
-
-def test_slots_are_given_to_the_app_master_that_counts() -> None:
-    """One that was replaced still asks; what it asked for would go to its successor."""
-    cluster, worker, _ = a_running()
-    cluster.tell(a_request(2))
-    cluster.tell(an_exit())
-    cluster.settle(1000)
-    second = cluster.app_master(worker.last(LaunchExecutor))
-    worker.got.clear()
-
-    cluster.tell(
-        a_request(3, launch=2),
-        a_request(5),
-    )
-
-    assert granted(second) == [(0, 3)]
-    stops = worker.all(ShutdownExecutor)
-    assert [(each.launch, each.kill) for each in stops] == [(1, True)]
 
 
 def test_an_app_master_of_what_is_over_is_ended() -> None:
@@ -272,18 +208,6 @@ def test_an_app_master_that_lived_on_goes_on() -> None:
     assert cluster.summary().progress.records_in == 9
 
 
-def test_an_app_master_that_ended_meanwhile_is_launched_again() -> None:
-    """Its worker does not have it any more."""
-    cluster, worker, _ = a_running()
-    cluster.restart()
-    worker.got.clear()
-
-    back(cluster, worker)
-    cluster.settle(1000)
-
-    assert worker.last(LaunchExecutor).launch == 2
-
-
 def test_an_app_master_whose_worker_does_not_come_back_is_launched_elsewhere() -> None:
     """After a while: it might be slow."""
     cluster, _, _ = a_running()
@@ -295,16 +219,6 @@ def test_an_app_master_whose_worker_does_not_come_back_is_launched_elsewhere() -
     cluster.settle(LONG_MS)
 
     assert other.all(LaunchExecutor)[0].launch == 2
-
-
-def test_what_ends_while_the_master_is_away_is_told_when_it_is_back() -> None:
-    """Also before the app master has registered again."""
-    cluster, _, _ = a_running()
-    cluster.restart()
-
-    cluster.tell(a_status("succeeded"))
-
-    assert cluster.summary().status == "succeeded"
 
 
 def test_executors_of_what_is_over_are_killed_when_their_worker_is_back() -> None:
@@ -393,16 +307,3 @@ def test_a_worker_that_says_it_is_of_another_cluster_is_refused() -> None:
     cluster.register(app_master, launch)
     assert cluster.free() == {0: 8}
     assert len(app_master.all(AppMasterRegistered)) == 2
-
-
-def test_the_answer_comes_before_anything_else() -> None:
-    """A worker cannot start anything before it knows its id."""
-    cluster, worker, _ = a_running()
-    cluster.tell(an_exit())
-    cluster.restart()
-    worker.got.clear()
-
-    back(cluster, worker, running())
-
-    kinds = [WorkerRegistered, ShutdownExecutor, LaunchExecutor]
-    assert [type(each) for each in worker.got] == kinds

@@ -1,10 +1,7 @@
 """What a master has granted comes back, whoever dies before it is used."""
 
-from dataclasses import replace
-
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.client import ShutdownApplication
-from gearpy.messages.cluster import LaunchExecutor, RegisterWorker, ReturnResource, ShutdownExecutor
+from gearpy.messages.cluster import LaunchExecutor, ReturnResource, ShutdownExecutor
 from tests.cluster.master_build import (
     APP,
     Cluster,
@@ -39,46 +36,6 @@ def lose(cluster: Cluster, launch: int = 1) -> None:
 
 
 # -- of those who are gone ---------------------------------------------------------------------
-
-
-def test_slots_of_an_app_master_that_died_go_to_its_successor() -> None:
-    """It had launched nothing in them; nobody else would ever give them back."""
-    cluster, worker, _ = a_granted()
-
-    lose(cluster)
-    assert cluster.free() == {0: 9}
-    cluster.settle(1000)
-    cluster.tell(an_update(running(2)))
-    second = cluster.app_master(worker.last(LaunchExecutor))
-    cluster.tell(a_request(8, executors=2, launch=2))
-
-    assert granted(second) == [(0, 4), (0, 4)]
-
-
-def test_slots_of_an_application_that_ended_go_to_who_waits() -> None:
-    """However it ended, and at once."""
-    for end in (ShutdownApplication(app_id=APP), a_status("failed"), a_status("succeeded")):
-        cluster, worker, _ = a_granted()
-        cluster.submit("next")
-        worker.got.clear()
-
-        cluster.master.tell(end)
-        cluster.settle()
-
-        assert worker.last(LaunchExecutor).name == "next"
-        assert cluster.free() == {0: 7}
-
-
-def test_only_what_no_executor_uses_comes_back() -> None:
-    """The other executor still runs; its slots come back with its end."""
-    cluster, _, _ = a_granted()
-    cluster.tell(an_update(running(), FIRST))
-
-    cluster.tell(an_exit(), an_update(FIRST))
-
-    assert cluster.free() == {0: 5}
-    cluster.tell(an_update())
-    assert cluster.free() == {0: 9}
 
 
 def test_a_launch_under_way_when_its_app_master_died_is_ended_and_counted_once() -> None:
@@ -143,56 +100,7 @@ def test_slots_that_an_application_gives_back_are_not_given_to_who_starts() -> N
     assert granted(app_master) == [(0, 4)] * 3
 
 
-def test_an_application_that_ran_while_the_master_was_away_is_heard_before_others_start() -> None:
-    """Its executor ended meanwhile; nobody has told the new master."""
-    cluster, worker, _ = a_granted()
-    launch = worker.last(LaunchExecutor)
-    cluster.tell(an_update(running(), FIRST, SECOND))
-    cluster.submit("next")
-    cluster.restart()
-    worker.got.clear()
-
-    back(cluster, worker, running(), SECOND)
-    assert not worker.all(LaunchExecutor)
-    again = Role(cluster, "again")
-    cluster.register(again, launch)
-    cluster.tell(a_request(4))
-    cluster.tell(a_status("active"))
-
-    assert granted(again) == [(0, 4)]
-    assert not worker.all(LaunchExecutor)
-    cluster.tell(a_status("succeeded"))
-    assert worker.last(LaunchExecutor).name == "next"
-
-
-def test_an_application_that_waits_for_slots_it_has_lost_is_pending_with_the_reason() -> None:
-    """It is active again when its app master says so."""
-    cluster, _, _ = a_granted()
-    cluster.tell(a_request(9))
-
-    stalled = replace(a_status("pending").progress, stall="clock at rest for 60 s")
-    cluster.tell(replace(a_status("pending"), progress=stalled))
-    cluster.tell(replace(a_status("pending"), progress=stalled))
-
-    summary = cluster.summary()
-    assert (summary.status, summary.started_ms > 0) == ("pending", True)
-    assert summary.progress.stall.startswith("waits for slots: needs 9 more slots")
-    cluster.tell(a_status("active"))
-    assert cluster.summary().status == "active"
-
-
 # -- of those who live -------------------------------------------------------------------------
-
-
-def test_an_executor_uses_its_grant() -> None:
-    """The slots are not counted twice, neither when it begins nor when it ends."""
-    cluster, _, _ = a_granted()
-
-    cluster.tell(an_update(running(), FIRST), an_update(running(), FIRST, SECOND))
-    assert (cluster.free(), cluster.workers()[0].executors) == ({0: 0}, 3)
-    cluster.tell(an_update(running(), SECOND))
-
-    assert (cluster.free(), cluster.workers()[0].executors) == ({0: 4}, 2)
 
 
 def test_what_a_worker_refuses_is_free() -> None:
@@ -265,43 +173,4 @@ def test_a_new_master_counts_what_runs_and_what_begins() -> None:
     assert cluster.free() == {0: 0}
     cluster.tell(an_update())
 
-    assert cluster.free() == {0: 9}
-
-
-def test_a_worker_that_registers_again_uses_up_what_was_granted() -> None:
-    """The other grant is still under way."""
-    cluster, worker, _ = a_granted()
-
-    back(cluster, worker, running(), FIRST)
-
-    assert cluster.free() == {0: 0}
-    lose(cluster)
-    assert cluster.free() == {0: 9}
-
-
-def test_a_worker_that_was_lost_comes_back_with_what_runs_only() -> None:
-    """Its app masters count everything there as gone, and ask anew."""
-    cluster, worker, app_master = a_granted()
-    worker.die()
-    moved = Role(cluster, "moved")
-
-    back(cluster, moved, running(), FIRST)
-
-    assert cluster.free() == {0: 4}
-    cluster.tell(a_request(4))
-    assert granted(app_master) == [(0, 4), (0, 4), (0, 4)]
-
-
-def test_a_first_registration_that_is_repeated_keeps_the_grants() -> None:
-    """The answer was slow; meanwhile the master has launched an app master there."""
-    cluster = Cluster()
-    worker = cluster.worker()
-    cluster.submit()
-
-    cluster.tell(RegisterWorker(worker=worker.path, slots=9))
-    assert cluster.free() == {0: 8}
-    cluster.tell(RegisterWorker(worker=worker.path, slots=9, running=(running(),)))
-
-    assert cluster.free() == {0: 8}
-    cluster.tell(an_update())
     assert cluster.free() == {0: 9}

@@ -64,20 +64,6 @@ def modules_of(folder: Path) -> set[str]:
 # -- loading ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("own_process", [True, False])
-def test_a_stored_program_is_loaded_from_its_folder(tmp_path: Path, *, own_process: bool) -> None:
-    """With what is beside it; afterwards it is as if it had never been there."""
-    loader = ApplicationLoader(own_process=own_process)
-    before = list(sys.path), list(sys.meta_path)
-
-    loaded = loader.load(ONE, stored(), ME, program(tmp_path, "one"))
-    loader.release(ONE, ME)
-
-    assert loaded.name == "one"
-    assert (sys.path, sys.meta_path) == before
-    assert modules_of(tmp_path) == set()
-
-
 def test_two_programs_do_not_see_each_other(tmp_path: Path) -> None:
     """Both are app.py with a helper of the same name, in one process at the same time."""
     loader, before = ApplicationLoader(), set(sys.modules)
@@ -212,17 +198,6 @@ def test_a_program_that_raises_is_told_with_its_line(tmp_path: Path) -> None:
     assert app_modules() == set()
 
 
-def test_a_requirement_that_is_not_met_is_told_unless_nobody_asks(tmp_path: Path) -> None:
-    """Before the program is imported and fails in some odd way."""
-    folder = program(tmp_path, "needy")
-    write(folder, {"requirements.txt": "no-such-package-at-all>=2\n"})
-
-    with pytest.raises(ConfigError, match=r"no-such-package-at-all>=2 .*it is not installed"):
-        load(stored(), folder)
-
-    assert load(stored(check_requirements=False), folder).name == "needy"
-
-
 # -- modules ---------------------------------------------------------------------------------
 
 KINDS: Final = (OwnModules, GuestModules)
@@ -291,36 +266,12 @@ def test_dataclasses_and_type_hints_find_their_module(
     modules.close()
 
 
-def test_own_modules_have_the_names_of_the_user(tmp_path: Path) -> None:
-    """So that what looks them up by a text finds them: pickle, importlib, resources."""
-    text = "import importlib\nfound = importlib.import_module('by_text_c').__name__\n"
-    modules = OwnModules(write(tmp_path, {"main_c.py": text, "by_text_c.py": ""}))
-
-    main = modules.run_file(tmp_path / "main_c.py")
-
-    assert (main.__name__, main.found) == ("main_c", "by_text_c")
-    modules.close()
-
-
 def test_own_modules_cannot_take_the_name_of_a_loaded_one(tmp_path: Path) -> None:
     """Half of the process would use the one, half the other."""
     modules = OwnModules(write(tmp_path, {"email/__init__.py": "", "email/app.py": ""}))
 
     with pytest.raises(ConfigError, match="module email of the program has the name of another"):
         modules.run_module("email.app")
-    modules.close()
-
-
-def test_guests_may_have_any_name(tmp_path: Path) -> None:
-    """Their own module for themselves, and that of Python for everyone else."""
-    files = {"json.py": "MINE = True\n", "main_d.py": "import json, email.message\n"}
-    modules = GuestModules(write(tmp_path, files))
-
-    main = modules.run_module("main_d")
-
-    assert main.json.MINE
-    assert not hasattr(sys.modules["json"], "MINE")
-    assert sys.modules["email.message"].__name__ == "email.message"
     modules.close()
 
 

@@ -63,26 +63,6 @@ def test_a_program_is_fetched_once(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {first.name}
 
 
-@pytest.mark.parametrize("kind", ["file", "memory"])
-def test_what_was_not_uploaded_is_not_fetched(tmp_path: Path, kind: Any) -> None:
-    """It is imported from where it is."""
-    cache = ArtifactCache(tmp_path, Master(), LIMITS)
-
-    assert cache.path_of(Artifact(kind=kind, location="x")) is None
-
-
-def test_the_same_bytes_may_be_two_modules(tmp_path: Path) -> None:
-    """The file's name is that of its module."""
-    cache = ArtifactCache(tmp_path, Master(), LIMITS)
-
-    one, other = cache.path_of(ARTIFACT), cache.path_of(replace(ARTIFACT, filename="b.py"))
-
-    assert one is not None
-    assert other is not None
-    assert [path.name for path in one.iterdir()] == ["app.py"]
-    assert [path.name for path in other.iterdir()] == ["b.py"]
-
-
 def test_who_comes_meanwhile_waits(tmp_path: Path) -> None:
     """All executors of an application start at once on a worker."""
     master, found = Master(), list[Path | None]()

@@ -75,8 +75,3 @@ def test_all_that_is_missing_is_told_with_its_line_and_the_place(tmp_path: Path)
     assert sys.executable in first
     assert "no-such-b (>=2) (Requires-Dist of the wheel)" in second
     assert "--no-requirements-check" in advice
-
-
-def test_a_program_that_says_nothing_needs_nothing(tmp_path: Path) -> None:
-    """Most programs do not."""
-    check_requirements(tmp_path, "")

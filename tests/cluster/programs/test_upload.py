@@ -1,6 +1,5 @@
 """From a path to an artifact that the master has, whatever happens on the way."""
 
-import hashlib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,6 @@ from gearpy.messages.client import (
 )
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import PART_BYTES, ArtifactDesk, ArtifactStore
-from gearpy.wire.codec import decode_control, encode_control
 
 APP: Final = """\
 import gearpy as gp
@@ -86,22 +84,6 @@ def name_on_the_cluster(artifact: Artifact, master: Master, tmp_path: Path) -> s
 
 
 # -- what may be given -----------------------------------------------------------------------
-
-
-def test_a_file_alone_goes_as_it_is(tmp_path: Path, master: Master) -> None:
-    """Its bytes name it."""
-    path = write(tmp_path, {"jobs.py": APP.format(name="alone")}) / "jobs.py"
-
-    artifact = upload(master.ask, f"{path}:app", config(), args=("a", "b"))
-
-    assert artifact == Artifact(
-        kind="stored",
-        location=hashlib.sha256(path.read_bytes()).hexdigest(),
-        filename="jobs.py",
-        attr="app",
-        args=("a", "b"),
-    )
-    assert master.kinds == ["HasArtifact", "UploadArtifact"]
 
 
 def test_a_file_takes_along_what_it_imports(tmp_path: Path, master: Master) -> None:
@@ -230,26 +212,6 @@ def large(tmp_path: Path) -> str:
     path = tmp_path / "large.py"
     path.write_bytes(b"#" * (3 * PART_BYTES + 10))
     return str(path)
-
-
-def test_what_the_master_has_is_not_uploaded(master: Master, large: str) -> None:
-    """Submitting again costs one question."""
-    upload(master.ask, large, config())
-    master.asked.clear()
-
-    upload(master.ask, large, config())
-
-    assert master.kinds == ["HasArtifact"]
-
-
-def test_a_part_fits_a_control_message() -> None:
-    """With the default limit; a larger part would end the connection."""
-    whole = UploadArtifact(sha256="0" * 64, offset=1 << 40, data=bytes(PART_BYTES), last=True)
-
-    encoded = encode_control(whole)
-
-    assert decode_control(encoded) == whole
-    assert len(encoded) < config().transport.control_frame_max_bytes
 
 
 def test_progress_is_told_to_the_end(master: Master, large: str) -> None:

@@ -203,16 +203,6 @@ def an_update(*running: RunningExecutor, refused: Sequence[RunningExecutor] = ()
 # -- slots ---------------------------------------------------------------------------------------
 
 
-def test_an_executor_that_ends_frees_its_slots(scene: Scene) -> None:
-    """The app master hears why, the master that there is room."""
-    scene.tell(a_launch())
-
-    scene.end(0, "killed by signal 9 (SIGKILL)")
-
-    assert scene.told("boss", ExecutorExited) == [an_exit(cause="killed by signal 9 (SIGKILL)")]
-    assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
-
-
 def test_more_than_fits_is_refused_and_counted_once(scene: Scene) -> None:
     """The slots that the master had granted are given back."""
     scene.tell(a_launch(0, slots=3), a_launch(1, slots=2))
@@ -261,16 +251,6 @@ def test_a_newer_launch_waits_for_the_end_of_the_older(scene: Scene) -> None:
     assert scene.told("master", ResourceUpdate)[-1] == an_update(newer)
 
 
-def test_slots_that_a_waiting_launch_needs_are_taken(scene: Scene) -> None:
-    """They are not granted twice."""
-    scene.tell(a_launch(0, launch=1, slots=1), a_launch(0, launch=2, slots=3))
-
-    scene.tell(a_launch(1, slots=2))
-
-    (rejected,) = scene.told("boss", ExecutorLaunchRejected)
-    assert (rejected.executor_id, rejected.reason) == (1, "2 slots asked, 1 free")
-
-
 def test_of_three_launches_the_newest_runs(scene: Scene) -> None:
     """The one between is refused, before or after it could begin."""
     scene.tell(a_launch(launch=1), a_launch(launch=2), a_launch(launch=3), a_launch(launch=2))
@@ -306,12 +286,6 @@ def test_the_running_launch_is_stopped(scene: Scene, *, kill: bool) -> None:
 # -- the master ----------------------------------------------------------------------------------
 
 
-def test_a_worker_says_once_that_it_is_ready(scene: Scene) -> None:
-    """With its id, which the master gives."""
-    assert scene.said == ["worker 3 ready: 4 slots, master master"]
-    assert scene.waited == []
-
-
 def test_a_worker_waits_for_its_first_master() -> None:
     """As long as it takes, and says so once."""
     scene = Scene()
@@ -323,18 +297,6 @@ def test_a_worker_waits_for_its_first_master() -> None:
     scene.run(2 * SECOND_MS)
 
     assert scene.said == ["worker 3 ready: 4 slots, master master"]
-
-
-def test_masters_are_tried_in_turn() -> None:
-    """One of them is there."""
-    scene = Scene()
-    scene.probe("second", 5)
-
-    scene.start("first", "second")
-    scene.run(2 * SECOND_MS)
-
-    assert scene.said == ["worker 5 ready: 4 slots, master second"]
-    assert scene.waited == []
 
 
 def test_everything_goes_on_while_the_master_is_away(scene: Scene) -> None:
@@ -486,16 +448,6 @@ def test_executors_that_outlive_their_app_master_are_killed(scene: Scene) -> Non
     scene.run(2 * SECOND_MS)
 
     assert [each.stops for each in scene.launcher.launched] == [[], [], [True]]
-
-
-def test_an_app_master_elsewhere_that_cannot_be_reached_costs_no_executor(scene: Scene) -> None:
-    """Maybe only this worker cannot reach it; the executors themselves know better."""
-    scene.tell(a_launch(0))
-
-    scene.stop("boss")
-    scene.run(60 * SECOND_MS)
-
-    assert scene.launcher.launched[0].stops == []
 
 
 def test_executors_of_the_next_app_master_are_left_alone(scene: Scene) -> None:

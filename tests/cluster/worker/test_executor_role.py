@@ -109,22 +109,6 @@ def test_executor_answers_repeated_steps_and_does_them_once(
     assert made == [1]
 
 
-def test_executor_without_tasks_answers_every_step(
-    system: ThreadedActorSystem, configured: Configured
-) -> None:
-    """Nobody waits for it in vain."""
-    app_master, got = probe(system, "appmaster")
-    executor, _ = an_executor(system, configured(), app_master, lambda _: None)
-
-    for step, answer in (
-        (LaunchTasks(region=0, version=0, attempt=0, tasks=()), TasksLaunched),
-        (StartAllTasks(version=0, attempt=0, start_time_ms=0), TasksStarted),
-        (StopAllTasks(version=0, attempt=0, completed=False), TasksStopped),
-    ):
-        executor.tell(step)
-        wait_for_count(got, answer, 1)
-
-
 def test_attempt_that_is_stopped_while_it_is_loaded_never_begins(
     system: ThreadedActorSystem, configured: Configured
 ) -> None:

@@ -244,19 +244,6 @@ def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
 # -- how a child ends ----------------------------------------------------------------------------
 
 
-def test_a_killed_child_is_noticed_at_once(scene: Scene) -> None:
-    """Recovery begins with it."""
-    child = scene.start("print('up', flush=True);" + SLEEP)
-    scene.words(1)
-
-    killed_s = time.monotonic()
-    os.kill(child.pid, signal.SIGKILL)
-
-    cause, known_s = scene.ends.get(timeout=DEADLINE_S)
-    assert cause == "killed by signal 9 (SIGKILL)"
-    assert known_s - killed_s < 0.5  # It takes about a ms where nothing else runs.
-
-
 def test_the_end_of_standard_error_tells_why(scene: Scene) -> None:
     """Its last line first, then some kilobytes of it."""
     scene.start("print('x' * 9000 + '\\nthe reason', file=sys.stderr); sys.exit(3)")
@@ -266,13 +253,6 @@ def test_the_end_of_standard_error_tells_why(scene: Scene) -> None:
     assert first == "exited with code 3: the reason"
     assert 4000 < len(rest) < 4200
     assert rest.endswith("x\nthe reason")
-
-
-def test_a_child_that_leaves_unasked_has_a_cause(scene: Scene) -> None:
-    """Code 0 is no excuse."""
-    scene.start("")
-
-    assert scene.cause() == "exited with code 0 before it was asked to"
 
 
 def test_what_was_written_before_the_end_is_in_the_log(scene: Scene) -> None:
@@ -291,53 +271,6 @@ def test_much_output_is_taken(scene: Scene) -> None:
     scene.cause()
 
     assert len(scene.log) == 2 * 100 + 10_000 * 100 + 1
-
-
-def test_a_child_that_is_asked_ends_well(scene: Scene) -> None:
-    """No cause, and no working folder."""
-    on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True);"
-    child = scene.start(on_term + "signal.pause()")
-    scene.words(1)
-
-    child.stop(kill=False)
-
-    assert scene.cause() == ""
-    eventually(lambda: scene.folders == [])
-
-
-def test_a_child_that_fails_while_it_stops_tells_why(scene: Scene) -> None:
-    """Its failure may be the very reason that it was asked to stop."""
-    on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit('bad')); print('up', flush=True);"
-    child = scene.start(on_term + "signal.pause()")
-    scene.words(1)
-
-    child.stop(kill=False)
-
-    assert scene.cause() == "exited with code 1: bad"
-    assert len(scene.folders) == 1
-
-
-def test_a_child_is_asked_once_whoever_wants_its_end(scene: Scene) -> None:
-    """A worker that drains and an app master that stops both ask; twice would be at once."""
-    code = """
-asked = []
-def on_term(*_):
-    asked.append(1)
-signal.signal(signal.SIGTERM, on_term)
-print('up', flush=True)
-while not asked: signal.pause()
-print('ends', flush=True)
-signal.sigtimedwait({signal.SIGUSR1}, 0.3)
-sys.exit(f'asked {len(asked)} times')
-"""
-    child = scene.start(code)
-    scene.words(1)
-
-    child.stop(kill=False)
-    scene.words(2)
-    child.stop(kill=False)
-
-    assert scene.cause() == "exited with code 1: asked 1 times"
 
 
 def test_files_of_a_child_that_ended_well_are_kept_and_told(scene: Scene) -> None:
@@ -401,18 +334,6 @@ def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
     child.stop(kill=True)
 
     assert scene.cause() == ""
-
-
-def test_what_a_child_has_started_ends_with_it(scene: Scene) -> None:
-    """It is in the child's process group."""
-    start = "grand = subprocess.Popen(['sleep', '600']); print(grand.pid, flush=True);"
-    child = scene.start(start + SLEEP)
-    (grandchild,) = map(int, scene.words(1))
-
-    os.kill(child.pid, signal.SIGKILL)
-
-    assert scene.cause() == "killed by signal 9 (SIGKILL)"
-    eventually(lambda: is_gone(grandchild))
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])
@@ -505,18 +426,6 @@ def test_some_folders_of_failed_processes_are_kept(
 
     eventually(lambda: len(scene.folders) == 10)
     assert any("executor-0-launch-1" in each.name for each in scene.folders)
-
-
-def test_closing_ends_all_children(scene: Scene) -> None:
-    """And waits until they are gone."""
-    child = scene.start("print('up', flush=True);" + SLEEP)
-    scene.words(1)
-    assert scene.launcher is not None
-
-    scene.launcher.close(DEADLINE_S)
-
-    assert is_gone(child.pid)
-    assert scene.cause() == ""
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from gearpy.messages.app import (
     LaunchTasks,
     LongTurn,
     StopAllTasks,
-    TaskClock,
 )
 from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import (
@@ -63,46 +62,6 @@ def test_it_succeeds_when_all_regions_have_come_to_their_end() -> None:
     assert not only(first, Ended)
     assert kinds(second)[-3:] == ["Stop", "Stop", "Ended"]
     assert second[-1] == Ended(status="succeeded", cause=None)
-
-
-def test_a_task_that_keeps_much_has_its_epoch_ended_before_its_time() -> None:
-    """Once for each report of it; what was said of an epoch that has ended is over with it."""
-    bench = Bench((1, 1), executors=1)
-    bench.unanswered = {(A, BeginEpoch)}
-    [region] = bench.manager.regions
-    task, session = next(iter(region.sessions.items()))
-    wants = TaskClock(task_id=task, session=session, clock_ms=1, watermark_ms=1, wants_epoch=True)
-
-    done = bench.obey(bench.manager.on_clocks([wants], bench.now_ms))
-    again = bench.obey(bench.manager.on_clocks([wants], bench.now_ms))
-    bench.end_epoch()
-
-    assert [each.message for each in only(done, Send)] == [bench.announced(region)]
-    assert not only(again, Send)
-    assert not bench.is_ending(0)
-
-
-def test_active_is_told_though_one_region_ends_while_another_starts() -> None:
-    """Also if there was no moment in which all of them ran: the long one does."""
-    bench = Bench((1, 1), (1, 1), executors=4, is_begun=False)
-    short, long = bench.manager.regions
-    assert not short.executors & long.executors
-    bench.silent = set(long.executors)
-    bench.begin()
-    bench.unanswered = {(each, StopAllTasks) for each in short.executors}
-    bench.finish(0)
-    bench.silent -= long.executors
-    for launch in only(bench.done, Launch):
-        if launch.executor_id in long.executors:
-            bench.obey(bench.register(launch))
-    assert bench.states == ["stopping", "running"]
-    assert not only(bench.done, Activated)
-
-    for executor_id in short.executors:
-        bench.obey(bench.manager.on_answer(stopped(short, executor_id), bench.now_ms))
-
-    assert bench.states == ["done", "running"]
-    assert only(bench.done, Activated) == [Activated()]
 
 
 def test_another_graph_ends_it() -> None:
@@ -161,15 +120,6 @@ def test_one_that_has_run_waits_also_under_another_app_master() -> None:
     manager.on_start(0)
 
     assert manager.on_tick(20 * some_limits().allocation_timeout_ms) == []
-
-
-def test_slots_that_are_soon_there_again_do_not_make_it_pending() -> None:
-    """Every lost executor waits a moment."""
-    bench = Bench((1, 1))
-    bench.grants = False
-    bench.lose(A)
-
-    assert not only(bench.tick(4000), HeldUp)
 
 
 def test_without_a_number_of_executors_the_application_is_cut_as_there_was_room() -> None:
@@ -255,17 +205,6 @@ def test_a_process_that_lost_messages_again_is_not_replaced() -> None:
     bench.tick(500)
 
     assert only(bench.fail_task(task, kind="lost"), Stop) == []
-
-
-def test_after_an_epoch_a_restart_in_place_is_tried_once_more() -> None:
-    """The process has done its work meanwhile."""
-    bench = Bench((1, 1))
-    task = TaskId(0, 0)
-    bench.fail_task(task)
-    bench.tick(1000)
-    bench.end_epoch()
-
-    assert not only(bench.fail_task(task), Stop)
 
 
 def test_a_process_that_cannot_read_snapshots_that_are_whole_is_replaced() -> None:
@@ -365,27 +304,6 @@ def test_a_lost_worker_costs_one_restart() -> None:
     assert bench.states == ["running", "running"]
 
 
-def test_slots_in_use_are_not_given_back_with_their_worker() -> None:
-    """The worker tells the master when they are free."""
-    bench = Bench()
-
-    lost = bench.manager.on_worker_lost(a_worker(), bench.now_ms)
-
-    assert only(lost, RequestSlots)
-    assert not only(lost, Release)
-
-
-def test_another_worker_takes_the_place_of_one_that_is_just_lost() -> None:
-    """The slots of the lost one are given back, once each."""
-    bench = Bench()
-    bench.manager.on_worker_lost(a_worker(), bench.now_ms)
-
-    commands = bench.manager.on_allocated([allocation(2), allocation(2, worker=8)], bench.now_ms)
-
-    assert [each.worker_id for each in only(commands, Release)] == [7]
-    assert [each.allocation.worker_id for each in only(commands, Launch)] == [8]
-
-
 def test_a_worker_that_is_lost_later_than_its_executors_costs_one_restart() -> None:
     """What was launched there meanwhile never had a chance."""
     bench = Bench()
@@ -414,18 +332,6 @@ def test_a_broken_link_alone_restarts_what_may_have_used_it() -> None:
     [survived] = only(commands, Survived)
     assert "the link from executor 0 to data:1-2 broke: reset" in survived.error.cause
     bench.tick(3000)
-    assert bench.manager.restarts == 1
-
-
-def test_a_broken_link_of_an_attempt_that_is_over_is_no_failure() -> None:
-    """It broke for what was restarted already."""
-    bench = Bench(backoff_ms=0)
-    bench.break_link(A, B)
-    bench.fail_task(TaskId(0, 0))
-    assert bench.states == ["running"]
-
-    bench.tick(3000)
-
     assert bench.manager.restarts == 1
 
 
@@ -499,35 +405,6 @@ def test_a_record_that_fails_too_often_ends_it_before_the_budget_does() -> None:
 # -- executors -----------------------------------------------------------------------------
 
 
-def test_nothing_is_sent_to_an_executor_that_is_gone() -> None:
-    """Those that are left stop, and start again when there is another one."""
-    bench = Bench()
-    bench.silent = {B}
-    bench.launches[B] = 2
-
-    commands = bench.lose(B)
-
-    stops = [each for each in commands if isinstance(each, Send)]
-    assert [each.executor_id for each in stops] == [A]
-    assert bench.states == ["waiting"]
-
-
-def test_an_executor_that_dies_as_it_starts_is_launched_again_after_the_pause() -> None:
-    """Each time costs a restart, or it would go on for ever."""
-    bench = Bench(restarts=2)
-    bench.silent = {B}
-    bench.lose(B)
-    assert bench.launches[B] == 3
-    bench.tick(2500)
-
-    assert not only(bench.lose(B), RequestSlots)
-    assert bench.manager.restarts == 2
-    bench.tick(1000)
-    assert bench.launches[B] == 4
-    bench.tick(2000)
-    assert isinstance(bench.lose(B)[-1], Ended)
-
-
 def test_an_executor_that_does_not_register_is_killed_and_replaced() -> None:
     """After its time."""
     bench = Bench()
@@ -574,19 +451,6 @@ def test_a_silent_executor_is_killed_unless_its_worker_tells_more() -> None:
     assert (stop.executor_id, stop.launch, stop.kill) == (B, 2, True)
 
 
-def test_an_executor_that_nobody_needs_any_more_is_not_replaced() -> None:
-    """Its region is done: its end costs nothing."""
-    bench = Bench((1, 1), (1, 1), executors=4)
-    bench.finish(0)
-    assert bench.states == ["done", "running"]
-    [unneeded, *_] = bench.manager.regions[0].executors - bench.manager.regions[1].executors
-
-    assert bench.lose(unneeded) == []
-    assert not only(bench.tick(1000), RequestSlots)
-    assert bench.manager.restarts == 0
-    assert isinstance(bench.finish(1)[-1], Ended)
-
-
 def test_slots_that_come_too_late_are_given_back() -> None:
     """While it ends, and after."""
     bench = Bench()
@@ -616,27 +480,6 @@ def test_an_end_that_fails_is_a_failure() -> None:
     assert bench.states == ["running"]
     assert bench.manager.restarts == 1
     assert isinstance(bench.finish(0)[-1], Ended)
-
-
-@pytest.mark.parametrize("is_lost", [True, False])
-def test_a_failure_during_the_good_end_costs_one_restart(*, is_lost: bool) -> None:
-    """An executor is lost, or a task fails, before it has said that it has ended well."""
-    bench = Bench()
-    bench.unanswered = {(A, StopAllTasks)}
-    bench.finish(0)
-    assert bench.states == ["stopping"]
-    bench.unanswered = set()
-
-    if is_lost:
-        bench.lose(A)
-    else:
-        bench.fail_task(TaskId(0, 0), "boom")
-        [region] = bench.manager.regions
-        bench.obey(bench.manager.on_answer(stopped(region, A), bench.now_ms))
-    bench.tick(2000)
-
-    assert bench.states == ["running"]
-    assert bench.manager.restarts == 1
 
 
 def test_an_executor_that_is_lost_after_its_part_of_the_good_end_costs_nothing() -> None:
@@ -683,18 +526,6 @@ def test_it_ends_though_nobody_answers() -> None:
 
 
 # -- replay --------------------------------------------------------------------------------
-
-
-def test_a_replay_costs_nothing_and_does_not_wait() -> None:
-    """Whatever the budget says."""
-    bench = Bench((1, 1), (1, 1), restarts=0)
-    attempts = [each.attempt for each in bench.manager.regions]
-
-    bench.obey(bench.manager.replay(bench.now_ms))
-
-    assert bench.states == ["running", "running"]
-    assert [each.attempt for each in bench.manager.regions] != attempts
-    assert bench.manager.restarts == 0
 
 
 def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,42 +117,6 @@ def test_idle_task_holds_nothing() -> None:
     assert clock.global_min_ms == 40
 
 
-def test_when_all_are_idle_the_clock_stays() -> None:
-    """Idle is not the end of time."""
-    clock = a_clock(a_dag(1))
-    report(clock, SOURCE, 40)
-
-    report(clock, SOURCE, 40, idle=True)
-
-    assert clock.global_min_ms == 40
-    assert not clock.finished
-
-
-def test_the_finished_do_not_move_the_clock_past_the_idle() -> None:
-    """An idle source may wake up; the clock must not say that all is over."""
-    clock = a_clock(a_dag(2))
-    report(clock, TaskId(0, 0), 40)
-    report(clock, TaskId(0, 1), 40, idle=True)
-
-    report(clock, TaskId(0, 0), MAX_MS)
-
-    assert clock.global_min_ms == 40
-    assert clock.processor_min_ms(ProcessorId(0)) == 40
-
-
-def test_a_task_that_wakes_up_holds_the_clock_but_does_not_turn_it_back() -> None:
-    """Its clock may be far behind."""
-    clock = a_clock(a_dag(2))
-    report(clock, TaskId(0, 0), 5, idle=True)
-    report(clock, TaskId(0, 1), 100)
-
-    report(clock, TaskId(0, 0), 6)
-    report(clock, TaskId(0, 1), 200)
-
-    assert clock.global_min_ms == 100
-    assert clock.processor_min_ms(ProcessorId(0)) == 100
-
-
 def test_all_at_the_end_of_time_is_finished() -> None:
     """The application succeeds by this. Gearpump: `EndingClock`."""
     clock = a_clock(a_dag(1, 1))
@@ -165,16 +128,6 @@ def test_all_at_the_end_of_time_is_finished() -> None:
     assert not half_way
     assert clock.finished
     assert clock.global_min_ms == clock.processor_min_ms(ProcessorId(1)) == MAX_MS
-
-
-def test_a_replaced_processor_finishes_with_its_life() -> None:
-    """Else its last clock would pin the application for ever, as in Gearpump."""
-    clock = a_clock(a_dag(1, 1, life=Life(death_ms=100)))
-    report(clock, MIDDLE, 100)
-
-    report(clock, SOURCE, 500)
-
-    assert clock.global_min_ms == 500
 
 
 def test_restart_does_not_turn_the_clock_back() -> None:
@@ -189,44 +142,6 @@ def test_restart_does_not_turn_the_clock_back() -> None:
     assert clock.global_min_ms == clock.processor_min_ms(ProcessorId(0)) == 100
     report(clock, SOURCE, 110, session=2)
     assert clock.global_min_ms == 110
-
-
-def test_restart_takes_a_finished_task_back() -> None:
-    """The application is not over while one task repeats its work."""
-    dag = a_dag(1, 1)
-    clock = a_clock(dag)
-    report(clock, SOURCE, MAX_MS)
-
-    clock.on_restart(sessions(dag, 2), start_ms=0, now_ms=2)
-    report(clock, MIDDLE, MAX_MS, session=2)
-
-    assert not clock.finished
-
-
-def test_new_dag_keeps_the_clocks_of_tasks_that_go_on() -> None:
-    """Only what is new begins at the global clock."""
-    clock = a_clock(a_dag(1, 1))
-    report(clock, SOURCE, 100)
-    report(clock, MIDDLE, 80)
-
-    wider = a_dag(1, 2, version=1)
-    clock.on_new_dag(wider, sessions(wider), 5)
-
-    assert clock.processor_min_ms(ProcessorId(0)) == 100
-    assert clock.processor_min_ms(ProcessorId(1)) == 80
-    report(clock, TaskId(1, 0), 90)
-    report(clock, TaskId(1, 1), 85)
-    assert clock.global_min_ms == 85
-
-
-def test_a_new_source_begins_at_its_birth() -> None:
-    """It has no upstream that could hold it earlier."""
-    clock = a_clock(a_dag(1), start_ms=10)
-
-    newer = a_dag(1, version=1, life=Life(birth_ms=70))
-    clock.on_new_dag(newer, sessions(newer, 2), 5)
-
-    assert clock.global_min_ms == 70
 
 
 def test_still_clock_is_a_stall_only_after_the_threshold() -> None:
@@ -264,15 +179,6 @@ def test_restart_gives_the_clock_time_to_move_again() -> None:
     assert clock.check_stall(5100) is not None
 
 
-def test_why_names_a_source_that_does_not_advance() -> None:
-    """All later ones wait for it."""
-    clock = a_clock(a_dag(1, 1, 1))
-    for task in (SOURCE, MIDDLE, SINK):
-        report(clock, task, 10)
-
-    assert waits(clock.why()) == [("s0", "source has not advanced")]
-
-
 def test_why_names_unprocessed_input() -> None:
     """The operator has promised less than it was promised."""
     clock = a_clock(a_dag(1, 1, 1))
@@ -287,43 +193,6 @@ def test_why_names_unprocessed_input() -> None:
         ("s1", "unprocessed input"),
     ]
     assert chain[-1].clock_ms == 40
-
-
-@pytest.mark.parametrize("watermark_ms", [40, 100])
-def test_why_names_open_windows(watermark_ms: int) -> None:
-    """Whether or not the operator holds the watermark up, too, as a join does."""
-    clock = a_clock(a_dag(1, 1, 1))
-    report(clock, SOURCE, 100)
-    report(clock, MIDDLE, 40, watermark_ms=watermark_ms, hold_ms=40)
-    report(clock, SINK, watermark_ms)
-
-    assert waits(clock.why())[-1] == ("s1", "open windows or state")
-
-
-def test_lag_is_since_the_sources_read_what_the_clock_shows() -> None:
-    """In wall time, however fast event time goes."""
-    clock = a_clock(a_dag(1, 1))
-    for at in range(20):
-        report(clock, SOURCE, at * 1000, now_ms=1000 + at * 100)
-
-    before = clock.lag_ms(3000)
-    report(clock, TaskId(1, 0), 7_500, now_ms=3000)
-    after = clock.lag_ms(3000)
-    report(clock, TaskId(1, 0), 19_000, now_ms=3100)
-
-    assert before == 3000 - 1000  # Nothing has been reported behind the source.
-    assert after == 3000 - 1800
-    assert clock.lag_ms(3200) == 0
-
-
-def test_lag_goes_on_when_the_sources_have_finished() -> None:
-    """What they have read is not processed by that."""
-    clock = a_clock(a_dag(1, 1))
-    report(clock, SOURCE, 50, now_ms=100)
-    report(clock, SOURCE, MAX_MS, now_ms=200)
-    report(clock, TaskId(1, 0), 60, now_ms=300)
-
-    assert clock.lag_ms(5200) == 5000
 
 
 @given(steps=st.lists(st.integers(0, 400), min_size=1, max_size=1500), done=st.floats(0, 1))

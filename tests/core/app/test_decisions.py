@@ -3,11 +3,8 @@
 from dataclasses import is_dataclass
 from typing import get_args
 
-import pytest
-
 from gearpy.core.app import decisions
 from gearpy.core.app.decisions import (
-    Command,
     DropSnapshots,
     Ended,
     EpochAborted,
@@ -20,14 +17,11 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import TaskId
 from gearpy.messages.app import (
-    BeginEpoch,
-    CommitEpoch,
-    EpochStored,
     LaunchTasks,
     SnapshotFile,
     TaskOffsets,
 )
-from tests.core.manager_bench import A, B, Bench, kinds, only
+from tests.core.manager_bench import A, Bench, kinds, only
 
 
 def test_every_decision_is_a_command() -> None:
@@ -73,65 +67,6 @@ def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
         DropSnapshots(files=manifests[0].snapshots),
     ]
     assert bench.manager.newest_manifests() == [manifests[2]]
-
-
-def test_snapshots_of_an_attempt_that_is_over_are_deleted() -> None:
-    """Whoever sends them late; but never one that a restart may need."""
-    bench = Bench(backoff_ms=0)
-    bench.tick(300)
-    [store] = only(bench.end_epoch(), StoreManifest)
-    needed, attempt = store.manifest.snapshots[0], store.manifest.attempt
-    bench.fail_task(TaskId(0, 0))
-    late = SnapshotFile(location="late", sha256="", tasks=())
-
-    def told(*files: SnapshotFile, epoch: int) -> list[Command]:
-        message = EpochStored(executor_id=A, attempt=attempt, epoch=epoch, snapshots=files)
-        return bench.manager.on_epoch_stored(message, bench.now_ms)
-
-    assert told(needed, epoch=2) == []
-    assert told(needed, late, epoch=3) == [DropSnapshots(files=(late,))]
-    assert told(needed, late, epoch=4) == []
-
-
-def test_a_relaunched_app_master_goes_on_from_what_is_stored() -> None:
-    """With attempts, sessions and launches that nobody has had before."""
-    bench = Bench()
-    bench.tick(300)
-    [store] = only(bench.end_epoch(), StoreManifest)
-    old = bench.manager
-    bench.manager, bench.done = bench.another(launch=2, manifests=[store.manifest]), []
-
-    bench.begin()
-
-    launched = [each.message for each in bench.done if isinstance(each, Send)]
-    assert isinstance(launched[0], LaunchTasks)
-    assert launched[0].epoch == store.manifest.epoch + 1
-    assert (bench.manager.regions[0].attempt or 0) > (old.regions[0].attempt or 0)
-    assert min(bench.manager.regions[0].sessions.values()) > max(old.regions[0].sessions.values())
-    assert min(bench.launches.values()) > 2
-
-
-def test_a_relaunched_app_master_finds_all_epochs_that_are_kept() -> None:
-    """It goes on from the newest, and back to the one before if that is damaged."""
-    bench = Bench()
-    manifests = []
-    for _ in range(2):
-        bench.tick(300)
-        manifests += [each.manifest for each in only(bench.end_epoch(), StoreManifest)]
-    bench.manager, bench.done = bench.another(launch=2, manifests=manifests[::-1]), []
-    bench.unanswered = {(A, LaunchTasks), (B, LaunchTasks)}
-    bench.begin()
-
-    commands = bench.damage(A, manifests[1].snapshots[0].location)
-
-    assert kinds(commands)[:3] == ["FellBack", "StopAllTasks", "StopAllTasks"]
-    launches = [each.message for each in only(commands, Send)]
-    assert [each.snapshots for each in launches if isinstance(each, LaunchTasks)] == [
-        (file,) for file in manifests[0].snapshots
-    ]
-    assert bench.manager.epoch == 1
-    assert DropSnapshots(files=manifests[1].snapshots) in commands
-    assert bench.manager.restarts == 0
 
 
 def test_overrides_reach_the_executors() -> None:
@@ -243,19 +178,6 @@ def test_what_could_not_be_read_this_time_is_a_failure_like_others() -> None:
     assert (bench.states, bench.manager.epoch) == (["running"], 1)
 
 
-def test_damage_of_nothing_is_a_failure_like_others() -> None:
-    """An executor says so though there was no epoch to go on from."""
-    bench = Bench(is_begun=False, backoff_ms=0)
-    bench.unanswered = {(A, LaunchTasks)}
-    bench.begin()
-    bench.unanswered = set()
-
-    bench.damage(A, "what")
-
-    assert bench.manager.restarts == 1
-    assert bench.states == ["running"]
-
-
 def test_damage_of_an_attempt_that_is_over_is_nothing() -> None:
     """Its files may be gone by then."""
     bench = Bench(backoff_ms=0)
@@ -282,53 +204,6 @@ def test_at_the_end_everything_is_committed_before_it_is_stopped() -> None:
         *["Stop"] * 2,
     ]
     assert commands[-1] == Ended(status="succeeded", cause=None)
-
-
-def test_a_commit_that_is_not_answered_is_told_again() -> None:
-    """To those who have not; the end waits for them."""
-    bench = Bench()
-    bench.unanswered = {(B, CommitEpoch)}
-    bench.finish(0)
-    assert bench.states == ["running"]
-
-    again = bench.tick(2000)
-    assert [(each.executor_id, type(each.message)) for each in only(again, Send)] == [
-        (B, CommitEpoch)
-    ]
-    bench.unanswered = set()
-
-    assert isinstance(bench.tick(2000)[-1], Ended)
-
-
-@pytest.mark.parametrize("missing", [BeginEpoch, CommitEpoch])
-def test_a_failure_before_all_is_committed_is_a_failure_like_others(missing: type) -> None:
-    """The next attempt is finished at once, and ends in the same way."""
-    bench = Bench(backoff_ms=0)
-    bench.unanswered = {(A, missing)}
-    bench.finish(0)
-    assert bench.states == ["running"]
-    bench.unanswered = set()
-
-    bench.fail_task(TaskId(0, 0), "cannot commit")
-
-    assert bench.states == ["running"]
-    assert bench.manager.restarts == 1
-    assert bench.manager.epoch == (1 if missing is CommitEpoch else 0)
-    assert isinstance(bench.finish(0)[-1], Ended)
-
-
-def test_the_end_is_tried_again_when_its_epoch_cannot_be_stored() -> None:
-    """With another one, for nothing; until it can."""
-    bench = Bench(epoch_timeout_ms=1000)
-    bench.unanswered = {(A, BeginEpoch)}
-    bench.finish(0)
-
-    assert len(only(bench.tick(3000), EpochAborted)) == 3
-    bench.unanswered = set()
-    bench.tick(1000)
-
-    assert isinstance(bench.done[-1], Ended)
-    assert bench.manager.restarts == 0
 
 
 def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:

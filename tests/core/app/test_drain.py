@@ -37,18 +37,6 @@ def test_a_drain_ends_each_region_with_one_last_epoch() -> None:
     assert bench.manager.is_drained
 
 
-def test_a_drain_waits_for_the_epoch_under_way() -> None:
-    """That one was announced as one of many, so another one follows, which is the last."""
-    bench = Bench((1, 1))
-    bench.tick(400)
-    assert bench.is_ending(0)
-
-    assert not bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
-    done = bench.end_epoch()
-
-    assert only(done, Ended) == [Ended(status="terminated", cause=None)]
-
-
 def test_a_drain_before_anything_runs_is_over_at_once() -> None:
     """Nothing was read, so nothing is to be shown."""
     bench = Bench(is_begun=False)

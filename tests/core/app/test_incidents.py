@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
-from gearpy.core.base.restart import GiveUp, RestartAfter, RestartPolicy
+from gearpy.core.base.restart import RestartAfter, RestartPolicy
 from gearpy.ids import ExecutorId
 from gearpy.messages.app import LinkBroken
 from gearpy.messages.summaries import ErrorCard
@@ -19,58 +19,6 @@ def some_incidents(*, restarts: int = 3, poison_attempts: int = 3) -> Incidents:
     return Incidents(policy, poison_attempts=poison_attempts, rng=Random(1))
 
 
-def test_what_is_hit_soon_after_belongs_to_the_same_failure() -> None:
-    """It pays once, and all of it starts again at the same time."""
-    incidents = some_incidents()
-
-    assert incidents.on_failure(["region 0"], 1000) == RestartAfter(100)
-    assert incidents.on_failure(["region 1"], 1040) == RestartAfter(60)
-    assert incidents.on_failure(["executor 2"], 2999) == RestartAfter(0)
-    assert incidents.count == 1
-
-
-def test_what_is_hit_again_has_failed_again() -> None:
-    """However soon: a region that fails at once after each start must not do so for ever."""
-    incidents = some_incidents()
-    incidents.on_failure(["region 0"], 1000)
-
-    assert incidents.on_failure(["region 0"], 1100) == RestartAfter(200)
-    assert incidents.on_failure(["region 1", "region 0"], 1101) == RestartAfter(400)
-    assert incidents.count == 3
-
-
-def test_what_is_hit_much_later_is_another_failure() -> None:
-    """Its time is over."""
-    incidents = some_incidents()
-    incidents.on_failure(["region 0"], 1000)
-
-    assert incidents.on_failure(["region 1"], 3000) == RestartAfter(200)
-
-
-def test_a_failure_that_is_known_is_paid_for() -> None:
-    """However late it shows in another place."""
-    incidents = some_incidents()
-    incidents.on_failure(["region 0"], 1000)
-
-    assert incidents.on_failure(["region 1"], 60_000, is_known=True) == RestartAfter(0)
-    assert incidents.count == 1
-
-
-def test_when_the_budget_is_spent_it_is_over() -> None:
-    """What belongs to the last failure that was survived is still survived."""
-    incidents = some_incidents(restarts=1)
-    incidents.on_failure(["region 0"], 0)
-
-    assert incidents.on_failure(["region 1"], 1) == RestartAfter(99)
-    assert incidents.on_failure(["region 0"], 2) == GiveUp()
-    assert incidents.count == 1
-
-
-def test_without_a_budget_the_first_failure_is_the_last() -> None:
-    """Also one that is said to be known: there is nothing that it could belong to."""
-    assert some_incidents(restarts=0).on_failure(["region 0"], 0, is_known=True) == GiveUp()
-
-
 @pytest.mark.parametrize("attempts", [1, 2, 3])
 def test_a_record_that_fails_too_often_is_poison(attempts: int) -> None:
     """Another restart would not help."""
@@ -80,20 +28,6 @@ def test_a_record_that_fails_too_often_is_poison(attempts: int) -> None:
     verdicts = [incidents.is_poison(error) for _ in range(attempts)]
 
     assert verdicts == [False] * (attempts - 1) + [True]
-
-
-def test_other_records_operators_and_failures_without_a_record_are_no_poison() -> None:
-    """Each record has its own count."""
-    incidents = some_incidents(poison_attempts=2)
-    cards = [
-        ErrorCard(cause="boom", operator="map", record="'x'"),
-        ErrorCard(cause="boom", operator="map", record="'y'"),
-        ErrorCard(cause="boom", operator="filter", record="'x'"),
-        ErrorCard(cause="lost messages"),
-        ErrorCard(cause="lost messages"),
-    ]
-
-    assert not any(incidents.is_poison(card) for card in cards)
 
 
 @given(st.lists(st.tuples(st.integers(0, 900), st.sets(st.sampled_from("abc"), min_size=1))))

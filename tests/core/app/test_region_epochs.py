@@ -2,11 +2,11 @@
 
 import pytest
 
-from gearpy.core.app.decisions import Command, EpochAborted, EpochsRetired, FellBack, StoreManifest
+from gearpy.core.app.decisions import Command, FellBack, StoreManifest
 from gearpy.core.app.deployment import Send
-from gearpy.core.epoch.epochs import REPEAT_MS, Manifest
-from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
-from gearpy.messages.app import AbortEpoch, BeginEpoch, CommitEpoch, SnapshotsDamaged
+from gearpy.core.epoch.epochs import REPEAT_MS
+from gearpy.ids import MAX_MS, ExecutorId
+from gearpy.messages.app import BeginEpoch, SnapshotsDamaged
 from tests.core.manager_bench import some_limits
 from tests.core.region_build import (
     INTERVAL_MS,
@@ -49,14 +49,6 @@ def test_epochs_begin_when_all_tasks_run() -> None:
     assert epochs.advance(INTERVAL_MS + REPEAT_MS) == begins(1)
 
 
-def test_an_attempt_goes_on_behind_the_newest_epoch() -> None:
-    """Of several that were found."""
-    epochs = some_epochs(a_manifest(4), a_manifest(6))
-
-    assert epochs.on_deploy(7) == a_manifest(6)
-    assert epochs.next_epoch == 7
-
-
 def test_an_epoch_is_stored_then_committed_then_the_next_begins() -> None:
     """Each step waits for the one before, and is repeated until it is answered."""
     epochs = some_running()
@@ -76,21 +68,6 @@ def test_an_epoch_is_stored_then_committed_then_the_next_begins() -> None:
     assert epochs.advance(late_ms + 2 * REPEAT_MS) == begins(2)
 
 
-def test_a_newer_commit_takes_the_place_of_an_older_one() -> None:
-    """It covers that, and who had not answered is told of the newer only."""
-    epochs = some_running()
-    epochs.advance(300)
-    store_epoch(epochs, 300)
-    epochs.on_manifest_stored(1, 300)
-    epochs.advance(600)
-    store_epoch(epochs, 600)
-
-    assert epochs.on_manifest_stored(2, 600) == [
-        EpochsRetired(region=4, epochs=(1,)),
-        *commits(2),
-    ]
-
-
 def test_that_an_older_epoch_is_stored_says_nothing_of_a_newer_one() -> None:
     """It was stored twice."""
     epochs = some_running()
@@ -99,20 +76,6 @@ def test_that_an_older_epoch_is_stored_says_nothing_of_a_newer_one() -> None:
     store_epoch(epochs, 600)
 
     assert epochs.on_manifest_stored(1, 610) == []
-
-
-def test_nobody_is_told_of_a_commit_when_the_attempt_is_over() -> None:
-    """The next one finds it in what it goes on from."""
-    epochs = some_running()
-    epochs.advance(300)
-    store_epoch(epochs, 300)
-    epochs.on_over()
-
-    assert epochs.on_manifest_stored(1, 310) == []
-    assert epochs.advance(10**6) == []
-    epochs.on_deploy(8)
-    epochs.on_ready(400)
-    assert epochs.on_manifest_stored(1, 410) == []
 
 
 def test_an_answer_of_another_attempt_is_none() -> None:
@@ -137,16 +100,6 @@ def test_no_attempt_begins_from_an_epoch_that_is_not_stored() -> None:
 
     with pytest.raises(AssertionError):
         epochs.on_deploy(8)
-
-
-def test_a_manifest_is_stored_though_its_attempt_is_over() -> None:
-    """Or the next one would wait for ever."""
-    epochs = some_running()
-    epochs.advance(300)
-    manifest = store_epoch(epochs, 300)
-    epochs.on_over()
-
-    assert epochs.advance(300 + REPEAT_MS) == [StoreManifest(manifest=manifest)]
 
 
 def test_no_number_comes_twice() -> None:
@@ -186,17 +139,6 @@ def test_the_clock_of_an_epoch_is_that_of_the_slowest_task_that_is_busy() -> Non
     assert complete_epoch(epochs, 900).clock_ms == 40
 
 
-@pytest.mark.parametrize("manifests", [(), (a_manifest(1),)])
-def test_the_clock_of_an_epoch_is_the_start_where_nothing_is_known(
-    manifests: tuple[Manifest, ...],
-) -> None:
-    """A source must never open behind records that it has not read."""
-    epochs = some_running(*manifests)
-    clock(epochs, SOURCE, 70)
-
-    assert complete_epoch(epochs, 300).clock_ms == (50 if manifests else MIN_MS)
-
-
 # -- cut times -----------------------------------------------------------------------------
 
 BY_TIME = some_limits(retained=2, cut="event-time", epoch_timeout_ms=TIMEOUT_MS)
@@ -206,14 +148,6 @@ def cut_times(commands: list[Command]) -> list[int | None]:
     """Return the cut times of announcements."""
     sent = [each.message for each in commands if isinstance(each, Send)]
     return [each.cut_time_ms for each in sent if isinstance(each, BeginEpoch)]
-
-
-def test_by_position_no_cut_time_is_given() -> None:
-    """Whatever sources report."""
-    epochs = some_running()
-    clock(epochs, SOURCE, 5, newest_ms=1000)
-
-    assert cut_times(epochs.advance(300)) == [None, None]
 
 
 def test_by_event_time_all_are_told_the_same_cut_time() -> None:
@@ -275,46 +209,6 @@ def test_cut_times_go_on_behind_those_that_are_stored() -> None:
     assert cut_times(epochs.advance(300)) == [9001, 9001]
 
 
-# -- epochs that are given up --------------------------------------------------------------
-
-
-def test_an_epoch_that_is_late_is_given_up_and_the_next_one_begins() -> None:
-    """Everybody is told; it is known who had not stored it."""
-    epochs = some_running()
-    epochs.advance(300)
-    epochs.on_stored(stored(ONE), 310)
-    assert epochs.advance(299 + TIMEOUT_MS) == begins(1)
-
-    commands = epochs.advance(300 + TIMEOUT_MS)
-
-    reason = "not stored within 10000 ms by executor 2"
-    abort = AbortEpoch(version=0, attempt=7, epoch=1)
-    assert commands == [
-        EpochAborted(region=4, epoch=1, reason=reason),
-        Send(executor_id=ONE, message=abort),
-        Send(executor_id=TWO, message=abort),
-        *begins(2),
-    ]
-    assert (epochs.aborted, epochs.last_abort) == (1, f"epoch 1 of region 4: {reason}")
-
-
-def test_files_of_an_epoch_that_was_given_up_stay_while_tasks_may_go_on_from_them() -> None:
-    """Those that the next epoch lists are kept with it, the others are given out then."""
-    epochs = some_running()
-    epochs.advance(300)
-    epochs.on_stored(stored(ONE), 310)
-    epochs.advance(300 + TIMEOUT_MS)
-    epochs.on_stored(stored(TWO), 10_310)
-    assert epochs.take_garbage() == ()
-
-    epochs.on_stored(stored(ONE, 2, file_of(ONE, 1)), 10_320)
-    [store] = epochs.on_stored(stored(TWO, 2), 10_320)
-
-    assert isinstance(store, StoreManifest)
-    assert store.manifest.snapshots == (file_of(ONE, 1), file_of(ONE, 2), file_of(TWO, 2))
-    assert epochs.take_garbage() == (file_of(TWO, 1),)
-
-
 # -- files ---------------------------------------------------------------------------------
 
 
@@ -357,20 +251,6 @@ def test_only_the_latest_attempts_are_known() -> None:
     assert [each for each in range(100) if epochs.knows(each)] == list(range(84, 100))
 
 
-def test_files_of_epochs_that_are_not_kept_are_given_out() -> None:
-    """Only when a newer one is stored, and only those that it does not list."""
-    epochs = some_running(a_manifest(1, "base"))
-    epochs.advance(300)
-    epochs.on_stored(stored(ONE, 2, a_file("base")), 310)
-    epochs.on_stored(stored(TWO, 2), 310)
-    assert epochs.take_garbage() == ()
-
-    commands = epochs.on_manifest_stored(2, 320)
-
-    assert commands[0] == EpochsRetired(region=4, epochs=(1,))
-    assert epochs.take_garbage() == (a_file("old1"),)
-
-
 def test_files_of_another_application_are_never_given_out() -> None:
     """It may still need what this one has begun from."""
     epochs = some_running(
@@ -411,31 +291,6 @@ def test_a_damaged_epoch_is_never_gone_back_to() -> None:
     assert epochs.next_epoch == 8
 
 
-def test_all_epochs_that_need_a_damaged_file_are_left_out() -> None:
-    """To find them one after the other would take an attempt each."""
-    epochs = some_epochs(
-        a_manifest(4, "older"), a_manifest(5, "base"), a_manifest(6, "base", "more")
-    )
-    epochs.on_deploy(7)
-
-    fell_back = epochs.fall_back(damaged("base"))
-
-    assert fell_back is not None
-    assert (fell_back.epochs, fell_back.to) == ((5, 6), 4)
-    assert epochs.take_garbage() == (a_file("base"), a_file("old5"), a_file("more"), a_file("old6"))
-
-
-def test_a_file_that_nobody_knows_spoils_only_what_was_gone_on_from() -> None:
-    """Whatever its name, that epoch cannot be read."""
-    epochs = some_epochs(a_manifest(5), a_manifest(6))
-    epochs.on_deploy(7)
-
-    fell_back = epochs.fall_back(damaged("s3://elsewhere"))
-
-    assert fell_back is not None
-    assert (fell_back.epochs, fell_back.to) == ((6,), 5)
-
-
 def test_when_no_epoch_is_left_all_stay_as_they_are() -> None:
     """People may bring back what is missing."""
     epochs = some_epochs(a_manifest(5, "base"), a_manifest(6, "base"))
@@ -446,90 +301,7 @@ def test_when_no_epoch_is_left_all_stay_as_they_are() -> None:
     assert epochs.take_garbage() == ()
 
 
-@pytest.mark.parametrize(
-    ("manifests", "location", "is_damage"),
-    [((), "old6", False), ((a_manifest(6),), "", False), ((a_manifest(6),), "old6", True)],
-)
-def test_what_is_damage_and_what_only_could_not_be_read(
-    manifests: tuple[Manifest, ...],
-    location: str,
-    is_damage: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    """Without a file, or an epoch that was gone on from, nothing is known to be damaged."""
-    epochs = some_epochs(*manifests)
-    epochs.on_deploy(7)
-
-    assert epochs.is_damage(damaged(location)) == is_damage
-
-
 # -- the end -------------------------------------------------------------------------------
-
-
-def test_it_is_finished_when_all_tasks_are_and_only_while_they_run() -> None:
-    """A task may end before others have even started."""
-    epochs = some_epochs()
-    epochs.on_deploy(7)
-    finish(epochs)
-    verdicts = [epochs.is_finished]
-
-    epochs.on_ready(0)
-    verdicts.append(epochs.is_finished)
-    epochs.on_over()
-    verdicts.append(epochs.is_finished)
-
-    assert verdicts == [False, True, False]
-
-
-def test_tasks_that_had_finished_have_not_after_a_restart() -> None:
-    """They run again, so that what they told does not count."""
-    epochs = some_running()
-    finish(epochs)
-    epochs.on_over()
-    epochs.on_deploy(8)
-    epochs.on_ready(0)
-
-    assert not epochs.is_finished
-
-
-def test_at_the_end_one_last_epoch_is_stored_and_committed() -> None:
-    """At once, by position; it is closed when all have answered, and no further epoch begins."""
-    epochs = some_running(limits=BY_TIME)
-    clock(epochs, SOURCE, MAX_MS, newest_ms=1000)
-    clock(epochs, SINK, MAX_MS)
-    verdicts = [epochs.is_closed]
-
-    assert epochs.advance(1) == begins(1)
-    store_epoch(epochs, 10)
-    verdicts.append(epochs.is_closed)
-    assert epochs.on_manifest_stored(1, 20) == commits(1)
-    for each in (ONE, TWO):
-        verdicts.append(epochs.is_closed)
-        epochs.on_committed(committed(each, 1))
-
-    assert verdicts == [False] * 4
-    assert epochs.is_closed
-    assert epochs.advance(10**6) == []
-
-
-def test_an_epoch_under_way_at_the_end_comes_first() -> None:
-    """It may have ended before all records were there."""
-    epochs = some_running()
-    epochs.advance(300)
-    finish(epochs)
-    assert epochs.advance(310) == []
-    store_epoch(epochs, 320)
-    assert epochs.on_manifest_stored(1, 330) == commits(1)
-    for each in (ONE, TWO):
-        epochs.on_committed(committed(each, 1))
-    assert not epochs.is_closed
-
-    assert epochs.advance(340) == begins(2)
-    store_epoch(epochs, 350)
-    epochs.on_manifest_stored(2, 360)
-    for each in (ONE, TWO):
-        epochs.on_committed(committed(each, 2))
-
-    assert epochs.is_closed
 
 
 def test_the_last_epoch_is_tried_until_it_is_stored() -> None:
@@ -548,36 +320,3 @@ def test_the_last_epoch_is_tried_until_it_is_stored() -> None:
         epochs.on_committed(committed(each, 3))
 
     assert epochs.is_closed
-
-
-def test_an_attempt_that_is_finished_at_once_has_its_own_last_epoch() -> None:
-    """It went on from the last epoch of one that has failed since."""
-    epochs = some_running()
-    finish(epochs)
-    epochs.advance(0)
-    store_epoch(epochs, 10)
-    epochs.on_manifest_stored(1, 20)
-    epochs.on_over()
-    epochs.on_deploy(7)
-    epochs.on_ready(100)
-    assert not epochs.is_closed
-
-    finish(epochs)
-
-    assert epochs.advance(110) == begins(3)
-
-
-def test_a_commit_that_nobody_has_answered_ends_with_its_attempt() -> None:
-    """The next attempt goes on from that epoch: its sinks know of it from the start."""
-    epochs = some_running()
-    epochs.advance(INTERVAL_MS)
-    manifest = store_epoch(epochs, INTERVAL_MS)
-    assert epochs.on_manifest_stored(manifest.epoch, INTERVAL_MS) == commits(manifest.epoch)
-
-    epochs.on_over()
-    epochs.on_deploy(8)
-    epochs.on_ready(2 * INTERVAL_MS)
-
-    told = [each.message for each in epochs.advance(TIMEOUT_MS) if isinstance(each, Send)]
-    assert told
-    assert not [each for each in told if isinstance(each, CommitEpoch)]

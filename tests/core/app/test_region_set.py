@@ -4,7 +4,7 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.region_set import RegionSet
 from gearpy.core.dag.graph import place
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import MIN_MS, ActorPath, ExecutorId, TaskId
+from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import LaunchTasks, RegisterExecutor, SnapshotFile, TaskOffsets
 from tests.core.manager_bench import a_dag, some_limits
 
@@ -62,26 +62,6 @@ def test_each_region_has_its_tasks_and_its_epochs() -> None:
     assert regions.of_task(TaskId(2, 0)) is regions[1]
     assert regions.of_task(TaskId(9, 9)) is None
     assert regions.newest_manifests == [a_manifest(0, 5), a_manifest(1, 4)]
-
-
-def test_all_could_go_back_to_the_oldest_of_their_newest_epochs() -> None:
-    """To the beginning if one has none."""
-    both, one = some_regions(a_manifest(0, 5), a_manifest(1, 4)), some_regions(a_manifest(0, 5))
-
-    assert (both.epoch, both.clock_ms) == (4, 40)
-    assert (one.epoch, one.clock_ms) == (0, MIN_MS)
-
-
-def test_overrides_go_to_the_region_of_their_task() -> None:
-    """And to no other."""
-    overrides = (TaskOffsets(task_id=TaskId(2, 0), offsets={"p": b"1"}),)
-    regions = some_regions(overrides=overrides)
-    told = [
-        [offsets for launch in deploy(regions, number, number) for offsets in launch.overrides]
-        for number in (0, 1)
-    ]
-
-    assert told == [[], [*overrides]]
 
 
 def test_a_region_is_found_by_its_attempts() -> None:

@@ -16,26 +16,6 @@ def test_turns_that_last_are_told_of() -> None:
     assert long_of({A: 1000}, 999 + LONG_MS) == {}
 
 
-def test_turn_at_the_limit_is_overdue_once() -> None:
-    """Its process is given up then, which is enough."""
-    limit = TurnLimit(10_000)
-
-    assert limit.overdue({}, 5000) is None
-    assert limit.overdue({A: 1}, 10_000) is None
-    assert limit.overdue({A: 1}, 10_001) == A
-    assert limit.overdue({A: 1, B: 0}, 20_000) is None
-
-
-def test_of_several_the_first_is_overdue() -> None:
-    """Others may only wait for it."""
-    assert TurnLimit(100).overdue({A: 50, B: 0}, 500) == B
-
-
-def test_no_limit() -> None:
-    """Then a turn may last for ever."""
-    assert TurnLimit(0).overdue({A: 0}, 10**9) is None
-
-
 @given(
     limit_ms=st.integers(0, 50_000),
     looks=st.lists(st.dictionaries(st.sampled_from([A, B]), st.integers(0, 9000)), max_size=8),

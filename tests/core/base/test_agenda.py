@@ -26,22 +26,6 @@ def test_what_is_due_comes_in_order(steps: list[Any]) -> None:
         assert agenda.next_ms == min((time for time, _ in kept), default=MAX_MS)
 
 
-def test_what_is_put_in_meanwhile_is_due_too() -> None:
-    """Somebody who looked too early comes again at once, if it is time."""
-    agenda = Agenda[str]()
-    agenda.put(1, "a")
-    seen = []
-
-    for time, things in agenda.due(5):
-        seen.append((time, things))
-        if time == 1:
-            agenda.put(4, "again")
-            agenda.put(6, "later")
-
-    assert seen == [(1, ["a"]), (4, ["again"])]
-    assert agenda.next_ms == 6
-
-
 @given(st.lists(st.integers(-9, 9)), st.data())
 def test_oldest_of_times_that_come_and_go(times: list[int], data: st.DataObject) -> None:
     """Invariant: the least of those that are there, some of them several times."""
@@ -67,13 +51,3 @@ def test_times_that_have_gone_take_no_room() -> None:
 
     assert len(oldest._heap) < 100  # noqa: SLF001 - nothing else shows it
     assert oldest.oldest_ms == 0
-
-
-def test_move_to_the_same_time_is_nothing() -> None:
-    """It is asked for at each record."""
-    oldest = OldestTime()
-    oldest.move(None, 3)
-
-    oldest.move(3, 3)
-
-    assert oldest.oldest_ms == 3

@@ -45,15 +45,6 @@ def test_nothing_begins_where_nothing_waits() -> None:
 # -- retries -----------------------------------------------------------------------------------
 
 
-def test_failed_call_is_over_without_retries() -> None:
-    """The default: user code may have done half of what it does."""
-    attempts = some_attempts(1)
-    attempts.begin(0)
-
-    assert attempts.fail(0, 5)
-    assert attempts.begin(10**9) is None
-
-
 def test_failed_call_is_made_again_after_a_pause() -> None:
     """As often as there are retries."""
     attempts = some_attempts(1, retries=2, backoff_ms=100, timeout_ms=None)
@@ -78,28 +69,6 @@ def test_failed_call_is_made_again_after_a_pause() -> None:
     assert attempts.wake_ms is None
 
 
-def test_others_run_while_a_call_pauses() -> None:
-    """A pause takes no place."""
-    attempts = some_attempts(2, concurrency=1, retries=1)
-    attempts.begin(0)
-    attempts.fail(0, 0)
-
-    assert attempts.begin(0) == (1, 1)
-
-
-def test_pause_has_a_limit() -> None:
-    """However often it was doubled, and whatever the spread."""
-    attempts = some_attempts(1, retries=10**6, backoff_ms=100, backoff_max_ms=300, timeout_ms=None)
-
-    for _ in range(200):
-        attempts.begin(0)
-        attempts.fail(0, 0)
-        at_ms = attempts.wake_ms
-        assert at_ms is not None
-        assert at_ms <= 300
-        attempts.wake(at_ms)
-
-
 def test_success_forgets_failures() -> None:
     """The number may be used again, with all its retries."""
     attempts = some_attempts(1, retries=1)
@@ -116,33 +85,6 @@ def test_success_forgets_failures() -> None:
 
 
 # -- timeouts ----------------------------------------------------------------------------------
-
-
-def test_call_that_takes_too_long_is_named() -> None:
-    """Until somebody says that it has failed, since only he can cancel it."""
-    attempts = some_attempts(2, timeout_ms=50)
-    attempts.begin(0)
-    attempts.begin(20)
-
-    assert attempts.wake_ms == 50
-    assert attempts.overdue(49) == []
-    assert attempts.overdue(50) == [0]
-    assert attempts.overdue(70) == [0, 1]
-    attempts.fail(0, 50)
-
-    assert attempts.wake_ms == 70
-
-
-def test_each_attempt_has_all_the_time() -> None:
-    """The pause before does not count."""
-    attempts = some_attempts(1, timeout_ms=50, retries=1, backoff_ms=10)
-    attempts.begin(0)
-    attempts.fail(0, 50)
-    attempts.wake(1000)
-    attempts.begin(1000)
-
-    assert attempts.overdue(1049) == []
-    assert attempts.overdue(1050) == [0]
 
 
 def test_without_a_timeout_nothing_is_overdue() -> None:

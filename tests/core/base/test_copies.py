@@ -172,17 +172,6 @@ def changeable_in(value: Any) -> list[Any]:
     return []
 
 
-def test_of_a_dataclass_all_attributes_are_copied() -> None:
-    """Also those that are no fields."""
-    value = Open("a", [1])
-    value.extra = [2]  # type: ignore[attr-defined]
-
-    mine: Any = own(value)
-
-    assert mine.extra == [2]
-    assert mine.extra is not value.extra  # type: ignore[attr-defined]
-
-
 def test_a_field_that_was_never_set_stays_so() -> None:
     """A record may be made piece by piece."""
     value = Slots.__new__(Slots)

@@ -14,32 +14,6 @@ def heap_of(minimum: LazyMin[int]) -> list[tuple[int, int]]:
     return heap
 
 
-def test_nothing_has_no_least() -> None:
-    """There is no sentinel that could be taken for a value."""
-    assert LazyMin[int]().least() is None
-
-
-def test_lowest_key_comes_first_among_equals() -> None:
-    """Equal inputs give equal outputs."""
-    minimum = LazyMin[int]()
-
-    for key in (2, 1, 3):
-        minimum.set(key, 7)
-
-    assert minimum.least() == (7, 1)
-
-
-def test_a_value_may_fall() -> None:
-    """A restarted task begins again."""
-    minimum = LazyMin[int]()
-    minimum.set(1, 5)
-    minimum.set(2, 6)
-
-    minimum.set(2, 3)
-
-    assert minimum.least() == (3, 2)
-
-
 def test_growing_and_falling_values_leave_no_waste() -> None:
     """A task that goes idle and back for years fills no memory."""
     minimum = LazyMin[int]()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.restart import NO_RESTART, GiveUp, RestartAfter, RestartBudget, RestartPolicy
+from gearpy.core.base.restart import GiveUp, RestartAfter, RestartBudget, RestartPolicy
 from gearpy.errors import ConfigError
 
 
@@ -51,30 +51,6 @@ def test_quiet_window_restores_budget_and_first_pause() -> None:
     decisions = [budget.on_failure(now_ms, Random(1)) for now_ms in (0, 999, 1_000, 1_500)]
 
     assert decisions == [RestartAfter(100), GiveUp(), RestartAfter(100), GiveUp()]
-
-
-def test_default_never_restarts() -> None:
-    """Who wants restarts says so."""
-    assert RestartBudget(NO_RESTART).on_failure(0, Random(1)) == GiveUp()
-
-
-def test_negative_maximum_is_no_limit() -> None:
-    """Gearpump: ``total-retries`` below zero. The pause stays at its maximum."""
-    budget = a_budget(max_restarts=-1, window_ms=1_000_000)
-
-    decisions = [budget.on_failure(now_ms, Random(1)) for now_ms in range(10_000)]
-
-    assert decisions[-1] == RestartAfter(500)
-
-
-def test_jitter_spreads_pauses() -> None:
-    """Actors that failed together do not come back together."""
-    rng = Random(1)
-
-    delays = {a_budget(jitter=0.2).on_failure(0, rng) for _ in range(100)}
-
-    assert len(delays) > 20
-    assert all(isinstance(d, RestartAfter) and 80 <= d.delay_ms <= 120 for d in delays)
 
 
 def test_policy_lists_all_mistakes() -> None:

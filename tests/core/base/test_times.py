@@ -31,12 +31,6 @@ def test_a_number_with_a_unit_is_a_duration(text: str, expected_ms: int) -> None
     assert duration_ms(text) == expected_ms
 
 
-def test_timedeltas_and_ints_are_durations() -> None:
-    """An int is in the unit of the core: milliseconds."""
-    assert duration_ms(timedelta(minutes=1, milliseconds=5)) == 60_005
-    assert duration_ms(7) == 7
-
-
 @pytest.mark.parametrize(
     "value", ["", "s", "10", "10 sec", "1e3s", "1h30m", ".5s", 1.5, True, None]
 )

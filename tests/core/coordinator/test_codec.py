@@ -89,13 +89,6 @@ def test_a_message_is_a_key_and_a_value() -> None:
     ]
 
 
-def test_what_a_newer_gearpy_says_beside_is_kept() -> None:
-    """A compaction by an older one must not lose it."""
-    newer = replace(MESSAGE, version=2, extras={"trace": [1, b"x"]})
-
-    assert decoded(encode_segment([newer], name=NAME)) == [newer]
-
-
 def test_a_file_that_ends_too_soon_is_damaged() -> None:
     """At every byte."""
     data = encode_segment([MESSAGE], name=NAME)
@@ -117,12 +110,6 @@ def test_a_file_with_a_flipped_bit_is_damaged() -> None:
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(LogDamaged):
             decoded(bytes(flipped))
-
-
-def test_a_file_does_not_stand_for_another() -> None:
-    """A copy under a wrong name would put its messages in a wrong place."""
-    with pytest.raises(LogDamaged, match="the checksum of its header does not match"):
-        decoded(encode_segment([MESSAGE], name=NAME), name=NAME.replace("2", "3"))
 
 
 def test_a_newer_format_is_told() -> None:
@@ -180,15 +167,6 @@ def test_damage_of_a_message_leaves_the_others(count: int, data: st.DataObject) 
     assert cut.lost == count - len(cut.messages) > 0
 
 
-def test_without_its_table_a_file_says_nothing() -> None:
-    """Nobody knows where a message begins."""
-    data = encode_segment([MESSAGE], name=NAME)
-
-    for at in range(30):
-        flipped = bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]])
-        assert salvage_segment(flipped, name=NAME, log=LOG)[::2] == ((), None)
-
-
 @given(
     st.builds(CommitMark, st.integers(0, 2**40), st.integers(0, 9), st.lists(st.text()).map(tuple))
 )
@@ -228,8 +206,3 @@ def test_what_would_not_come_back_is_refused(draft: CoordinatorMessage, mistake:
     """Before anything is written."""
     with pytest.raises(ConfigError, match=mistake):
         check_message(draft)
-
-
-def test_the_limits_are_allowed() -> None:
-    """They are the last ones that are."""
-    check_message(draft("t" * 100, "k" * 10_000, {"a": nested(30)}))

@@ -58,42 +58,6 @@ def a_manifest(epoch: int, region: int = 0) -> Manifest:
 # -- the state -------------------------------------------------------------------------------
 
 
-def test_the_last_message_of_a_type_and_key_counts() -> None:
-    """And is the last one in order."""
-    first, other = a_message("a", "k", {"v": 1}), a_message("b", "k", {"v": 2})
-    last = a_message("a", "k", {"v": 3})
-
-    state = state_of(first, other, last)
-
-    assert state.messages() == [other, last]
-    assert state.messages("a") == [last]
-    assert state.find("a", "k") == last
-    assert state.find("a", "q") is None
-
-
-def test_a_message_without_values_deletes() -> None:
-    """Also what is not there."""
-    state = state_of(a_message("a", "k", {}), a_message("a", "k", None), a_message("a", "q", None))
-
-    assert state.messages() == []
-
-
-def test_an_unknown_type_and_a_newer_version_are_kept() -> None:
-    """A newer gearpy wrote them; an older one passes them on."""
-    strange = [a_message("strange", "k", {"v": 1}), a_message(SET_CONFIG, "k", {}, version=9)]
-
-    assert state_of(*strange).messages() == strange
-
-
-def test_states_are_equal_when_they_say_the_same() -> None:
-    """And only to states."""
-    message = a_message("a", "k", {})
-
-    assert state_of(message, message) == state_of(message)
-    assert state_of(message) != state_of()
-    assert state_of() != 5
-
-
 @given(
     st.lists(
         st.builds(
@@ -204,25 +168,6 @@ def overridden(*, epoch: int | None = None) -> CoordinatorState:
     return state
 
 
-def test_an_override_counts_for_its_partitions_only() -> None:
-    """The others go on where they were."""
-    checkpoints = SourcePlaces(overridden())
-
-    assert checkpoints.read(ONE) == TaskPlaces(
-        task=ONE, epoch=4, offsets={"p": b"0", "q": b"4"}, overridden=("p",)
-    )
-    assert checkpoints.overrides([ONE, TWO, ONE], epoch=4) == (
-        TaskOffsets(task_id=ONE, offsets={"p": b"0"}),
-    )
-
-
-def test_an_override_holds_if_a_restart_goes_back_further() -> None:
-    """The newest epoch may be damaged; what the user wants is still wanted."""
-    checkpoints = SourcePlaces(overridden())
-
-    assert checkpoints.overrides([ONE], epoch=3) == checkpoints.overrides([ONE], epoch=4)
-
-
 def test_an_override_is_used_up_by_the_next_epoch() -> None:
     """Which began with it."""
     state = overridden()
@@ -247,17 +192,6 @@ def test_overrides_add_up() -> None:
 def test_an_override_may_be_for_a_certain_epoch() -> None:
     """That of the region, where the task itself has none of it."""
     assert SourcePlaces(overridden(epoch=6)).overrides([ONE], epoch=6) != ()
-
-
-def test_an_override_before_the_first_epoch_is_for_the_beginning() -> None:
-    """The application may begin somewhere else than at the beginning of its input."""
-    state = state_of()
-    checkpoints = SourcePlaces(state)
-
-    apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"p": b"5"}))])
-
-    assert checkpoints.overrides([ONE], epoch=0) == (TaskOffsets(task_id=ONE, offsets={"p": b"5"}),)
-    assert checkpoints.overrides([ONE], epoch=1) == ()
 
 
 def test_all_partitions_may_be_overridden_at_once() -> None:

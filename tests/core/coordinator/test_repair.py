@@ -47,17 +47,6 @@ def names_of(store: Store) -> list[str]:
     return [each.name for each in files_that_count(store.files)]
 
 
-def test_a_whole_log_is_left_as_it_is() -> None:
-    """Nothing is wrong, nothing is lost."""
-    store = a_log()
-
-    found = salvaged(store)
-
-    assert (found.damage, found.lost_epochs, found.lost_messages) == ((), (), 0)
-    assert found.state == contents_of(store).state
-    assert epochs_of(found.state) == ["0/4", "0/5"]
-
-
 def test_a_log_that_is_not_there_has_nothing() -> None:
     """It was never opened."""
     assert salvaged(Store()) == SalvagedLog(

@@ -53,86 +53,6 @@ def found(store: Store) -> set[str]:
     return keys_of(contents_of(store).state)
 
 
-# -- one launch ------------------------------------------------------------------------------
-
-
-def test_a_log_that_nobody_has_opened_is_empty() -> None:
-    """There is no difference to one without messages."""
-    assert contents_of(Store()).history == []
-
-
-def test_what_was_appended_is_found_by_the_next_launch() -> None:
-    """In order."""
-    store = Store()
-    append(store, opened(store), "a", "b")
-
-    second = opened(store, 2)
-    append(store, second, "a")
-
-    assert [each.key for each in second.state.messages()] == ["b", "a"]
-    assert contents_of(store).state == second.state
-
-
-def test_messages_of_one_append_are_in_one_file() -> None:
-    """There are all of them or none."""
-    store = Store()
-    writer = opened(store)
-    before = set(store.files)
-
-    store.run(writer.append([a_message("a"), a_message("b"), a_message("a", None)]))
-
-    assert len(set(store.files) - before) == 1
-    assert found(store) == {"b"}
-
-
-def test_nothing_to_append_takes_no_step() -> None:
-    """Who calls need not ask whether there is anything."""
-    store = Store()
-    writer = opened(store)
-
-    assert list(writer.append([])) == []
-
-
-def test_files_are_named_so_that_they_sort() -> None:
-    """People look into the folder."""
-    store = Store()
-    append(store, opened(store, 7, nonce="0123abcd"), "a")
-
-    assert sorted(store.files) == [
-        "base-0000000007-0001-0123abcd-0000000001",
-        "open-0000000007-0001-0123abcd",
-        "segment-0000000007-0001-0123abcd-0000000002",
-    ]
-
-
-def test_a_log_is_compacted_after_so_many_segments() -> None:
-    """What is deleted disappears, and so do the files."""
-    store = Store()
-    writer = opened(store, segments_max=3)
-
-    append(store, writer, "a", "b")
-    assert len(store.files) == 4
-    store.run(writer.append([a_message("a", None)]))
-
-    assert sorted(each.partition("-")[0] for each in store.files) == ["base", "open"]
-    assert [each.key for each in contents_of(store).history] == ["b"]
-    append(store, writer, "c", "d")
-    assert len(store.files) == 4
-    append(store, writer, "e", "f")
-    assert found(store) == {"b", "c", "d", "e", "f"}
-
-
-def test_opening_compacts() -> None:
-    """Nothing of earlier launches is left."""
-    store = Store()
-    append(store, opened(store, 1), "a")
-    append(store, opened(store, 2), "b")
-    opened(store, 3)
-
-    assert {each.opening.launch for each in files_of(store.files)} == {3}
-    assert found(store) == {"a", "b"}
-
-
 # -- two launches ----------------------------------------------------------------------------
 
 
@@ -150,32 +70,6 @@ def test_an_earlier_launch_is_fenced() -> None:
 
     assert found(store) == {"a", "d"}
     assert found(store) == keys_of(opened(store, 3).state)
-
-
-def test_a_marker_is_enough() -> None:
-    """The later launch may be reading."""
-    store = Store()
-    first, later = opened(store, 1), a_writer(2).open()
-    assert isinstance(next(later), ListNames)
-    marker = later.send(sorted(store.files))
-    assert isinstance(marker, Save)
-    store.do(marker)
-
-    with pytest.raises(LogSuperseded):
-        append(store, first, "a")
-
-
-def test_a_launch_that_is_too_late_does_not_open() -> None:
-    """It never leaves a marker: it has no right to stop anybody."""
-    store = Store()
-    second = opened(store, 2)
-    before = dict(store.files)
-
-    with pytest.raises(LogSuperseded, match="superseded by launch 2"):
-        opened(store, 1)
-
-    assert store.files == before
-    append(store, second, "a")
 
 
 def test_who_is_superseded_while_it_compacts_has_appended() -> None:
@@ -351,20 +245,6 @@ def test_a_crash_at_any_step_loses_nothing() -> None:
     assert len(acknowledged) == 10
 
 
-def test_an_append_that_failed_is_first_in_the_next_one() -> None:
-    """Under its own name: if it was stored after all, it is the same file."""
-    store = FailingStore(0, is_done=False)
-    writer = opened(store)
-    store.left = 1
-    with pytest.raises(OSError, match="no space left"):
-        append(store, writer, "a")
-    assert found(store) == set()
-
-    append(store, writer, "b")
-
-    assert [each.key for each in contents_of(store).history] == ["a", "b"]
-
-
 @pytest.mark.parametrize("failures", [1, 2, 3])
 def test_appends_that_failed_one_after_the_other_are_all_made_up_for(failures: int) -> None:
     """A store may be away for a while."""
@@ -473,16 +353,6 @@ def test_whatever_is_damaged_is_never_read_as_less() -> None:
             assert damage.value.offset <= len(changed)
 
 
-def test_a_folder_that_is_empty_is_no_log_if_there_was_one() -> None:
-    """It is not mounted; nothing is written into it."""
-    store = Store()
-
-    with pytest.raises(LogAbsent, match=r"by launch 1, and nothing is there: is the .* mounted"):
-        opened(store, 2, known_launch=1)
-
-    assert not store.files
-
-
 def test_a_folder_of_former_times_is_refused() -> None:
     """Somebody has brought a copy back that is older than what was acknowledged."""
     store = a_log()
@@ -514,30 +384,6 @@ def test_a_changed_file_is_damage() -> None:
     store = a_log()
     store.files["segment-0000000000-0001-00000000-0000000009"] = b"nonsense"
     assert found(store) == {"a", "b", "c"}
-
-
-def test_other_files_are_left_alone() -> None:
-    """Somebody may have put a note there."""
-    store = a_log()
-    store.files |= dict.fromkeys(("README", "segment-1", "open-0000000001-0001-00000000-1"), b"")
-
-    append(store, opened(store, 2), "d")
-
-    assert found(store) == {"a", "b", "c", "d"}
-    assert {"README", "segment-1"} <= store.files.keys()
-
-
-def test_a_log_that_is_compacted_while_it_is_read_is_read_again() -> None:
-    """The reader has a list of files that are gone."""
-    store, launches = a_log(), iter([2, 3])
-
-    def interfere(step: Step) -> object:
-        answer = store.do(step)
-        if isinstance(step, ListNames) and (launch := next(launches, 0)):
-            append(store, opened(store, launch), str(launch))
-        return answer
-
-    assert keys_of(run_steps(read_log(LOG), interfere).state) == {"a", "b", "c", "2", "3"}
 
 
 def test_a_log_that_never_stands_still_is_not_read_for_ever() -> None:

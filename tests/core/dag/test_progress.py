@@ -1,7 +1,5 @@
 """How far an application is, from the reports of its tasks."""
 
-import dataclasses
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,54 +69,6 @@ def test_records_are_counted_at_both_ends() -> None:
     assert (summed.records_in, summed.records_out) == (10, 6)
     assert (summed.done, summed.total) == (3, 4)
     assert summed.stall == "waits for work"
-
-
-def test_progress_tells_what_a_source_waits_for() -> None:
-    """The first one, as a line has room for one."""
-    waiting = dataclasses.replace(a_report(READ), waits_for="a server")
-
-    assert progress(waiting, a_report(WRITE)).waits_for == "a server"
-    assert progress(a_report(READ)).waits_for == ""
-
-
-def test_what_a_source_task_makes_counts_as_read() -> None:
-    """A task that produces on its own reads nothing, and still something comes in."""
-    assert progress(a_report(READ, records_out=5)).records_in == 5
-
-
-def test_late_records_of_all_tasks_are_summed_up() -> None:
-    """They are counted wherever they are dropped."""
-    assert progress(a_report(WORK, late=2), a_report(WRITE, late=3)).late_records == 5
-
-
-def test_records_that_were_left_out_are_summed_up() -> None:
-    """Nothing is left out without being counted."""
-    summed = progress(a_report(READ, skipped=1), a_report(WORK, skipped=2, quarantined=4))
-
-    assert (summed.skipped_records, summed.quarantined_records) == (3, 4)
-
-
-def test_watermark_is_unknown_until_all_have_reported() -> None:
-    """A task that has told nothing may be far behind."""
-    assert progress(a_report(READ, watermark_ms=5)).watermark_ms is None
-
-
-def test_idle_tasks_hold_no_watermark() -> None:
-    """As on the links."""
-    summed = progress(
-        a_report(READ, watermark_ms=9),
-        a_report(WORK, watermark_ms=1, idle=True),
-        a_report(WRITE, watermark_ms=8),
-    )
-
-    assert summed.watermark_ms == 8
-
-
-def test_watermark_of_an_application_that_is_idle_is_unknown() -> None:
-    """Nothing moves, and nothing is late."""
-    idle = [a_report(task, idle=True) for task in (READ, WORK, WRITE)]
-
-    assert progress(*idle).watermark_ms is None
 
 
 @given(st.lists(st.integers(0, 100), min_size=3, max_size=3))

@@ -33,16 +33,6 @@ def next_after(cuts: CutTimes, newest_ms: int) -> int:
     return cut_time_ms
 
 
-def test_a_cut_time_is_ahead_of_all_sources_by_what_passes_between_two_reports() -> None:
-    """Twice that; so that all are told before they come there."""
-    cuts = CutTimes()
-    report(cuts, 1000)
-    report(cuts, 1100)
-    report(cuts, 400, task=TWO)
-
-    assert cuts.next_ms() == 1100 + 2 * 100 + 1
-
-
 def test_a_cut_time_is_a_multiple_of_more_than_the_largest_span() -> None:
     """A power of two, so that later ones stay multiples when it grows."""
     cuts = CutTimes()
@@ -54,34 +44,6 @@ def test_a_cut_time_is_a_multiple_of_more_than_the_largest_span() -> None:
     assert cuts.next_ms() == 1536
 
 
-def test_tasks_that_read_nothing_do_not_count() -> None:
-    """They report no event time of records."""
-    cuts = CutTimes()
-    report(cuts, MIN_MS, span_ms=10**6)
-
-    assert cuts.next_ms() is None
-
-
-def test_where_event_time_stands_still_an_epoch_ends_by_position() -> None:
-    """All sources are idle, finished, or read one time only: none would come to a later one."""
-    cuts = CutTimes()
-    first = next_after(cuts, 1000)
-    report(cuts, 1000)
-    report(cuts, 900)
-
-    assert cuts.next_ms() is None
-    assert next_after(cuts, 1001) > first
-
-
-def test_one_idle_source_does_not_matter() -> None:
-    """What it has read last says nothing."""
-    cuts = CutTimes()
-    report(cuts, 10, task=TWO)
-
-    assert next_after(cuts, 1000) > 1000
-    assert next_after(cuts, 2000) > 2000
-
-
 def test_cut_times_rise_though_sources_go_back() -> None:
     """After a restart, and from what earlier attempts had."""
     cuts = CutTimes(newest_ms=5000)
@@ -90,15 +52,6 @@ def test_cut_times_rise_though_sources_go_back() -> None:
 
     assert cuts.next_ms() is None, "nothing is known of the new attempt"
     assert next_after(cuts, 100) > 5001
-
-
-def test_a_first_report_after_a_restart_is_no_advance() -> None:
-    """Else the lead would be all that lies between."""
-    cuts = CutTimes()
-    report(cuts, 0)
-    cuts.on_restart()
-
-    assert next_after(cuts, 10**6) == 10**6 + 3
 
 
 def test_the_lead_doubles_when_it_was_not_enough_and_halves_slowly() -> None:
@@ -123,17 +76,6 @@ def test_the_lead_doubles_when_it_was_not_enough_and_halves_slowly() -> None:
     assert leads[2:10] == [8 * passed] * 8
     assert leads[10:18] == [4 * passed] * 8
     assert leads[18] == 2 * passed
-
-
-def test_the_lead_forgets_a_jump() -> None:
-    """What passes now counts more than what has once passed."""
-    cuts = CutTimes()
-    report(cuts, 0)
-    next_after(cuts, 10_000)
-    leads = [next_after(cuts, 10_000 + at) - 10_000 - at - 1 for at in range(1, 20)]
-
-    assert leads[0] == 2 * 10_000, "rises, as the last cut time was that far ahead"
-    assert leads[-1] <= 2 * 10_000
 
 
 def test_after_one_that_was_given_up_epochs_end_by_position_first() -> None:
@@ -163,14 +105,6 @@ def test_after_one_that_was_given_up_epochs_end_by_position_first() -> None:
     report(cuts, now_ms + 10)
     assert cuts.next_ms() is None
     assert next_after(cuts, now_ms + 20) > now_ms, "one position again"
-
-
-def test_the_end_of_time_is_no_cut_time() -> None:
-    """Nothing would ever be later."""
-    cuts = CutTimes()
-    report(cuts, MAX_MS - 1)
-
-    assert cuts.next_ms() is None
 
 
 @pytest.mark.parametrize("delay_reports", [1, 2, 4])

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.epoch.epochs import (
-    REPEAT_MS,
     CommitRound,
-    Cut,
     EpochCoordinator,
     Manifest,
     decode_manifest,
@@ -84,19 +82,6 @@ def stored(
 # -- one epoch after the other -------------------------------------------------------------
 
 
-def test_an_epoch_begins_to_end_when_the_pace_says() -> None:
-    """Not before, and not again while it is being ended."""
-    coordinator = a_coordinator()
-
-    assert not coordinator.is_due(99)
-    assert coordinator.is_due(100)
-    assert coordinator.to_announce(100) is None
-    coordinator.begin(100, clock_ms=5, cut_time_ms=None)
-    assert coordinator.is_ending
-    assert not coordinator.is_due(10**6)
-    assert (coordinator.epoch, coordinator.missing) == (1, [ONE, TWO])
-
-
 def test_an_epoch_is_complete_when_all_have_stored_it() -> None:
     """With everybody's files and offsets, and the clock of the moment when it began to end."""
     coordinator = a_begun()
@@ -120,19 +105,6 @@ def test_an_epoch_is_complete_when_all_have_stored_it() -> None:
     assert coordinator.is_due(200)
 
 
-def test_an_epoch_that_is_not_complete_is_announced_again() -> None:
-    """The same number and cut, until it is."""
-    coordinator = a_begun(cut_time_ms=77)
-
-    assert coordinator.to_announce(100) == Cut(1, 77)
-    assert coordinator.to_announce(99 + REPEAT_MS) is None
-    assert coordinator.to_announce(100 + REPEAT_MS) == Cut(1, 77)
-    assert coordinator.to_announce(101 + REPEAT_MS) is None
-    for each in (ONE, TWO):
-        coordinator.on_stored(stored(each), 100 + REPEAT_MS)
-    assert coordinator.to_announce(10**6) is None
-
-
 def test_an_epoch_that_takes_too_long_is_given_up() -> None:
     """The next one has another number, may begin at once, and nothing of the last one counts."""
     coordinator = a_begun(cut_time_ms=77)
@@ -148,20 +120,6 @@ def test_an_epoch_that_takes_too_long_is_given_up() -> None:
     assert coordinator.missing == [ONE, TWO]
     coordinator.begin(6000, clock_ms=6, cut_time_ms=None)
     assert not coordinator.awaits(stored(ONE))
-
-
-@pytest.mark.parametrize(("missed", "cut_time_ms"), [((), 77), ((ONE,), None), ((ONE, TWO), None)])
-def test_a_cut_time_holds_unless_somebody_has_missed_it(
-    missed: tuple[ExecutorId, ...], cut_time_ms: int | None
-) -> None:
-    """Then the epoch has records that are not older."""
-    coordinator = a_begun(cut_time_ms=77)
-    coordinator.on_stored(stored(ONE, has_missed_cut=ONE in missed), 110)
-
-    manifest = coordinator.on_stored(stored(TWO, has_missed_cut=TWO in missed), 110)
-
-    assert manifest is not None
-    assert manifest.cut_time_ms == cut_time_ms
 
 
 @pytest.mark.parametrize(
@@ -187,11 +145,6 @@ def test_one_executor_twice_is_not_two() -> None:
     manifest = coordinator.on_stored(stored(TWO), 112)
     assert manifest is not None
     assert [file.location for file in manifest.snapshots] == ["1-1", "1-2"]
-
-
-def test_nothing_counts_before_it_was_announced() -> None:
-    """Nobody can have ended it."""
-    assert not a_coordinator().awaits(stored(ONE))
 
 
 def test_what_is_under_way_does_not_begin_again() -> None:
@@ -221,18 +174,6 @@ def test_chains_follow_each_other_each_in_its_order() -> None:
     assert manifest.total_bytes == 20
 
 
-def test_a_file_that_two_executors_go_on_from_is_there_once() -> None:
-    """It was stored when their tasks were in one executor."""
-    base = a_file("base", A, B)
-    coordinator = a_begun(base)
-    coordinator.on_stored(stored(ONE, base), 110)
-
-    manifest = coordinator.on_stored(stored(TWO, base), 110)
-
-    assert manifest is not None
-    assert manifest.snapshots == (base, a_file("1-1", A), a_file("1-2", B))
-
-
 def test_a_file_counts_only_for_tasks_whose_executor_lists_it() -> None:
     """What another executor has written anew lacks what was deleted since; it must stay so."""
     base = a_file("base", A, B)
@@ -243,24 +184,6 @@ def test_a_file_counts_only_for_tasks_whose_executor_lists_it() -> None:
 
     assert manifest is not None
     assert manifest.snapshots == (replace(base, tasks=(B,)), a_file("1-1", A), a_file("1-2", B))
-
-
-def test_files_of_before_keep_the_order_that_they_had() -> None:
-    """Though one executor lists only the last of them, which would then come first."""
-    first, last = a_file("first", B), a_file("last", A, B)
-
-    files = merged([first, last], {ONE: [last], TWO: [first, last]}, PLACEMENT)
-
-    assert files == (first, last)
-
-
-def test_a_file_that_counts_for_nobody_is_left_out() -> None:
-    """Its tasks have moved on."""
-    files = merged(
-        [a_file("old", A)], {ONE: [], TWO: [a_file("old", A), a_file("b", B)]}, PLACEMENT
-    )
-
-    assert files == (a_file("b", B),)
 
 
 TASKS = [TaskId(0, index) for index in range(4)]
@@ -317,20 +240,6 @@ def test_every_task_finds_what_it_was_wherever_it_has_run(
 # -- commits -------------------------------------------------------------------------------
 
 
-def test_all_are_told_of_a_commit_until_each_has_answered() -> None:
-    """Those who have are left alone."""
-    commits = CommitRound(4, [TWO, ONE], 100)
-    assert commits.to_tell(100) == [ONE, TWO]
-    assert commits.to_tell(101) == []
-
-    commits.on_committed(TWO, 4)
-
-    assert commits.to_tell(100 + REPEAT_MS) == [ONE]
-    commits.on_committed(ONE, 4)
-    assert commits.is_done
-    assert commits.to_tell(10**6) == []
-
-
 def test_an_answer_about_an_older_epoch_is_none() -> None:
     """It was about the commit before."""
     commits = CommitRound(4, [ONE], 100)
@@ -342,15 +251,6 @@ def test_an_answer_about_an_older_epoch_is_none() -> None:
 
 
 # -- what is stored ------------------------------------------------------------------------
-
-
-def test_a_manifest_comes_back_from_bytes() -> None:
-    """All of it."""
-    manifest = replace(
-        a_manifest(5, "a", "b"), offsets=stored(ONE).offsets, cut_time_ms=-(2**63) + 1
-    )
-
-    assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x01", encode_manifest(a_manifest(1))[:-3]])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import AttemptFiles, EpochHistory
-from gearpy.ids import MIN_MS, ExecutorId, TaskId
+from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import EpochStored, SnapshotFile
 
 ONE, TWO = ExecutorId(1), ExecutorId(2)
@@ -42,42 +42,6 @@ def stored(epoch: int, *names: str, executor_id: ExecutorId = ONE) -> EpochStore
 # -- history -------------------------------------------------------------------------------
 
 
-def test_history_without_epochs_goes_back_to_the_beginning() -> None:
-    """And to the beginning of time."""
-    history = EpochHistory(retained=1)
-
-    assert history.newest is None
-    assert history.unstored is None
-    assert history.manifests == ()
-    assert (history.clock_ms, history.cut_time_ms) == (MIN_MS, MIN_MS)
-
-
-def test_history_goes_back_to_the_newest_complete_epoch() -> None:
-    """Of those that were found, too, in whatever order."""
-    history = EpochHistory(retained=2, manifests=[a_manifest(6), a_manifest(4)])
-    assert history.newest == a_manifest(6)
-    assert history.clock_ms == 60
-
-    history.on_complete(a_manifest(8))
-
-    assert history.newest == a_manifest(8)
-    assert history.manifests == (a_manifest(4), a_manifest(6), a_manifest(8))
-
-
-def test_what_is_found_is_stored_and_what_is_new_is_not_yet() -> None:
-    """Until that is said."""
-    history = EpochHistory(retained=1, manifests=[a_manifest(4)])
-    unstored = [history.unstored]
-
-    history.on_complete(a_manifest(5))
-    unstored.append(history.unstored)
-    for epoch in (4, 5):
-        history.on_stored(epoch)
-        unstored.append(history.unstored)
-
-    assert unstored == [None, a_manifest(5), a_manifest(5), None]
-
-
 def test_one_is_stored_before_the_next_is_complete() -> None:
     """Else a restart could go back further than sinks were told."""
     history = EpochHistory(retained=1)
@@ -85,16 +49,6 @@ def test_one_is_stored_before_the_next_is_complete() -> None:
 
     with pytest.raises(AssertionError):
         history.on_complete(a_manifest(2))
-
-
-def test_the_latest_cut_time_is_known() -> None:
-    """Though later epochs have ended by position."""
-    history = EpochHistory(
-        retained=3,
-        manifests=[a_manifest(1, cut_time_ms=50), a_manifest(2, cut_time_ms=90), a_manifest(3)],
-    )
-
-    assert history.cut_time_ms == 90
 
 
 def test_as_many_stored_epochs_as_wanted_are_kept() -> None:
@@ -157,36 +111,6 @@ def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[s
 
 
 # -- files of an attempt -------------------------------------------------------------------
-
-
-def test_a_file_of_an_epoch_that_was_given_up_waits_for_one_that_lists_it() -> None:
-    """The tasks may go on from it."""
-    attempt = AttemptFiles(files("base"))
-    assert attempt.on_stored(stored(1, "base", "one")) == []
-    assert attempt.on_stored(stored(2, "base", "one", "two")) == []
-
-    assert attempt.on_complete(a_manifest(2, "base", "one", "two")) == []
-    assert attempt.on_over() == []
-
-
-def test_a_file_that_the_next_complete_epoch_does_not_list_is_given_out() -> None:
-    """It was for an epoch that was given up, and what is in it was written anew."""
-    attempt = AttemptFiles(files("base"))
-    attempt.on_stored(stored(1, "base", "one"))
-    attempt.on_stored(stored(2, "new"))
-
-    assert attempt.on_complete(a_manifest(2, "new")) == [a_file("one")]
-    assert attempt.on_over() == []
-
-
-def test_files_that_no_epoch_lists_are_given_out_when_the_attempt_is_over() -> None:
-    """And those that are told of later, at once; but not what it went on from."""
-    attempt = AttemptFiles(files("base"))
-    attempt.on_stored(stored(1, "base", "one"))
-
-    assert attempt.on_over() == [a_file("one")]
-    assert attempt.on_stored(stored(2, "base", "one", "two")) == [a_file("two")]
-    assert attempt.on_over() == []
 
 
 def test_what_is_told_again_changes_nothing() -> None:

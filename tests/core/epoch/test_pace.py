@@ -40,43 +40,12 @@ def test_max_overhead_stores_for_so_much_of_the_time(percent: int, pause_ms: int
     assert pace.on_complete(began_ms=1000, now_ms=1050) == max(1100, 1050 + pause_ms)
 
 
-def test_max_overhead_waits_an_interval_at_least() -> None:
-    """Also when storing costs nothing."""
-    pace = a_pace("max-overhead")
-
-    assert pace.first_ms(0) == 100
-    assert pace.on_complete(began_ms=100, now_ms=101) == 200
-
-
 def test_max_replay_is_as_seldom_as_it_may_be() -> None:
     """What storing takes counts, as a restart can come just before it is done."""
     pace = a_pace("max-replay")
 
     assert pace.first_ms(0) == 1000
     assert pace.on_complete(began_ms=1000, now_ms=1200) == 1800
-
-
-def test_max_replay_believes_at_once_that_storing_takes_longer_and_slowly_that_it_does_not() -> (
-    None
-):
-    """One quick epoch says little of the next one."""
-    pace = a_pace("max-replay")
-    pace.on_complete(began_ms=0, now_ms=400)
-
-    nexts = [pace.on_complete(began_ms=0, now_ms=0) for _ in range(3)]
-    again = pace.on_complete(began_ms=0, now_ms=400)
-
-    assert nexts == [700, 775, 831]
-    assert again == 600
-    assert pace.first_ms(0) == 600, "an attempt begins with what was known"
-
-
-def test_max_replay_goes_on_at_once_when_it_cannot_be_kept() -> None:
-    """But never sooner than the interval."""
-    pace = a_pace("max-replay")
-
-    assert pace.on_complete(began_ms=0, now_ms=1500) == 1500
-    assert a_pace("max-replay", replay_ms=50).on_complete(began_ms=0, now_ms=1) == 100
 
 
 @pytest.mark.parametrize("percent", [0, 101])

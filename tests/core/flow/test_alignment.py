@@ -31,26 +31,6 @@ def take(alignment: LinkAlignment[Sent], *messages: Sent) -> list[Any]:
     return [passed for sent in messages for passed in alignment.take(sent.link, sent, sent.epoch)]
 
 
-def test_messages_of_the_epoch_pass_at_once() -> None:
-    """Whatever link they come from."""
-    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
-    messages = [data(A, 1, 1), data(B, 1, 1), Sent(A, 2, None)]
-
-    assert take(alignment, *messages) == messages
-    assert not alignment.is_holding
-
-
-def test_link_that_is_ahead_waits_with_all_that_follows() -> None:
-    """Its questions, too: they are about what was held back."""
-    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
-    ahead = [data(A, 1, 2), Sent(A, 2, None), data(A, 3, 2)]
-
-    assert take(alignment, *ahead, data(B, 1, 1)) == [data(B, 1, 1)]
-    assert alignment.is_holding
-    assert take(alignment, data(B, 2, 2)) == [EpochEnd(1), *ahead, data(B, 2, 2)]
-    assert (alignment.epoch, alignment.is_holding) == (2, False)
-
-
 def test_link_may_be_several_epochs_ahead() -> None:
     """It waits again for each of them."""
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
@@ -60,21 +40,6 @@ def test_link_may_be_several_epochs_ahead() -> None:
     assert take(alignment, data(B, 2, 3)) == [
         EpochEnd(2), data(A, 2, 3), data(A, 3, 3), data(B, 2, 3),
     ]  # fmt: skip
-
-
-def test_epoch_that_no_link_has_records_of_is_passed_over() -> None:
-    """Its end was never asked for."""
-    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
-
-    assert take(alignment, data(A, 1, 4), data(B, 1, 3)) == [EpochEnd(2), data(B, 1, 3)]
-    assert take(alignment, data(B, 2, 4)) == [EpochEnd(3), data(A, 1, 4), data(B, 2, 4)]
-
-
-def test_one_link_ends_epochs_alone() -> None:
-    """It waits for nobody."""
-    alignment: LinkAlignment[Sent] = LinkAlignment([A], 5)
-
-    assert take(alignment, data(A, 1, 6)) == [EpochEnd(5), data(A, 1, 6)]
 
 
 def test_what_comes_from_elsewhere_never_waits() -> None:
@@ -160,18 +125,6 @@ def test_link_that_is_ahead_waits_when_it_is_enough() -> None:
     assert take(alignment, data(B, 2, 2)) == ended
     assert not alignment.is_holding
     assert take(alignment, data(A, 5, 3)) == [data(A, 5, 3)]
-
-
-def test_what_waits_belongs_to_no_epoch_that_has_ended() -> None:
-    """Though its link, and all others, are further by now."""
-    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1, is_holding_back=False)
-    alignment.hold_back()
-    assert take(alignment, data(A, 1, 2), data(A, 2, 3)) == []
-
-    assert take(alignment, data(B, 1, 3)) == [
-        EpochEnd(1), data(A, 1, 2), data(A, 2, 3), data(B, 1, 3), EpochEnd(2),
-    ]  # fmt: skip
-    assert alignment.epoch == 3
 
 
 @given(

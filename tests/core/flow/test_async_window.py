@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from gearpy.core.flow.async_window import AsyncWindow, HeldResult
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.late_time import late_time
 
 
 def a_window(*times: int, size: int = 10, ordered: bool = True) -> AsyncWindow:
@@ -103,16 +102,6 @@ def test_window_is_full_until_results_are_given() -> None:
 # -- event time --------------------------------------------------------------------------------
 
 
-def test_nothing_is_held_at_first() -> None:
-    """Then watermarks pass at once."""
-    window = AsyncWindow(1, ordered=True)
-
-    window.advance(5)
-
-    assert window.hold_ms == MAX_MS
-    assert window.passed_ms == 5
-
-
 def test_watermark_waits_for_older_records_only() -> None:
     """A newer one is not late behind it."""
     window = a_window(10, 20, ordered=False)
@@ -136,28 +125,6 @@ def test_end_of_the_stream_waits_for_all() -> None:
     window.fail(0)
 
     assert window.passed_ms == MAX_MS
-
-
-def test_late_record_takes_no_watermark_back() -> None:
-    """It stays late."""
-    window = AsyncWindow(9, ordered=True)
-    window.advance(100)
-    assert window.passed_ms == 100
-
-    list(window.take(["late"], [50]))
-
-    assert (window.hold_ms, window.passed_ms) == (50, 100)
-
-
-def test_a_late_record_that_is_held_gives_plain_clocks() -> None:
-    """What it knows of a promise is for results; reports and watermarks are plain numbers."""
-    window = AsyncWindow(9, ordered=True)
-
-    list(window.take(["late"], [late_time(5, promised_ms=10)]))
-    window.advance(10)
-
-    assert (type(window.hold_ms), type(window.passed_ms)) == (int, int)
-    assert window.passed_ms == 5
 
 
 def test_restored_window_has_passed_what_it_had() -> None:

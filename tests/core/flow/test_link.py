@@ -60,29 +60,6 @@ def ack(subscription: Subscription, seq: int, *, target: int = 0) -> None:
 # -- the sender ------------------------------------------------------------------------------
 
 
-def test_ack_is_asked_for_once_in_an_interval() -> None:
-    """Few requests, yet enough that the window never runs dry on a busy link."""
-    subscription = a_subscription(interval=4)
-
-    asked = [send(subscription, 1) for _ in range(9)]
-
-    assert asked == [None, None, None, 4, None, None, None, 8, None]
-
-
-def test_ack_is_asked_for_by_time_too() -> None:
-    """A thin stream that is never quiet does not hold the clock back for a whole interval."""
-    subscription = a_subscription(window=1000, interval=1000, interval_ms=50)
-
-    asked = [send(subscription, 1, now_ms=at) for at in range(0, 120, 4)]
-    quiet = [subscription.on_tick(at) for at in range(0, 120, 4)]
-
-    assert [(at * 4, seq) for at, seq in enumerate(asked) if seq is not None] == [
-        (52, 14),
-        (104, 27),
-    ]
-    assert not any(quiet[:29])
-
-
 def test_full_window_is_asked_about_at_once() -> None:
     """Nothing else could open it again."""
     subscription = a_subscription(window=10, interval=4)
@@ -105,43 +82,6 @@ def test_ack_gives_credit_back() -> None:
     assert subscription.is_settled
 
 
-def test_ack_of_an_earlier_request_frees_its_part_only() -> None:
-    """What came after the question is still under way."""
-    subscription = a_subscription()
-    send(subscription, 4, oldest_ms=7)
-    send(subscription, 4, oldest_ms=5)
-
-    ack(subscription, 4)
-
-    assert subscription.pending(0) == 4
-    assert subscription.oldest_unacked_ms == 5
-    assert not subscription.is_settled
-
-
-def test_repeated_ack_changes_nothing() -> None:
-    """A request that was asked twice is answered twice."""
-    subscription = a_subscription()
-    send(subscription, 4)
-    ack(subscription, 4)
-    send(subscription, 2)
-
-    ack(subscription, 4)
-
-    assert subscription.pending(0) == 2
-
-
-def test_ack_of_a_later_request_covers_the_earlier_ones() -> None:
-    """An answer that is lost on its way does no harm."""
-    subscription = a_subscription()
-    send(subscription, 4)
-    send(subscription, 4)
-
-    ack(subscription, 8)
-
-    assert subscription.is_settled
-    assert subscription.oldest_unacked_ms == MAX_MS
-
-
 def test_wrong_number_received_is_message_loss() -> None:
     """The text names both numbers."""
     subscription = a_subscription()
@@ -149,16 +89,6 @@ def test_wrong_number_received_is_message_loss() -> None:
 
     with pytest.raises(MessageLost, match="3 of 4"):
         subscription.on_ack(0, seq=4, received=3)
-
-
-def test_targets_have_their_own_credit() -> None:
-    """One slow target is told from the others."""
-    subscription = a_subscription(targets=2, window=10)
-
-    send(subscription, 10, target=1)
-
-    assert subscription.credit(0) == 10
-    assert subscription.credit(1) == 0
 
 
 def test_more_than_credit_is_a_bug() -> None:
@@ -192,31 +122,6 @@ def test_quiet_link_asks_for_its_rest() -> None:
     early, due, again = (subscription.on_tick(now_ms) for now_ms in (4, 5, 6))
 
     assert (early, due, again) == ([], [(1, 1)], [])
-
-
-def test_unanswered_request_is_asked_again_about_everything_sent() -> None:
-    """The question stands behind all records in the queue, so it has to be about all of them.
-
-    Asked about the first 4 again, the target would answer with 5 and seem to have lost count.
-    """
-    subscription = a_subscription(interval=4)
-    send(subscription, 4, now_ms=0)
-    send(subscription, 1, now_ms=99)
-
-    before, repeated = subscription.on_tick(99), subscription.on_tick(100)
-
-    assert (before, repeated) == ([], [(0, 5)])
-    ack(subscription, 5)
-    assert subscription.is_settled
-
-
-def test_settled_link_asks_nothing() -> None:
-    """A quiet application sends nothing."""
-    subscription = a_subscription()
-    send(subscription, 4)
-    ack(subscription, 4)
-
-    assert subscription.on_tick(10_000) == []
 
 
 @dataclass
@@ -321,22 +226,6 @@ def open_counts() -> ReceiverCounts:
     return counts
 
 
-def test_messages_are_accepted_in_order() -> None:
-    """The sequence has no gap."""
-    counts = open_counts()
-
-    assert [counts.on_data(SOURCE, SESSION, seq) for seq in (1, 2, 3)] == ["accept"] * 3
-
-
-def test_message_seen_before_is_a_duplicate() -> None:
-    """A reconnecting transport may send again what had come."""
-    counts = open_counts()
-    counts.on_data(SOURCE, SESSION, 1)
-
-    assert counts.on_data(SOURCE, SESSION, 1) == "duplicate"
-    assert counts.duplicates == 1
-
-
 def test_gap_is_message_loss() -> None:
     """Found with the next message, without waiting for a count."""
     counts = open_counts()
@@ -344,15 +233,6 @@ def test_gap_is_message_loss() -> None:
 
     with pytest.raises(MessageLost, match=r"task 0\.0: message 3 came after 1"):
         counts.on_data(SOURCE, SESSION, 3)
-
-
-@pytest.mark.parametrize("session", [OLD, NEW])
-def test_other_session_is_stale(session: SessionId) -> None:
-    """A task that was restarted is another sender."""
-    counts = open_counts()
-
-    assert counts.on_data(SOURCE, session, 1) == "stale"
-    assert counts.stale == 1
 
 
 def test_new_session_counts_from_zero() -> None:
@@ -367,20 +247,6 @@ def test_new_session_counts_from_zero() -> None:
     assert counts.on_data(SOURCE, NEW, 1) == "accept"
 
 
-@pytest.mark.parametrize(("session", "stale"), [(SESSION, 0), (OLD, 1)])
-def test_opening_again_or_with_an_old_session_changes_nothing(
-    session: SessionId, stale: int
-) -> None:
-    """A repeated opening must not reset the count; a late one must not close the new session."""
-    counts = open_counts()
-    counts.on_data(SOURCE, SESSION, 1)
-
-    assert not counts.on_open(SOURCE, session)
-
-    assert counts.stale == stale
-    assert counts.on_data(SOURCE, SESSION, 1) == "duplicate"
-
-
 def test_only_records_of_the_session_count_as_processed() -> None:
     """What an old session left in the queue is not the new one's."""
     counts = open_counts()
@@ -390,19 +256,6 @@ def test_only_records_of_the_session_count_as_processed() -> None:
     counts.on_processed(SOURCE, NEW, 3)
 
     assert counts.processed(SOURCE, NEW) == 3
-
-
-def test_session_that_is_over_gets_no_answer() -> None:
-    """Its task is gone."""
-    counts = open_counts()
-
-    assert counts.processed(SOURCE, OLD) is None
-
-
-def test_session_that_was_never_opened_is_answered_with_zero() -> None:
-    """Its sender then finds the loss; without an answer it would wait for ever."""
-    assert ReceiverCounts().processed(SOURCE, SESSION) == 0
-    assert open_counts().processed(SOURCE, NEW) == 0
 
 
 # -- both ends -------------------------------------------------------------------------------

@@ -19,14 +19,6 @@ def a_cache(size: int = 2, ttl_ms: int | None = 100, **answers: Any) -> LookupCa
     return cache
 
 
-def test_unknown_key_has_no_answer() -> None:
-    """None as an answer is something else."""
-    cache = a_cache(known=None)
-
-    assert cache.find("unknown", 0) is None
-    assert cache.find("known", 0) == LookupAnswer(None)
-
-
 def test_what_was_used_least_lately_makes_room() -> None:
     """Used is found, too."""
     cache = a_cache(a=1, b=2)
@@ -48,13 +40,6 @@ def test_answer_gets_old() -> None:
     assert len(cache) == 0
 
 
-def test_answer_counts_for_ever_without_a_ttl() -> None:
-    """For what does not change."""
-    cache = a_cache(ttl_ms=None, a=1)
-
-    assert cache.find("a", 10**12) == LookupAnswer(1)
-
-
 def test_answer_from_the_future_does_not_count() -> None:
     """The wall clock was put back, so its age is unknown."""
     cache = a_cache(a=1)
@@ -73,27 +58,6 @@ def test_one_asks_and_the_others_wait() -> None:
 
     assert cache.answer("a", 1, 0) == ["second", "third"]
     assert not cache.ask("a", "later")
-
-
-def test_who_waited_is_told_of_a_failure() -> None:
-    """Nothing is kept of it."""
-    cache = a_cache()
-    cache.ask("a", "first")
-    cache.ask("a", "second")
-
-    assert cache.give_up("a") == ["second"]
-    assert cache.find("a", 0) is None
-    assert not cache.ask("a", "again")
-
-
-def test_cache_of_size_none_still_lets_others_wait() -> None:
-    """Calls at the same time are one."""
-    cache = a_cache(size=0)
-    cache.ask("a", "first")
-    cache.ask("a", "second")
-
-    assert cache.answer("a", 1, 0) == ["second"]
-    assert len(cache) == 0
 
 
 @pytest.mark.parametrize(("size", "ttl_ms"), [(-1, 1), (1, 0)])

@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from itertools import cycle, islice
 from random import Random
 from typing import Any
@@ -95,27 +94,6 @@ def test_name_is_what_the_plan_shows(name: str, make: Callable[[], Partitioner])
     assert a_fork(make()).name == name
 
 
-@pytest.mark.parametrize("make", ALL.values(), ids=list(ALL))
-def test_empty_batch_has_no_parts(make: Callable[[], Partitioner]) -> None:
-    """Nothing to send makes no message."""
-    assert split(a_fork(make()), [], parallelism=3) == []
-    assert split(a_fork(make()), [], parallelism=1) == []
-
-
-@pytest.mark.parametrize("name", ["hash", "group-by", "shuffle", "shuffle-grouping"])
-def test_one_target_gets_the_lists_themselves(name: str) -> None:
-    """The most frequent edge costs nothing."""
-    values, timestamps = [1, 2, 3], [1, 2, 3]
-
-    [(target, same, times)] = a_fork(LOSSLESS[name]()).partition(
-        values, timestamps, parallelism=1, sender=0
-    )
-
-    assert target == 0
-    assert same is values
-    assert times is timestamps
-
-
 def test_hash_goes_by_key_group() -> None:
     """State that moves with its key group finds its records there."""
     words = ["a", "b", "c", "a"]
@@ -124,16 +102,6 @@ def test_hash_goes_by_key_group() -> None:
 
     for target, values, _ in parts:
         assert {task_of_group(key_group(word), parallelism=7) for word in values} == {target}
-
-
-def test_key_that_is_no_dictionary_key_still_has_its_task() -> None:
-    """Memory is a short cut, not a demand on keys."""
-    signalling = Decimal("sNaN")
-
-    one = split(a_fork(HashPartitioner()), [signalling, "a"], parallelism=9)
-    other = split(a_fork(HashPartitioner()), [signalling], parallelism=9)
-
-    assert other[0][0] in [target for target, _, _ in one]
 
 
 def test_unhashable_key_is_refused_with_advice() -> None:
@@ -205,38 +173,6 @@ def test_shuffle_goes_on_where_it_ended() -> None:
 
     assert dealt == list(islice(cycle([dealt[0], dealt[1], dealt[2]]), 7))
     assert sorted(dealt[:3]) == [0, 1, 2]
-
-
-def test_shuffle_of_several_senders_begins_apart() -> None:
-    """Else the first task would get the first record of everyone."""
-    starts = {
-        split(a_fork(ShufflePartitioner(), seed=seed), ["x"], parallelism=8)[0][0]
-        for seed in range(30)
-    }
-
-    assert len(starts) > 4
-
-
-def test_shuffle_grouping_changes_the_order_of_rounds() -> None:
-    """Two rounds in one order would beat in time with other senders."""
-    partitioner = a_fork(ShuffleGroupingPartitioner())
-
-    rounds = [
-        tuple(split(partitioner, [n], parallelism=4)[0][0] for n in range(4)) for _ in range(10)
-    ]
-
-    assert all(sorted(each) == [0, 1, 2, 3] for each in rounds)
-    assert len(set(rounds)) > 3
-
-
-def test_broadcast_shares_the_lists() -> None:
-    """A batch for many tasks is made once."""
-    values = [1, 2]
-
-    parts = split(BroadcastPartitioner(), values, parallelism=3)
-
-    assert [target for target, _, _ in parts] == [0, 1, 2]
-    assert all(part is values for _, part, _ in parts)
 
 
 def test_co_location_needs_equal_parallelism() -> None:

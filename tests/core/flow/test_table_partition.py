@@ -27,7 +27,6 @@ from gearpy.core.flow.partition import (
     ShufflePartitioner,
     UnicastPartitioner,
 )
-from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table, Times
 
@@ -119,37 +118,6 @@ def test_key_of_several_columns_is_a_tuple(records: list[tuple[Any, ...]], tasks
     for names in (("x", "y"), ("z", "x", "y")):
         of_table, of_rows = both(GroupByPartitioner(key_getter(*names)), table, times, tasks)
         assert of_table == of_rows
-
-
-def test_nan_is_one_key() -> None:
-    """Equal to itself here, though the language says that it is not."""
-    table, times = a_table(key=[float("nan"), 1.0, float("nan")])
-
-    partitioner = GroupByPartitioner(field_getter("key"))
-    parts = partitioner.partition(table, times, parallelism=500, sender=0)
-
-    assert sorted(len(part[1]) for part in parts) == [1, 2]
-
-
-def test_only_distinct_keys_are_hashed() -> None:
-    """That is what makes columns quick."""
-    table, _ = a_table(key=["a", "b", "a", None, None])
-
-    found = distinct_keys(table, field_getter("key"))
-
-    assert found is not None
-    assert found[0] == ["a", "b", None]
-    assert found[1].to_pylist() == [0, 1, 0, 2, 2]
-
-
-def test_rows_of_one_task_are_not_copied() -> None:
-    """The whole table goes on."""
-    table, times = a_table(key=["a", "a"])
-
-    parts = GroupByPartitioner(field_getter("key")).partition(table, times, parallelism=3, sender=0)
-
-    assert parts[0][1] is table
-    assert parts[0][2] is times
 
 
 def test_missing_key_column_names_those_there_are() -> None:

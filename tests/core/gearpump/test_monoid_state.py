@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.gearpump.monoid_state import MonoidState, NonWindowState, PersistentState
-from gearpy.core.gearpump.monoids import CountsGroup, SumGroup
+from gearpy.core.gearpump.monoids import SumGroup
 
 
 class Json:
@@ -83,17 +83,6 @@ def test_right_becomes_part_of_left_epoch_by_epoch() -> None:
     assert seen == [(10, 1100), (110, 1000), (1110, 0)]
 
 
-def test_epochs_may_be_passed_over() -> None:
-    """Their ends were never asked for."""
-    state = MonoidState(SumGroup())
-    state.enter(3)
-    state.update(1)
-
-    state.set_next_checkpoint(5)
-
-    assert (state.left, state.right) == (1, 0)
-
-
 def test_epochs_do_not_go_back() -> None:
     """What has become left cannot be told apart again."""
     state = MonoidState(SumGroup())
@@ -103,54 +92,7 @@ def test_epochs_do_not_go_back() -> None:
         state.set_next_checkpoint(1)
 
 
-def test_value_shows_nothing_newer_than_the_entered_epoch() -> None:
-    """What is put out in an epoch stays, while newer records are read again after a failure."""
-    state = MonoidState(SumGroup())
-    for epoch in (1, 2, 3):
-        state.enter(epoch)
-        state.update(10**epoch)
-
-    shown = []
-    for epoch in (1, 2, 3):
-        state.enter(epoch)
-        shown.append(state.value)
-
-    assert shown == [10, 110, 1110]
-
-
-def test_reading_changes_nothing() -> None:
-    """Sums are made of copies, also where adding changes what it adds to."""
-    state: MonoidState[dict[str, int]] = MonoidState(CountsGroup())
-    for epoch in (1, 2, 3):
-        state.enter(epoch)
-        state.update({"a": 1})
-
-    assert [state.value, state.value] == [{"a": 3}] * 2
-    assert [state.right, state.right] == [{"a": 2}] * 2
-    assert state.left == {"a": 1}
-    assert [*state.parts] == [{"a": 1}] * 3
-
-
 # -- NonWindowState --------------------------------------------------------------------------
-
-
-def test_state_begins_with_nothing() -> None:
-    """Gearpump: `NonWindowStateSpec`."""
-    state = a_state()
-
-    assert (state.left, state.right, state.value, state.late_records) == (0, 0, 0, 0)
-
-
-def test_checkpoint_is_what_is_left() -> None:
-    """Then right is part of it."""
-    state = a_state()
-    update(state, Record(1, 1), Record(2, 20))
-
-    data = state.checkpoint()
-
-    assert json.loads(data) == 1
-    assert (state.left, state.right) == (21, 0)
-    assert json.loads(state.checkpoint()) == 21
 
 
 def test_event_times_make_no_difference() -> None:
@@ -200,14 +142,3 @@ def test_going_on_from_a_checkpoint_leads_to_the_same(
 
     assert (restarted.left, restarted.right) == (state.left, state.right)
     assert restarted.checkpoint() == state.checkpoint()
-
-
-def test_bytes_hold_the_value_of_that_moment() -> None:
-    """Later records are in no checkpoint that was made before them."""
-    state: NonWindowState[dict[str, int]] = NonWindowState(CountsGroup(), Json())
-    state.update(0, {"a": 1})
-    data = state.checkpoint()
-
-    state.update(0, {"a": 1})
-
-    assert json.loads(data) == {"a": 1}

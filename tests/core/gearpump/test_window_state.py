@@ -68,23 +68,6 @@ def total(records: Iterable[Record], window: Interval, until: int = 10**6) -> in
 # -- Window ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("watermark_ms", "start_ms"),
-    [(MIN_MS, 0), (-11, -20), (-10, -15), (0, -5), (5, 0), (9, 0), (10, 5), (14, 5), (1000, 995)],
-)
-def test_current_window_is_the_first_that_has_not_ended(watermark_ms: int, start_ms: int) -> None:
-    """Also before the epoch; where nothing is known of event time it begins there."""
-    assert Window(10, 5).at(watermark_ms) == Interval(start_ms, start_ms + 10)
-
-
-def test_no_window_is_current_when_the_stream_has_ended() -> None:
-    """The last ones end with time itself."""
-    window = Window(10, 5)
-
-    assert window.at(MAX_MS) == Interval(MAX_MS, MAX_MS)
-    assert window.at(MAX_MS - 1).end_ms == MAX_MS
-
-
 def test_windows_may_have_gaps() -> None:
     """With a step that is longer than they are."""
     window = Window(2, 5)
@@ -101,14 +84,6 @@ def test_piece_of_time_has_no_boundary_inside(window: Window, time_ms: int) -> N
 
     assert piece.start_ms <= time_ms < piece.end_ms
     assert {at for at in boundaries if piece.start_ms <= at <= piece.end_ms} == set(piece)
-
-
-def test_pieces_at_the_ends_of_time_are_cut_off() -> None:
-    """Their starts go into checkpoints, as 64 bits."""
-    window = Window(7, 5)
-
-    assert window.interval_of(MIN_MS + 1).start_ms == MIN_MS
-    assert window.interval_of(MAX_MS - 1).end_ms == MAX_MS
 
 
 @pytest.mark.parametrize(
@@ -135,14 +110,6 @@ def test_size_and_step_are_any_durations() -> None:
 # -- WindowState -----------------------------------------------------------------------------
 
 
-def test_state_begins_with_nothing() -> None:
-    """Gearpump: `WindowStateSpec`."""
-    state = a_state()
-
-    assert (state.left, state.right, state.value, state.late_records) == (0, 0, 0, 0)
-    assert state.window == Interval(0, 10)
-
-
 def test_window_slides_with_the_watermark() -> None:
     """It loses what it leaves, and gets what was waiting for it."""
     state = a_state()
@@ -166,15 +133,6 @@ def test_window_slides_over_a_gap_at_once() -> None:
     assert (state.window, state.value) == (Interval(999_995, 1_000_005), 10)
 
 
-def test_watermark_does_not_go_back() -> None:
-    """What was forgotten cannot come again."""
-    state = a_state()
-    state.on_watermark(100)
-    state.on_watermark(50)
-
-    assert state.window == Interval(95, 105)
-
-
 def test_record_before_the_window_is_late() -> None:
     """It is counted, and no more; one that is in the window still is in time."""
     state = a_state()
@@ -192,16 +150,6 @@ def test_nothing_is_late_before_event_time_is_known() -> None:
     state.on_watermark(-8)
 
     assert (state.window, state.value, state.late_records) == (Interval(-15, -5), 1, 0)
-
-
-def test_right_slides_too() -> None:
-    """A record of a later epoch leaves the window, whatever becomes of its epoch."""
-    state = a_state()
-    update(state, Record(0, 1, epoch=2), Record(7, 10, epoch=2), Record(7, 100))
-
-    state.on_watermark(10)
-
-    assert (state.left, state.right) == (100, 10)
 
 
 @given(WINDOWS, STEPS)
@@ -302,15 +250,6 @@ def _over(window: Window, records: Iterable[Record]) -> set[int]:
         for start in range(record.time_ms - window.size_ms + 1, record.time_ms + 1)
         if start % window.step_ms == 0
     }
-
-
-def test_closing_windows_show_nothing_newer_than_the_entered_epoch() -> None:
-    """As the value does."""
-    state = a_state()
-    update(state, Record(7, 1), Record(7, 10, epoch=2), Record(21, 100, epoch=2))
-    state.enter(1)
-
-    assert list(state.closing(100)) == [(Interval(0, 10), 1), (Interval(5, 15), 1)]
 
 
 def test_values_may_change_in_place() -> None:

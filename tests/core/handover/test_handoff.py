@@ -56,13 +56,6 @@ def a_handoff(
     return handoff
 
 
-def test_begins_with_a_session() -> None:
-    """That there can be none is known at once, and not when the first window closes."""
-    handoff = a_handoff(is_connected=False)
-
-    assert handoff.next(a_view(), 0) == Connect()
-
-
 def test_each_batch_is_written_down_before_and_after_the_call() -> None:
     """In this order, so that a crash at any place is seen from what was written."""
     handoff, view = a_handoff(), a_view(5, 7)
@@ -80,58 +73,6 @@ def test_each_batch_is_written_down_before_and_after_the_call() -> None:
     assert (handoff.done_id, handoff.position) == (1, {LANE: 2})
 
 
-def test_asking_changes_nothing() -> None:
-    """Whoever asks twice does the same thing."""
-    handoff = a_handoff()
-
-    assert handoff.next(a_view(5), 0) == handoff.next(a_view(5), 0)
-
-
-def test_a_chosen_batch_stays_as_it_is_when_more_comes() -> None:
-    """What was written down is what the function gets."""
-    handoff = a_handoff()
-    handoff.next(a_view(5), 0)
-    handoff.on_intent_written()
-
-    assert handoff.next(a_view(5, 6), 0) == Call(a_batch(1, 0, 1, rows=5), 1)
-
-
-def test_takes_all_that_is_there_but_no_more_than_may_be_one_batch() -> None:
-    """One job for many windows; the rest comes next."""
-    handoff = a_handoff()
-    view = a_view(40, 40, 40)
-
-    step = handoff.next(view, 0)
-
-    assert step == WriteIntent(a_batch(1, 0, 2, rows=80))
-
-
-def test_one_file_with_too_many_rows_is_taken_alone() -> None:
-    """Else nothing would ever go on."""
-    assert a_handoff().next(a_view(4000, 1), 0) == WriteIntent(a_batch(1, 0, 1, rows=4000))
-
-
-def test_goes_on_behind_what_was_taken() -> None:
-    """Numbers go on too."""
-    handoff = a_handoff(done=a_batch(7, 1, 3))
-
-    assert handoff.next(a_view(1, 1, 1, 9), 0) == WriteIntent(a_batch(8, 3, 4, rows=9))
-
-
-def test_a_batch_that_was_begun_comes_again_as_it_was() -> None:
-    """Also if more was shown meanwhile; who gets it can see that it may be a repetition."""
-    handoff = a_handoff(done=a_batch(1, 0, 1), intended=a_batch(2, 1, 2, rows=5))
-
-    assert handoff.next(a_view(1, 5, 5), 0) == Call(a_batch(2, 1, 2, rows=5), 2)
-
-
-def test_an_intent_whose_batch_was_taken_is_forgotten() -> None:
-    """It is removed some time later, if at all."""
-    handoff = a_handoff(done=a_batch(2, 1, 2), intended=a_batch(2, 1, 2))
-
-    assert handoff.is_idle
-
-
 @pytest.mark.parametrize(
     "intended", [a_batch(4, 1, 2), a_batch(2, 0, 2)], ids=["number", "position"]
 )
@@ -139,27 +80,6 @@ def test_what_does_not_belong_together_is_refused(intended: HandoffBatch) -> Non
     """Rather than to leave rows out, or to hand them over under two numbers."""
     with pytest.raises(GearpyError, match="was begun at"):
         a_handoff(done=a_batch(1, 0, 1), intended=intended)
-
-
-def test_first_batch_begins_with_what_is_kept() -> None:
-    """A sink that is added to an old log does not ask for what was removed."""
-    step = a_handoff().next(a_view(3, 4, first=8), 0)
-
-    assert step == WriteIntent(a_batch(1, 7, 9, rows=7))
-
-
-def test_first_batch_comes_again_from_where_it_began() -> None:
-    """Though nothing was taken before that would tell where that is."""
-    handoff = a_handoff(intended=a_batch(1, 7, 9, rows=7))
-
-    assert handoff.next(a_view(3, 4, first=8), 0) == Call(a_batch(1, 7, 9, rows=7), 2)
-
-
-def test_lanes_of_which_nothing_was_read_make_no_difference() -> None:
-    """A position that names them is the same one."""
-    done = HandoffBatch(batch_id=1, start={}, end={LANE: 1, "other-00000": 0}, rows=1)
-
-    assert a_handoff(done=done, intended=a_batch(2, 1, 2)).is_idle is False
 
 
 def test_function_that_raises_is_called_again_after_longer_and_longer_pauses() -> None:
@@ -226,42 +146,6 @@ def test_spark_that_is_lost_is_looked_for_and_gets_the_same_batch() -> None:
     assert handoff.next(a_view(5), 2000) == Call(a_batch(1, 0, 1, rows=5), 2)
 
 
-def test_what_was_called_is_written_down_while_spark_is_away() -> None:
-    """It needs no Spark, and makes a repetition less likely."""
-    handoff = a_handoff()
-    handoff.next(a_view(5), 0)
-    handoff.on_intent_written()
-    handoff.on_called()
-
-    handoff.on_spark_lost(0)
-
-    assert handoff.next(a_view(5), 0) == WriteDone(a_batch(1, 0, 1, rows=5))
-
-
-def test_no_batch_is_begun_while_spark_is_away() -> None:
-    """So all that comes meanwhile is one batch."""
-    handoff = a_handoff()
-    handoff.on_spark_lost(0)
-
-    assert handoff.next(a_view(5), 5000) == Connect()
-    handoff.on_connected()
-    assert handoff.next(a_view(5, 6), 5000) == WriteIntent(a_batch(1, 0, 2, rows=11))
-
-
-def test_gives_up_when_spark_is_away_for_too_long() -> None:
-    """Nothing waits for ever."""
-    handoff = a_handoff(is_connected=False)
-    handoff.next(a_view(5), 0)
-
-    handoff.on_spark_lost(0)
-    handoff.on_spark_lost(9_999)
-    before = handoff.next(a_view(5), 9_999)
-    handoff.on_spark_lost(10_000)
-
-    assert isinstance(before, Pause)
-    assert handoff.next(a_view(5), 10_000) == GiveUpBatch("spark")
-
-
 def test_nobody_misses_spark_while_nothing_waits_for_it() -> None:
     """An idle application goes on; how long Spark was away counts from the first batch on."""
     handoff = a_handoff(is_connected=False)
@@ -290,14 +174,6 @@ def test_a_call_that_was_void_is_repeated_at_once_and_counts_not() -> None:
         handoff.on_call_void()
 
     assert handoff.next(a_view(5), 0) == Call(a_batch(1, 0, 1, rows=5), 11)
-
-
-def test_first_batch_begins_where_it_was_settled() -> None:
-    """Though older files are gone by now: who reads them finds that they are missing."""
-    handoff = Handoff(LIMITS, done=None, intended=None, begin={LANE: 3}, rng=Random(1))
-    handoff.on_connected()
-
-    assert handoff.next(a_view(3, 4, first=8), 0) == WriteIntent(a_batch(1, 3, 9, rows=7))
 
 
 def test_reached_is_what_there_must_be() -> None:

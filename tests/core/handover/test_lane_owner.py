@@ -15,11 +15,6 @@ def an_owner(run: str = "r", incarnation: int = 1, *former: str) -> LaneOwner:
     return LaneOwner(run=run, incarnation=incarnation, former=former)
 
 
-def test_the_first_one_takes_what_nobody_has() -> None:
-    """There is no file yet."""
-    assert an_owner().succeeds(None, lane="w-00000") == an_owner()
-
-
 def test_a_later_start_takes_it_from_an_earlier_one() -> None:
     """It was started because the earlier one was given up."""
     taken = an_owner("r", 3).succeeds(an_owner("r", 1, "old"), lane="w-00000")
@@ -27,34 +22,11 @@ def test_a_later_start_takes_it_from_an_earlier_one() -> None:
     assert taken == an_owner("r", 3, "old")
 
 
-@pytest.mark.parametrize("incarnation", [1, 2])
-def test_who_was_given_up_does_not_begin(incarnation: int) -> None:
-    """A process was frozen before; its successor is at work."""
-    with pytest.raises(GearpyError, match="written by start 2 of this task: this is start"):
-        an_owner("r", incarnation).succeeds(an_owner("r", 2), lane="w-00000")
-
-
 def test_a_new_run_takes_it_and_remembers_from_whom() -> None:
     """Numbers of starts tell nothing between runs."""
     taken = an_owner("new", 1).succeeds(an_owner("old", 9, "older"), lane="w-00000")
 
     assert taken == an_owner("new", 1, "older", "old")
-
-
-def test_a_former_run_does_not_come_back() -> None:
-    """Two applications that take a lane from each other again and again would both go on."""
-    with pytest.raises(GearpyError, match="lane w-00000 was taken over by run new: run old may"):
-        an_owner("old", 99).succeeds(an_owner("new", 1, "old"), lane="w-00000")
-
-
-def test_only_the_last_former_runs_are_remembered() -> None:
-    """A file has an end."""
-    runs = [f"r{number}" for number in range(60)]
-    owner = an_owner(runs[0])
-    for run in runs[1:]:
-        owner = an_owner(run).succeeds(owner, lane="w-00000")
-
-    assert owner.former == tuple(runs[-51:-1])
 
 
 def test_an_owner_may_write() -> None:
@@ -91,16 +63,6 @@ def test_the_first_batch_of_a_run_is_remembered_over_its_starts() -> None:
 
     assert an_owner("r", 2).succeeds(begun, lane="w-00000").since == 7
     assert an_owner("s", 2).succeeds(begun, lane="w-00000").since == 0
-
-
-def test_a_lane_keeps_its_id() -> None:
-    """A checkpoint knows by it whether what it tells of batches is about these."""
-    begun = replace(an_owner("r", 1), id="first")
-    later, other = replace(an_owner("r", 2), id="second"), replace(an_owner("s", 1), id="third")
-
-    assert begun.succeeds(None, lane="w-00000").id == "first"
-    assert later.succeeds(begun, lane="w-00000").id == "first"
-    assert other.succeeds(begun, lane="w-00000").id == "first"
 
 
 @given(st.text(), st.integers(0), st.lists(st.text()), st.integers(0))

@@ -39,32 +39,6 @@ def test_a_batch_that_was_begun_is_read_to_its_end_first() -> None:
     assert lanes.of("b-0") == LanePlace(0, 3, MIN_MS)
 
 
-def test_nothing_is_promised_before_every_lane_has_given_something() -> None:
-    """The other one may have rows of any time."""
-    lanes = seen({"a-0": 1, "b-0": 1})
-
-    lanes.on_batch("a-0", 70, now_ms=0)
-    before = lanes.watermark_ms
-    lanes.on_batch("b-0", 40, now_ms=0)
-
-    assert before == MIN_MS
-    assert lanes.watermark_ms == 40
-
-
-def test_a_lane_that_has_nothing_more_holds_the_others_until_it_is_silent() -> None:
-    """Its writer may be about to show what belongs to the same time."""
-    lanes = seen({"a-0": 2, "b-0": 1}, idle_ms=100)
-    lanes.on_batch("b-0", 10, now_ms=0)
-    lanes.on_batch("a-0", 20, now_ms=0)
-    lanes.on_batch("a-0", 90, now_ms=50)
-
-    held = lanes.watermark_ms, lanes.is_idle(99)
-    lanes.on_look({}, {"a-0": 2, "b-0": 1}, now_ms=120)
-
-    assert held == (10, False)
-    assert (lanes.watermark_ms, lanes.is_idle(120)) == (90, False)
-
-
 def test_all_silent_lanes_are_idle_and_promise_what_the_furthest_does() -> None:
     """As if that were the last that had become idle."""
     lanes = seen({"a-0": 1, "b-0": 1}, idle_ms=100)
@@ -113,16 +87,6 @@ def test_an_end_of_nothing_is_there_at_once() -> None:
     assert Lanes({}, until={}).is_finished
     assert not Lanes({}).is_finished
     assert Lanes({}).is_idle(0)
-
-
-def test_a_new_lane_begins_at_what_is_kept() -> None:
-    """What was purged before anybody knew the lane is no gap."""
-    lanes = Lanes({"a-0": LanePlace(4, 0, 5)})
-
-    lanes.on_look({"a-0": 6, "b-0": 7}, {"a-0": 9, "b-0": 8}, now_ms=0)
-
-    assert lanes.of("b-0").seq == 7
-    assert lanes.of("a-0").seq == 4
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.booleans()), max_size=30))

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gearpy.core.handover.table_commits import (
-    SUCCESSOR,
     Change,
     GivenUp,
     Lane,
@@ -47,12 +46,6 @@ def test_an_epoch_is_shown_once() -> None:
     assert next_change(Noted(1, 5), incarnation=1, since=0) is None
 
 
-def test_a_later_start_ends_the_right_of_earlier_ones() -> None:
-    """They are told so, whatever they want."""
-    assert next_change(Noted(2, 4), incarnation=1, since=4, epoch=5) == GivenUp(2)
-    assert next_change(Noted(2, 4), incarnation=1, since=4) == GivenUp(2)
-
-
 def test_taking_over_undoes_what_came_after() -> None:
     """Of earlier incarnations only, and not what the epoch it goes on from has brought."""
     parts = [LanePart("a", 4, 1), LanePart("b", 5, 1), LanePart("c", 6, 2), LanePart("d", 6, 3)]
@@ -60,21 +53,6 @@ def test_taking_over_undoes_what_came_after() -> None:
     change = next_change(Noted(2, 6), incarnation=3, since=4, parts=parts)
 
     assert change == Change(False, ("b", "c"), Noted(3, 4), 4)
-
-
-def test_taking_over_and_showing_are_one_transaction() -> None:
-    """Where nothing was there when the writer began."""
-    change = next_change(Noted(1, 2), incarnation=2, since=0, epoch=1, parts=[LanePart("a", 1, 1)])
-
-    assert change == Change(True, ("a",), Noted(2, 1), 0)
-
-
-def test_a_run_that_goes_on_from_another_one_shows_what_was_prepared_once() -> None:
-    """However many runs do so."""
-    first = next_change(Noted(7, 4), incarnation=SUCCESSOR, since=2**62, epoch=5)
-
-    assert first == Change(True, (), Noted(SUCCESSOR, 5), 2**62)
-    assert next_change(Noted(SUCCESSOR, 5), incarnation=SUCCESSOR, since=2**62, epoch=5) is None
 
 
 @pytest.mark.parametrize(

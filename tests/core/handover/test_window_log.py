@@ -12,7 +12,6 @@ from gearpy.core.handover.window_log import (
     LogView,
     groups_to_compact,
     is_tiny,
-    is_writer_name,
     lane_name,
     newest_to_compact,
     segment_name,
@@ -91,30 +90,6 @@ def test_names_of_others_are_passed_over(name: str) -> None:
     assert segments_of([name]) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_name"),
-    [
-        ("windows", True),
-        ("a_1", True),
-        ("", False),
-        ("_a", False),
-        ("1a", False),
-        ("a-b", False),
-        ("ä", False),
-        ("a" * 50, True),
-        ("a" * 51, False),
-    ],
-)
-def test_a_writer_has_a_name_that_lanes_can_begin_with(text: str, is_name: bool) -> None:  # noqa: FBT001
-    """Names of files are taken apart again."""
-    assert is_writer_name(text) == is_name
-
-
-def test_a_lane_is_of_one_task() -> None:
-    """Numbers sort as names do."""
-    assert lane_name("windows", 7) == "windows-00007"
-
-
 @given(
     st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,20}", fullmatch=True),
     st.tuples(*[st.integers(0, 10**13)] * 6),
@@ -171,43 +146,6 @@ def test_lanes_have_a_beginning_and_an_end() -> None:
     )
 
 
-def test_a_compacted_file_hides_those_it_was_made_of() -> None:
-    """They may still be there, or come back after a crash."""
-    whole = a_segment(1, 3)
-    view = a_view(*singles(1, 4), whole)
-
-    assert view.between({}, view.ends()) == [LogPiece(whole, 1, 3), LogPiece(a_segment(4), 4, 4)]
-    assert view.hidden == singles(1, 3)
-
-
-def test_files_that_overlap_are_read_once() -> None:
-    """Two compactions at once."""
-    view = a_view(a_segment(1, 6), a_segment(4, 9), a_segment(5), a_segment(10))
-
-    assert numbers(view.between({}, view.ends())) == [(A, seq) for seq in range(1, 11)]
-    assert view.hidden == [a_segment(5)]
-
-
-def test_of_two_files_with_one_number_the_later_incarnation_counts() -> None:
-    """A store without an atomic rename may show both, for a moment."""
-    later = a_segment(1, incarnation=2)
-
-    assert a_view(a_segment(1), later).between({}, {A: 1}) == [LogPiece(later, 1, 1)]
-    assert a_view(later, a_segment(1)).between({}, {A: 1}) == [LogPiece(later, 1, 1)]
-
-
-def test_a_part_of_a_compacted_file_can_be_read() -> None:
-    """A reader had come to the middle of it when it was made."""
-    whole = a_segment(1, 4, rows=10)
-    view = a_view(whole)
-
-    (piece,) = view.between({A: 1}, {A: 3})
-
-    assert piece == LogPiece(whole, 2, 3)
-    assert (piece.is_whole, piece.batches, piece.rows) == (False, 2, 5)
-    assert (view.rows_between({A: 1}, {A: 3}), view.batches_between({A: 1}, {A: 3})) == (5, 2)
-
-
 def test_what_is_purged_is_missed() -> None:
     """A reader that slept for too long must not go on as if nothing were missing."""
     view = a_view(*singles(4, 6))
@@ -238,86 +176,11 @@ def test_an_end_that_is_not_there_is_missed(end: dict[str, int]) -> None:
 # -- how much to read ------------------------------------------------------------------------
 
 
-def test_without_a_limit_all_is_read() -> None:
-    """Lanes that have come since, too."""
-    assert a_view(*singles(1, 3), *singles(1, 2, lane=B)).advance({A: 1}) == {A: 3, B: 2}
-
-
 def test_a_position_never_goes_back() -> None:
     """A lane that is not seen, or seems shorter, is left where it was."""
     view = a_view(*singles(1, 3))
 
     assert view.advance({A: 7, B: 4}) == {A: 7, B: 4}
-
-
-def test_rows_are_limited() -> None:
-    """A job has a size that its cluster can take."""
-    view = a_view(*singles(1, 9))
-
-    assert view.advance({}, max_rows=35) == {A: 3}
-    assert view.advance({A: 3}, max_rows=10) == {A: 4}
-
-
-@pytest.mark.parametrize("limits", [{"max_rows": 5}, {"max_rows": 0}, {"max_batches": 0}])
-def test_at_least_one_batch_is_read(limits: dict[str, Any]) -> None:
-    """One window with more rows than the limit must not stop the stream for ever."""
-    assert a_view(*singles(1, 3)).advance({A: 1}, **limits) == {A: 2}
-
-
-def test_batches_are_limited() -> None:
-    """A compacted file counts as the batches in it."""
-    assert a_view(a_segment(1, 5), *singles(6, 9)).advance({A: 2}, max_batches=5) == {A: 7}
-
-
-def test_a_compacted_file_is_cut_when_it_comes_first() -> None:
-    """It may be larger than any limit; behind others it waits, to be read whole."""
-    view = a_view(a_segment(1), a_segment(2, 11))
-
-    assert view.advance({}, max_rows=60) == {A: 1}
-    assert view.advance({A: 1}, max_rows=60) == {A: 7}
-    assert view.advance({A: 7}, max_rows=60) == {A: 11}
-
-
-def test_lanes_take_turns_and_the_oldest_comes_first() -> None:
-    """None waits for ever behind a busy one."""
-    view = a_view(*singles(1, 9, epoch=2), *singles(1, 9, lane=B, epoch=1))
-
-    assert view.advance({}, max_batches=1) == {A: 0, B: 1}
-    assert view.advance({}, max_batches=5) == {A: 2, B: 3}
-
-
-def test_a_reader_that_takes_what_is_available_stops_there() -> None:
-    """What comes later is for the next run; a lane that is not in it, too."""
-    view = a_view(*singles(1, 9), *singles(1, 9, lane=B))
-
-    assert view.advance({}, until={A: 4}) == {A: 4}
-    assert view.advance({}, until={A: 4}, max_rows=20) == {A: 2}
-
-
-# -- what may go -----------------------------------------------------------------------------
-
-
-def test_what_was_read_may_go_but_the_last_file() -> None:
-    """A new run numbers on from it."""
-    view = a_view(*singles(1, 3))
-
-    assert view.removable({A: 2}) == singles(1, 2)
-    assert view.removable({A: 99, B: 1}) == singles(1, 2)
-    assert view.removable({}) == []
-
-
-def test_a_compacted_file_goes_when_all_of_it_was_read() -> None:
-    """What it hides goes with it, and before."""
-    whole = a_segment(1, 3)
-    view = a_view(*singles(2, 4), whole)
-
-    assert view.removable({A: 2}) == [a_segment(2)]
-    assert view.removable({A: 3}) == [whole, *singles(2, 3)]
-
-
-def test_hidden_files_of_the_last_batch_stay_with_it() -> None:
-    """The compacted one has the last number; either must stay."""
-    assert a_view(*singles(1, 2), a_segment(1, 2)).removable({A: 2}) == [a_segment(1)]
 
 
 # -- compaction ------------------------------------------------------------------------------
@@ -328,20 +191,6 @@ def pieces_of(*segments: LogSegment) -> list[LogPiece]:
     return list(a_view(*segments).pieces(A))
 
 
-def test_a_few_files_are_left_alone() -> None:
-    """Each compaction costs a copy."""
-    assert not newest_to_compact(pieces_of(*singles(1, 3)), files_min=4, rows_max=999)
-    assert not newest_to_compact([], files_min=1, rows_max=999)
-    assert not newest_to_compact(pieces_of(a_segment(1)), files_min=1, rows_max=999)
-
-
-def test_the_newest_files_become_one() -> None:
-    """As soon as there are so many."""
-    pieces = pieces_of(*singles(1, 4))
-
-    assert newest_to_compact(pieces, files_min=4, rows_max=999) == pieces
-
-
 def test_a_larger_file_is_copied_only_with_as_many_new_rows() -> None:
     """Else each row would be copied again and again."""
     few = pieces_of(a_segment(1, 8), *singles(9, 12))
@@ -349,24 +198,6 @@ def test_a_larger_file_is_copied_only_with_as_many_new_rows() -> None:
 
     assert newest_to_compact(few, files_min=4, rows_max=999) == few[1:]
     assert newest_to_compact(enough, files_min=4, rows_max=999) == enough
-
-
-def test_a_file_does_not_grow_without_end() -> None:
-    """One of many rows is read well enough."""
-    pieces = pieces_of(a_segment(1, rows=900), *singles(2, 5))
-    large = pieces_of(*singles(1, 4), a_segment(5, rows=1000))
-
-    assert newest_to_compact(pieces, files_min=4, rows_max=999) == pieces
-    assert newest_to_compact(pieces, files_min=4, rows_max=930) == pieces[1:]
-    assert newest_to_compact(large, files_min=2, rows_max=999) == ()
-
-
-def test_nothing_is_joined_over_a_hole() -> None:
-    """A file has a range of batches."""
-    pieces = pieces_of(*singles(1, 3), *singles(5, 6))
-
-    assert newest_to_compact(pieces, files_min=2, rows_max=999) == pieces[3:]
-    assert groups_to_compact(pieces, rows_max=999) == [pieces[:3], pieces[3:]]
 
 
 def test_neighbours_are_joined_as_far_as_they_may() -> None:

@@ -81,20 +81,6 @@ def test_comes_out_when_nothing_nearer_can_come(
     assert [len(results) for results in run.by_step] == [0, 0, 1]
 
 
-def test_left_records_hold_the_clock_until_they_come_out() -> None:
-    """Right ones do not: nothing comes of them alone."""
-    join = a_join("forward", 10)
-
-    fed(join, [[Given(RIGHT, 1, "r", 50), Given(LEFT, 1, "l", 100), Given(LEFT, 2, "l", 99)]])
-    assert join.hold_ms == 99
-    fed(join, [105])
-    assert join.hold_ms == 99
-    fed(join, [110])
-    assert join.hold_ms == 100
-    fed(join, [[Given(RIGHT, 1, "r", 110)], 111])
-    assert join.hold_ms == MAX_MS
-
-
 def test_what_is_too_old_is_forgotten() -> None:
     """Keys that come and go, told or not; what was told is told to be gone."""
     join = a_join("nearest", 2000)
@@ -112,15 +98,3 @@ def test_what_is_too_old_is_forgotten() -> None:
     fed(join, [MAX_MS])
     assert all(change.is_deleted for change in join.changes())
     assert not any([join._newest, join._waiting, join._log.fresh, join._ends])  # noqa: SLF001
-
-
-def test_without_tolerance_one_right_record_of_each_key_is_kept() -> None:
-    """It may be the nearest one for ever."""
-    join = a_join("backward")
-
-    fed(join, [[Given(RIGHT, 1, f"r{n}", n) for n in range(100)], 99, 5000])
-    run = fed(join, [[Given(LEFT, 1, "l", 1_000_000)], MAX_MS])
-
-    assert run.results == [((1, "l", "r99", 99, 1_000_001), 1_000_000)]
-    assert len(join._newest) == 1  # noqa: SLF001
-    assert not join._log.fresh  # noqa: SLF001

@@ -83,34 +83,6 @@ def test_each_record_is_told_once() -> None:
     assert list(log.changes()) == []
 
 
-def test_what_nobody_was_told_of_is_not_told_to_be_gone() -> None:
-    """Records that come and go between two epochs cost the store nothing."""
-    log = RecordLog()
-    kept = added(log, 7, "a", is_waiting=True)
-    log.match(7, "a", kept)
-    log.drop(7)
-
-    assert list(log.changes()) == []
-
-
-def test_keys_of_a_span_are_those_told_and_those_not() -> None:
-    """Each once."""
-    log = RecordLog()
-    added(log, 7, "a")
-    list(log.changes())
-    added(log, 7, "b")
-    added(log, 7, "a")
-    added(log, 8, "c")
-
-    assert log.keys(7) == ["a", "b"]
-
-
-def test_cells_of_others_are_left() -> None:
-    """Several parts of a join share its state."""
-    assert not RecordLog().load(("newest",), {"a": [1, 2]})
-    assert not KeyCells("newest", dict[Any, Any]().get).load(("records", 1, 2), {"a": [1, 2]})
-
-
 def test_malformed_records_are_refused() -> None:
     """A snapshot of another version is not taken for records."""
     with pytest.raises(ProtocolError, match="malformed records of a join: 4 fields"):
@@ -138,15 +110,3 @@ def test_cells_are_what_the_keys_have(steps: list[tuple[int, bool] | None]) -> N
     again = KeyCells("table", values.get)
     again.load(("table",), cells.get(("table",), {}))
     assert again.resume() == values
-
-
-def test_keys_that_nobody_was_told_of_leave_nothing() -> None:
-    """Where no epoch ends, memory does not grow with each key that has ever come."""
-    keys = KeyCells("table", dict[Any, Any]().get)
-
-    for key in range(100):
-        keys.touch(key)
-        keys.remove(key)
-
-    assert not keys._touched  # noqa: SLF001
-    assert list(keys.changes()) == []

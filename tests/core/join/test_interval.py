@@ -4,7 +4,7 @@ import pytest
 
 from gearpy.core.join.interval import IntervalJoin
 from gearpy.core.join.sides import LEFT, RIGHT, How
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from tests.core.join.join_build import (
     Given,
     Step,
@@ -69,30 +69,6 @@ def test_records_come_alone_as_soon_as_no_partner_can_come() -> None:
     ]
 
 
-def test_only_records_that_may_come_alone_hold_the_clock() -> None:
-    """A pair to come has the time of its newer record, which is not there yet."""
-    inner, left = a_join(5, 10), a_join(5, 10, "left")
-    for join in (inner, left):
-        fed(join, [[Given(RIGHT, 1, "r", 50), Given(LEFT, 2, "l", 100), Given(LEFT, 3, "l", 99)]])
-
-    assert inner.hold_ms == MAX_MS
-    assert left.hold_ms == 99
-    fed(left, [[Given(RIGHT, 3, "r", 99)]])
-    assert left.hold_ms == 100
-    fed(left, [111])
-    assert left.hold_ms == MAX_MS
-
-
-def test_a_hot_key_comes_in_portions() -> None:
-    """All partners of one record do not stand in memory at once."""
-    join = a_join(5, 5, limit=10)
-    fed(join, [[Given(LEFT, 1, n, 5) for n in range(1000)]])
-
-    sizes = [len(rows) for rows, _ in join.on_records([(RIGHT, 1, "r")], [5])]
-
-    assert sizes == [10] * 100
-
-
 def test_each_side_is_kept_as_long_as_it_is_needed() -> None:
     """Right records that no left one can look back at are forgotten about at once."""
     join = a_join(0, 1_000_000)
@@ -104,19 +80,3 @@ def test_each_side_is_kept_as_long_as_it_is_needed() -> None:
     kept = join._sides.values()  # noqa: SLF001
     assert sum(len(sides.times[LEFT]) for sides in kept) == 100
     assert sum(len(sides.times[RIGHT]) for sides in kept) <= 3
-
-
-def test_what_is_over_leaves_nothing_behind() -> None:
-    """Keys that come and go, told or not; but not the few of the last span."""
-    join = a_join(2000, 1000, "outer")
-
-    for second in range(1000):
-        fed(join, [[Given(second % 2, second, "v", second * 1000)], second * 1000])
-        if second == 500:
-            assert sum(len(change.pairs) for change in join.changes()) < 10
-
-    assert len(join._sides) < 10  # noqa: SLF001
-    assert len(join._log.fresh) < 10  # noqa: SLF001
-    fed(join, [MAX_MS])
-    assert all(change.is_deleted for change in join.changes())
-    assert not any([join._sides, join._log.fresh, join._log._told])  # noqa: SLF001

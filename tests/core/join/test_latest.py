@@ -4,7 +4,7 @@ from typing import Literal
 
 from gearpy.core.join.latest import LatestJoin
 from gearpy.core.join.sides import LEFT, RIGHT
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from tests.core.join.join_build import Given, fed
 
 
@@ -46,18 +46,3 @@ def test_older_values_do_not_come_back() -> None:
     )
 
     assert [row[1:3] for row, _ in run.results] == [("l2", "same")]
-
-
-def test_keys_that_were_taken_away_are_forgotten() -> None:
-    """Once nothing older can come; the others stay."""
-    join = a_join()
-
-    fed(join, [[Given(RIGHT, key, "r", 10) for key in range(100)]])
-    assert [len(change.pairs) for change in join.changes()] == [100]
-    fed(join, [[Given(RIGHT, key, None, 20) for key in range(99)], 20])
-    assert len(join._table) == 100  # noqa: SLF001
-    fed(join, [21])
-
-    assert list(join._table) == [99]  # noqa: SLF001
-    assert [(len(change.pairs), change.is_deleted) for change in join.changes()] == [(99, True)]
-    assert join.hold_ms == MAX_MS

@@ -25,21 +25,6 @@ def rows_of(pairing: Pairing, groups: list[Group]) -> list[Row]:
     return [row for rows, _ in pairing.rows(groups, 0, 10) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("how", "alone"),
-    [("inner", []), ("left", ["left"]), ("right", ["right"]), ("outer", ["left", "right"])],
-)
-def test_one_side_comes_alone_where_it_was_asked_for(how: How, alone: list[str]) -> None:
-    """None stands for the other one; where both are there, nothing is left over."""
-    groups: list[Group] = [("left", [1], []), ("right", [], [2]), ("both", [3, 4], [5])]
-    expected: list[Any] = [("left", 1, None, 0, 10)] * ("left" in alone)
-    expected += [("right", None, 2, 0, 10)] * ("right" in alone)
-
-    rows = rows_of(Pairing(how, gathers=False, limit=10), groups)
-
-    assert rows == [*expected, ("both", 3, 5, 0, 10), ("both", 4, 5, 0, 10)]
-
-
 @given(
     st.lists(st.tuples(st.integers(), LISTS, LISTS), max_size=4),
     st.sampled_from(["inner", "left", "right", "outer"]),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.join.table import Many, RowsOfKeys, family_of
+from gearpy.core.join.table import Many, RowsOfKeys
 from gearpy.errors import ConfigError
 
 KEYS = st.lists(st.integers(0, 3), max_size=12)
@@ -130,14 +130,6 @@ def test_keys_that_cannot_be_hashed_are_refused() -> None:
         RowsOfKeys([[1]])
     with pytest.raises(TypeError, match="unhashable"):
         RowsOfKeys([1]).find([1], 0)
-
-
-def test_words_for_keys() -> None:
-    """Empty where nobody knows."""
-    assert family_of("a") == "text"
-    assert family_of(("a", 1)) == "(text, a number)"
-    assert family_of(("a", None)) == ""
-    assert family_of(None) == ""
 
 
 def test_whether_records_have_one_row_at_most_is_known() -> None:

@@ -76,30 +76,6 @@ def test_order_is_that_of_ends_then_of_first_records() -> None:
     ]
 
 
-def test_a_hot_key_comes_in_portions() -> None:
-    """A million pairs do not stand in memory at once."""
-    join = a_join(TumblingWindows(10), limit=10)
-    fed(join, [[Given(LEFT, 1, n, 5) for n in range(100)], [Given(RIGHT, 1, -1, 5)] * 100])
-
-    sizes = [len(rows) for rows, _ in join.on_watermark(10)]
-
-    assert sum(sizes) == 10_000
-    assert max(sizes) <= 20
-
-
-def test_clock_is_held_at_the_last_ms_of_the_first_window_that_holds_records() -> None:
-    """Its results have that time. Windows without records hold nothing."""
-    join = a_join(SlidingWindows(10, 5))
-
-    assert join.hold_ms == MAX_MS
-    fed(join, [[Given(LEFT, 1, "l", 12)]])
-    assert join.hold_ms == 14
-    fed(join, [15])
-    assert join.hold_ms == 19
-    fed(join, [20])
-    assert join.hold_ms == MAX_MS
-
-
 def test_closed_windows_leave_nothing_behind() -> None:
     """What was never told, because no epoch ended meanwhile, too."""
     join = a_join(SlidingWindows(10, 5))

@@ -242,52 +242,6 @@ def test_the_budget_counts_over_a_restart_of_the_master() -> None:
     assert isinstance(cluster.again(W0)[0], EndApplication)
 
 
-def test_old_launches_do_not_count() -> None:
-    """A quiet window restores the budget and the first pause."""
-    cluster = a_cluster()
-    for launch in (1, 2, 3, 4, 5):
-        cluster.tick(20_000)
-        assert cluster.gone(launch) == [RecordLoss(APP, launch, "boom")]
-        assert cluster.tick(50) == [RequestSlot(APP, W0)]
-        cluster.run()
-
-
-def test_wall_time_that_goes_back_breaks_nothing() -> None:
-    """Somebody sets the clock; restarts count as if at the latest time."""
-    cluster = a_cluster()
-    cluster.gone(1)
-    cluster.tick(1000)
-    command = LaunchAppMaster(app_id=APP, worker_id=W0, at_ms=5)
-    cluster.wanted.clear()
-    cluster.state.apply(command)
-    cluster.keeper.on_launched(APP, cluster.now)
-
-    assert cluster.gone(2) == [RecordLoss(APP, 2, "boom")]
-
-
-def test_news_of_older_launches_is_no_news() -> None:
-    """The worker tells late what was known."""
-    cluster = a_cluster()
-    cluster.gone(1)
-    assert cluster.gone(1) == []
-    cluster.tick(50)
-    cluster.run(W1)
-
-    assert cluster.gone(1) == []
-    assert cluster.keeper.phase(APP) == "running"
-
-
-def test_one_that_is_not_started_in_time_is_killed() -> None:
-    """It may hang in user code; the worker ends it."""
-    cluster = Cluster()
-    cluster.submit()
-    cluster.grant()
-
-    assert cluster.tick(START_MS - 1) == []
-    cause = "it did not register within 1000 ms"
-    assert cluster.tick(1) == [Kill(APP, W0, 1, cause), RecordLoss(APP, 1, cause)]
-
-
 def test_losing_a_worker_loses_its_app_masters() -> None:
     """And no others."""
     cluster = Cluster()
@@ -324,50 +278,7 @@ def test_a_worker_that_was_lost_and_is_back_can_be_asked_again() -> None:
     assert actions == [Kill(APP, W0, 1, "cut off")]
 
 
-def test_a_worker_that_goes_after_its_app_master_ends_the_waiting() -> None:
-    """One machine failed; which loss is noticed first is chance."""
-    cluster = a_cluster()
-    cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now))
-
-    actions = cluster.do(cluster.keeper.on_worker_lost(W0, cluster.now))
-
-    assert actions == [RecordLoss(APP, 1, "worker 0 is lost")]
-
-
 # -- out of reach ----------------------------------------------------------------------------
-
-
-def test_one_out_of_reach_is_killed_and_its_worker_says_why() -> None:
-    """The worker knows what was on stderr."""
-    cluster = a_cluster()
-
-    assert cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now)) == [
-        Kill(APP, W0, 1, "cut off")
-    ]
-    assert cluster.keeper.phase(APP) == "leaving"
-    assert cluster.keeper.path(APP) is None
-    assert cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now)) == []
-
-    assert cluster.gone(1, "exit code 3: boom") == [RecordLoss(APP, 1, "exit code 3: boom")]
-
-
-def test_without_a_word_of_the_worker_it_is_given_up() -> None:
-    """Soon, with the cause there is."""
-    cluster = a_cluster()
-    cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now))
-
-    assert cluster.tick(WORD_MS) == [
-        Kill(APP, W0, 1, "cut off"),
-        RecordLoss(APP, 1, "cut off"),
-    ]
-
-
-def test_a_worker_that_has_no_cause_leaves_the_one_there_is() -> None:
-    """It ended what it was asked to end."""
-    cluster = a_cluster()
-    cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now))
-
-    assert cluster.gone(1, "") == [RecordLoss(APP, 1, "cut off")]
 
 
 def test_one_that_was_given_up_is_refused_for_ever() -> None:
@@ -405,41 +316,6 @@ def test_an_app_master_that_lived_on_is_taken_back() -> None:
     assert cluster.tick(10_000) == []
 
 
-def test_an_app_master_may_come_before_its_worker() -> None:
-    """The order is open; and it may register twice."""
-    cluster = a_cluster()
-    cluster.restart()
-
-    assert cluster.keeper.on_registered(APP, 1, PATH)
-    assert cluster.keeper.on_registered(APP, 1, PATH)
-    assert cluster.again(W0, 1) == []
-    assert cluster.again(W0) == []  # Its end will be told, or seen.
-    assert cluster.keeper.phase(APP) == "running"
-
-
-def test_a_worker_without_it_proves_that_it_is_lost() -> None:
-    """It ended, or was never started, while the master was away."""
-    cluster = a_cluster()
-    cluster.restart()
-
-    assert cluster.again(W1) == []
-    assert cluster.again(W0) == [RecordLoss(APP, 1, "worker 0 does not have it")]
-
-
-def test_a_worker_with_it_gives_it_more_time() -> None:
-    """It lives, and will find the master; if not, it hangs."""
-    cluster = a_cluster()
-    cluster.restart()
-    cluster.tick(RETURN_MS - 1)
-    assert cluster.again(W0, 1) == []
-
-    assert cluster.tick(RETURN_MS - 1) == []
-    kill, loss = cluster.tick(1)
-    assert isinstance(kill, Kill)
-    assert isinstance(loss, RecordLoss)
-    assert loss.cause == "it did not register within 500 ms after the master had come back"
-
-
 def test_without_its_worker_it_is_given_up_in_time() -> None:
     """Both were lost while the master was away."""
     cluster = a_cluster()
@@ -460,15 +336,6 @@ def test_what_was_not_launched_is_launched_after_a_restart() -> None:
     assert cluster.restart() == [RequestSlot(APP, W0)]
     cluster.end(APP)
     assert cluster.restart() == []
-
-
-def test_a_worker_that_comes_again_without_a_launch_has_lost_it() -> None:
-    """The message did not arrive, as the connection broke."""
-    cluster = Cluster()
-    cluster.submit()
-    cluster.grant()
-
-    assert cluster.again(W0) == [RecordLoss(APP, 1, "worker 0 does not have it")]
 
 
 # -- the invariant ---------------------------------------------------------------------------

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.master.checkpoint_names import (
-    CLUSTER_ID_CHARS,
     ResumePoint,
     new_cluster_id,
-    prefix_of,
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
@@ -27,25 +25,6 @@ POINTS = st.builds(
         [point, replace(point, drops_state=True), replace(point, is_restart=True)]
     )
 )
-
-
-def test_a_cluster_id_is_short_and_a_part_of_a_name() -> None:
-    """People read it, and object stores and folders take it as it is."""
-    ids = [new_cluster_id(Random(seed)) for seed in range(100)]
-
-    assert {len(each) for each in ids} == {CLUSTER_ID_CHARS}
-    assert all(each.isascii() and each.isalnum() and each == each.lower() for each in ids)
-    assert len(set(ids)) == len(ids)
-
-
-def test_an_id_follows_from_the_random_numbers() -> None:
-    """So that a simulation can be repeated."""
-    assert new_cluster_id(Random(7)) == new_cluster_id(Random(7))
-
-
-def test_an_application_is_below_its_cluster() -> None:
-    """Another cluster has an application of the same number."""
-    assert prefix_of("k3f9a1c2", AppId(3)) == "k3f9a1c2/app3"
 
 
 def test_a_point_names_an_epoch_or_the_newest() -> None:

@@ -56,12 +56,6 @@ COMMANDS: list[MasterCommand] = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: type(each).__name__)
-def test_a_command_comes_back_as_it_was(command: MasterCommand) -> None:
-    """What is replayed is what was applied."""
-    assert decode_command(encode_command(command)) == command
-
-
 def test_a_record_without_a_later_field_is_read() -> None:
     """A field with a default may be added without a new version."""
     record = msgspec.msgpack.encode(

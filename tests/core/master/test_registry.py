@@ -21,33 +21,6 @@ def a_request(name: str = "words", *, executors: int = 1) -> SubmitApplication:
     return SubmitApplication(name=name, artifact=artifact, executors=executors, user="ann")
 
 
-def test_submitted_application_is_pending() -> None:
-    """What `gear info` shows at first."""
-    registry = Registry()
-
-    app_id = registry.submit(a_request(), 1000)
-
-    summary = registry.get(app_id)
-    assert summary is not None
-    assert (summary.app_id, summary.status, summary.user) == (1, "pending", "ann")
-    assert (summary.submitted_ms, summary.started_ms, summary.finished_ms) == (1000, 0, 0)
-
-
-def test_times_are_kept() -> None:
-    """Submission, start and end. Gearpump keeps the three too."""
-    registry = Registry()
-    app_id = registry.submit(a_request(), 1)
-
-    registry.on_status(app_id, "active", now_ms=2)
-    registry.on_status(app_id, "pending", now_ms=3)
-    registry.on_status(app_id, "active", now_ms=4)
-    registry.on_status(app_id, "succeeded", now_ms=5)
-
-    summary = registry.get(app_id)
-    assert summary is not None
-    assert (summary.submitted_ms, summary.started_ms, summary.finished_ms) == (1, 2, 5)
-
-
 def test_cause_of_failure_is_kept() -> None:
     """Gearpump keeps only the last error, and loses it with the master."""
     registry = Registry()
@@ -62,22 +35,6 @@ def test_cause_of_failure_is_kept() -> None:
     assert summary.cause == cause
 
 
-def test_progress_comes_with_any_report() -> None:
-    """A repeated `active` tells how far it is."""
-    registry = Registry()
-    app_id = registry.submit(a_request(), 1)
-    registry.on_status(app_id, "active", now_ms=2)
-
-    changed = registry.on_status(
-        app_id, "active", progress=ApplicationProgress(records_in=7), now_ms=3
-    )
-
-    summary = registry.get(app_id)
-    assert summary is not None
-    assert not changed
-    assert summary.progress.records_in == 7
-
-
 def test_name_of_a_living_application_is_taken() -> None:
     """The refusal says by whom and what to do."""
     registry = Registry()
@@ -87,26 +44,6 @@ def test_name_of_a_living_application_is_taken() -> None:
         registry.submit(a_request(), 2)
 
     assert [each.app_id for each in registry.summaries()] == [app_id]
-
-
-def test_name_is_free_again_after_the_end() -> None:
-    """Only the living count, and the id is a new one."""
-    registry = Registry()
-    first = registry.submit(a_request(), 1)
-    assert registry.shutdown(first, 2)
-
-    second = registry.submit(a_request(), 3)
-
-    assert second == first + 1
-    living = registry.living("words")
-    assert living is not None
-    assert living.app_id == second
-
-
-@pytest.mark.parametrize("name", ["words", "_w", "Word-count.v2_1", "a" * 128])
-def test_good_names_are_taken(name: str) -> None:
-    """Gearpump: `Util.validApplicationName`, with dash and dot besides."""
-    assert Registry().submit(a_request(name), 1) == 1
 
 
 @pytest.mark.parametrize("name", ["", "1st", "-x", ".x", "two words", "grün", "x\n", "a" * 129])
@@ -120,22 +57,6 @@ def test_a_negative_number_of_executors_is_refused() -> None:
     """0 says: as few as there is room for."""
     with pytest.raises(SubmitRefused, match="asks for -1 executors"):
         Registry().submit(a_request(executors=-1), 1)
-
-
-def test_shutdown_of_what_is_over_or_unknown_says_so() -> None:
-    """The shell tells the client that there was nothing to stop."""
-    registry = Registry()
-    app_id = registry.submit(a_request(), 1)
-    registry.on_status(app_id, "succeeded", now_ms=2)
-
-    assert not registry.shutdown(app_id, 3)
-    assert not registry.shutdown(AppId(99), 3)
-    assert registry.get(AppId(99)) is None
-
-
-def test_ids_go_on_after_a_restart_of_the_master() -> None:
-    """The counter is given back by whoever stored it."""
-    assert Registry(next_id=41).submit(a_request(), 1) == 41
 
 
 @given(
@@ -195,15 +116,6 @@ def test_what_has_ended_can_be_forgotten() -> None:
 
     assert registry.summaries() == ()
     assert registry.submit(a_request(), 3) == app_id + 1
-
-
-def test_the_living_are_never_forgotten() -> None:
-    """Somebody would go on to run them."""
-    registry = Registry()
-    app_id = registry.submit(a_request(), 1)
-
-    with pytest.raises(AssertionError, match="application 1 is pending"):
-        registry.forget(app_id)
 
 
 def test_a_registry_goes_on_from_another() -> None:

@@ -100,15 +100,6 @@ def granted(grants: list[Grant]) -> list[tuple[int, int]]:
     return [(grant.worker_id, grant.slots) for grant in grants]
 
 
-def test_executors_are_spread_over_workers() -> None:
-    """The emptiest worker gets the next executor."""
-    scheduler = a_scheduler(4, 4)
-
-    scheduler.request(a_request(5, executors=3))
-
-    assert granted(scheduler.now()) == [(0, 2), (1, 2), (0, 1)]
-
-
 @pytest.mark.parametrize("kind", ["any", "one-worker", "specific-worker"])
 def test_exact_fit_is_a_fit(kind: str) -> None:
     """On a full cluster a lost executor gets its own slots back; Gearpump's never does."""
@@ -134,42 +125,6 @@ def test_granted_slots_are_taken_at_once() -> None:
     assert scheduler.now() == []
 
 
-def test_released_slots_serve_who_waits() -> None:
-    """The application that had them is gone."""
-    scheduler = a_scheduler(2)
-    scheduler.request(a_request(2))
-    scheduler.now()
-    scheduler.request(a_request(2, app_id=OTHER))
-
-    scheduler.ledger.on_app_master_over(APP)
-
-    assert scheduler.now() == [Grant(OTHER, 3, WorkerId(0), 2)]
-
-
-def test_ended_application_asks_for_nothing() -> None:
-    """However it ended; Gearpump drops requests only on a shutdown."""
-    scheduler = a_scheduler()
-    scheduler.request(a_request(2))
-    scheduler.request(a_request(1, app_id=OTHER))
-
-    scheduler.cancel(APP)
-    scheduler.add(0, 5)
-
-    assert scheduler.now() == [Grant(OTHER, 3, WorkerId(0), 1)]
-
-
-def test_a_part_that_fits_does_not_wait_for_the_others() -> None:
-    """The rest follows when slots become free."""
-    scheduler = a_scheduler(2)
-    scheduler.request(a_request(4, executors=2))
-
-    first = scheduler.now()
-    scheduler.add(1, 2)
-
-    assert granted(first) == [(0, 2)]
-    assert granted(scheduler.now()) == [(1, 2)]
-
-
 def test_what_does_not_fit_holds_up_nobody() -> None:
     """A request too big for now does not leave slots idle."""
     scheduler = a_scheduler(2)
@@ -178,11 +133,6 @@ def test_what_does_not_fit_holds_up_nobody() -> None:
 
     assert scheduler.now() == [Grant(OTHER, 3, WorkerId(0), 2)]
     assert scheduler.waiting_slots(APP) == 3
-
-
-def test_more_executors_than_slots_get_one_each() -> None:
-    """An executor without a slot hosts nothing."""
-    assert a_request(2, executors=9).parts() == [1, 1]
 
 
 def test_a_request_that_can_never_be_served_says_why() -> None:
@@ -235,17 +185,6 @@ def test_executors_of_one_request_are_on_different_workers_where_they_can() -> N
     assert granted(scheduler.now()) == [(0, 2), (1, 2), (2, 2), (0, 2)]
 
 
-def test_a_worker_to_avoid_is_the_last_choice() -> None:
-    """The app master was lost there; but somewhere it must run."""
-    scheduler = a_scheduler(9, 1)
-    avoiding = ResourceRequest(app_id=APP, launch=1, slots=1, avoid=WorkerId(0))
-
-    scheduler.request(avoiding)
-    scheduler.request(avoiding)
-
-    assert granted(scheduler.now()) == [(1, 1), (0, 1)]
-
-
 # -- what applications have lost ---------------------------------------------------------------
 
 
@@ -291,19 +230,6 @@ def test_what_is_kept_is_not_kept_for_ever(how: str) -> None:
 
     assert granted(scheduler.now()) == [(0, 2)]
     assert scheduler.next_due_ms is None
-
-
-def test_an_application_that_has_slots_again_keeps_no_others() -> None:
-    """Wherever it got them: its worker may have been busy."""
-    scheduler = a_full_cluster(4)
-    scheduler.end(0)
-    scheduler.add(1, 5)
-    scheduler.request(a_request(4, is_restart=True))
-    assert granted(scheduler.now()) == [(1, 4)]
-
-    scheduler.request(a_request(4, app_id=OTHER))
-
-    assert granted(scheduler.now()) == [(0, 4)]
 
 
 def test_an_executor_that_runs_after_all_keeps_no_slots() -> None:
@@ -410,28 +336,6 @@ def test_first_starts_wait_for_applications_that_ran_while_the_master_was_away()
 # -- as there is room --------------------------------------------------------------------------
 
 
-def test_a_request_without_executors_is_for_one_worker_that_has_room() -> None:
-    """Records then need not leave the process."""
-    scheduler = a_scheduler(5, 9)
-
-    scheduler.request(a_request(4, executors=0))
-
-    assert granted(scheduler.now()) == [(1, 4)]
-
-
-def test_else_it_is_divided_among_as_few_workers_as_can_be() -> None:
-    """All at once, or not at all: the application is cut to these sizes."""
-    scheduler = a_scheduler(2, 3, 1)
-    scheduler.request(a_request(7, executors=0))
-    assert scheduler.now() == []
-    assert scheduler.why_waiting(APP) == "needs 7 more slots, 6 are free on the workers it may use"
-
-    scheduler.add(3, 2)
-
-    assert granted(scheduler.now()) == [(1, 3), (0, 2), (3, 2)]
-    assert scheduler.waiting_slots(APP) == 0
-
-
 def test_executors_of_unequal_sizes_are_asked_for_by_size() -> None:
     """As they were divided when the application began."""
     scheduler = a_scheduler(1, 3)
@@ -443,20 +347,6 @@ def test_executors_of_unequal_sizes_are_asked_for_by_size() -> None:
     assert granted(scheduler.now()) == [(1, 3), (0, 1)]
     with pytest.raises(ConfigError, match="name a size for each executor"):
         ResourceRequest(app_id=APP, launch=1, slots=4, executors=2, sizes=(1, 2))
-
-
-def test_a_divisible_restart_holds_slots_wherever_they_become_free() -> None:
-    """So they come together on many workers, too."""
-    scheduler = a_scheduler(2, 2)
-    scheduler.request(a_request(1, app_id=AppId(3), worker=0))
-    scheduler.run(scheduler.now())
-    scheduler.request(a_request(4, executors=0, is_restart=True))
-    scheduler.request(a_request(1, app_id=OTHER))
-
-    assert scheduler.now() == []
-    scheduler.end(0, is_kept=False)
-
-    assert granted(scheduler.now()) == [(0, 2), (1, 2)]
 
 
 # -- all together ------------------------------------------------------------------------------

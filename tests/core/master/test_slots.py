@@ -68,32 +68,6 @@ def test_a_grant_is_used_by_its_executor_only() -> None:
         assert ledger.grants == []
 
 
-def test_what_runs_already_uses_no_other_grant() -> None:
-    """A worker's word is about all of it, and may come twice."""
-    ledger = a_ledger()
-    ledger.on_granted(a_grant(4), 0)
-    ledger.on_granted(a_grant(4), 0)
-
-    begun = [ledger.on_running(ONE, [an_executor(4)]).begun for _ in range(2)]
-    assert begun == [[an_executor(4)], []]
-
-    assert ledger.workers[ONE] == WorkerSlots(total=9, used=8, executors=2)
-
-
-def test_a_grant_ends_once() -> None:
-    """Whatever else is said of it later."""
-    ledger = a_ledger()
-    ledger.on_granted(a_grant(4), 0)
-    ledger.on_granted(a_grant(5, app_id=OTHER), 0)
-
-    for _ in range(2):
-        ledger.on_refused(ONE, an_executor(4))
-        ledger.give_back(a_grant(4))
-        ledger.on_app_master_over(APP)
-
-    assert free(ledger) == 4
-
-
 def test_an_app_master_that_is_gone_has_no_grants() -> None:
     """But its own launch may be on its way to the worker, which will tell."""
     ledger = a_ledger()
@@ -125,18 +99,6 @@ def test_a_grant_of_which_nothing_is_heard_ends_in_time() -> None:
 # -- workers -----------------------------------------------------------------------------------
 
 
-def test_an_executor_without_a_grant_counts() -> None:
-    """It was granted by the master before, or too late; slots may be missing for a while."""
-    ledger = a_ledger(4)
-    ledger.on_granted(a_grant(3), 0)
-
-    ledger.on_running(ONE, [an_executor(4, app_id=OTHER)])
-
-    assert (ledger.workers[ONE].used, free(ledger)) == (7, 0)
-    ledger.on_running(ONE, [])
-    assert free(ledger) == 1
-
-
 def test_a_worker_that_comes_again_keeps_its_grants() -> None:
     """It may have another size now; what runs there has used its grants."""
     ledger = a_ledger()
@@ -147,30 +109,6 @@ def test_a_worker_that_comes_again_keeps_its_grants() -> None:
 
     assert ledger.grants == [a_grant(2)]
     assert ledger.workers[ONE] == WorkerSlots(total=6, used=5, executors=2)
-
-
-def test_a_worker_that_shrank_pays_back_first() -> None:
-    """Slots that are gone are not free when their executor ends."""
-    ledger = a_ledger(4)
-    running = [an_executor(3), an_executor(1, executor=1)]
-
-    ledger.on_worker(ONE, total=2, running=running)
-    ledger.on_running(ONE, running[:1])
-
-    assert free(ledger) == 0
-
-
-def test_a_lost_worker_has_no_slots() -> None:
-    """Its grants are gone with it."""
-    ledger = a_ledger()
-    ledger.on_granted(a_grant(2), 0)
-
-    ledger.on_worker_lost(ONE)
-    ledger.on_worker_lost(ONE)
-
-    assert (dict(ledger.workers), ledger.grants) == ({}, [])
-    ledger.on_worker(ONE, total=9, running=())
-    assert free(ledger) == 9
 
 
 def test_what_is_said_of_an_unknown_worker_changes_nothing() -> None:

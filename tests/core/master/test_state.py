@@ -111,19 +111,6 @@ def test_a_snapshot_without_an_id_is_read() -> None:
 # -- applications ----------------------------------------------------------------------------
 
 
-def test_submitting_gives_an_id() -> None:
-    """And keeps what was submitted, for the launch and for a restart."""
-    state = MasterState()
-
-    assert state.apply(a_submit()) == APP
-
-    assert state.request_of(APP) == a_submit().request
-    assert state.is_living(APP)
-    assert state.newest_launch(APP) is None
-    assert state.refusal_of(a_submit().request).startswith("application 'words' is already")
-    assert state.refusal_of(a_submit().request, instead_of=APP) == ""
-
-
 def test_unknown_applications_have_nothing() -> None:
     """Questions about them are answered, not raised."""
     state = MasterState()
@@ -132,17 +119,6 @@ def test_unknown_applications_have_nothing() -> None:
     assert not state.is_living(APP)
     assert state.request_of(APP) is None
     assert (state.launches(APP), state.quarantined(APP), state.values(APP)) == ((), (), {})
-
-
-def test_what_an_application_resumes_from_is_kept() -> None:
-    """Each launch of its app master is told, and so is the same application submitted again."""
-    state = a_state(NameCluster(cluster_id=CLUSTER), a_submit(resume_from=f"{CLUSTER}/app7@3"))
-
-    again = MasterState.from_bytes(state.to_bytes())
-
-    request = again.request_of(APP)
-    assert request is not None
-    assert request.resume_from == f"{CLUSTER}/app7@3"
 
 
 def test_a_run_that_goes_on_counts_the_launches_that_it_had_elsewhere() -> None:
@@ -205,16 +181,6 @@ def test_no_place_to_resume_from_is_refused() -> None:
     assert refusal.startswith("application 'words': '../app1@' is no place to resume from")
 
 
-def test_the_end_keeps_cause_and_progress() -> None:
-    """What `gear info` shows long after."""
-    state = a_state(a_submit(), a_change("active"), a_change("succeeded", at_ms=9))
-
-    summary = MasterState.from_bytes(state.to_bytes()).get(APP)
-
-    assert summary is not None
-    assert (summary.status, summary.finished_ms, summary.progress) == ("succeeded", 9, FAR)
-
-
 def test_progress_of_the_living_is_not_stored() -> None:
     """It comes again from the app master, several times a second."""
     state = a_state(a_submit(), a_change("active"))
@@ -231,17 +197,6 @@ def test_progress_of_the_living_is_not_stored() -> None:
     assert state.get(APP) == MasterState.from_bytes(state.to_bytes()).get(APP)
 
 
-def test_a_state_that_may_not_follow_changes_nothing() -> None:
-    """The end is final."""
-    state = a_state(a_submit(), a_change("failed"))
-    before = state.to_bytes()
-
-    assert state.apply(a_change("active")) is False
-    assert state.apply(a_change("active", app_id=9)) is False
-
-    assert state.to_bytes() == before
-
-
 # -- app masters -----------------------------------------------------------------------------
 
 
@@ -256,25 +211,6 @@ def test_launches_are_counted_from_one() -> None:
         (1, 5, 5),
         (2, 3, 3),
     ]
-
-
-def test_losing_the_newest_app_master_makes_an_application_pending() -> None:
-    """Once; the loss of an older one, or of none, is no news."""
-    state = a_state(a_submit())
-    lost = LoseAppMaster(app_id=APP, launch=1, at_ms=5)
-    assert state.apply(lost) is False
-    state.apply(a_launch())
-    state.apply(a_change("active"))
-
-    assert state.apply(lost) is True
-    assert state.apply(lost) is False
-
-    summary, newest = state.get(APP), state.newest_launch(APP)
-    assert summary is not None
-    assert newest is not None
-    assert (summary.status, summary.started_ms, newest.is_lost) == ("pending", 2, True)
-    state.apply(a_launch())
-    assert state.apply(lost) is False
 
 
 def test_restarts_count_over_all_app_masters() -> None:
@@ -314,14 +250,6 @@ def test_launches_are_remembered_up_to_a_limit() -> None:
 
     assert len(state.launches(APP)) == LAUNCHES_MAX
     assert state.apply(a_launch()) == LAUNCHES_MAX + 6
-
-
-def test_nothing_is_launched_for_what_is_over() -> None:
-    """Or unknown."""
-    state = a_state(a_submit(), a_change("terminated"))
-
-    assert state.apply(a_launch()) is None
-    assert state.apply(a_launch(app_id=9)) is None
 
 
 # -- values ----------------------------------------------------------------------------------

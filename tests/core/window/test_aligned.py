@@ -2,7 +2,7 @@
 
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.trigger import after_watermark, every
-from gearpy.core.window.windows import SlidingWindows, TumblingWindows, global_window
+from gearpy.core.window.windows import TumblingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from tests.core.window_cases import FOLDS
 
@@ -33,37 +33,6 @@ def test_early_on_time_and_late() -> None:
     assert (panes.panes, panes.touched) == ({}, {})
 
 
-def test_key_that_comes_first_behind_the_close_is_only_late() -> None:
-    """It has nothing on time; its firings begin at 0."""
-    panes = AlignedPanes(TumblingWindows(10).allowed_lateness(5), ANEW)
-    assert list(panes.advance(12, 0)) == []
-
-    assert panes.add("k", "a", 1, 0) == [(("k", ["a"], 0, 10, 0, "late", False), 9)]
-
-
-def test_record_that_is_late_for_some_windows_counts_in_the_others() -> None:
-    """Sliding windows close one by one."""
-    panes = AlignedPanes(SlidingWindows(10, 5), ANEW)
-    assert list(panes.advance(10, 0)) == []
-
-    assert panes.add("k", "a", 7, 0) == ()
-
-    assert [row[:4] for row, _ in panes.advance(MAX_MS, 0)] == [("k", ["a"], 5, 15)]
-
-
-def test_window_of_all_time_does_not_hold_what_was_fired() -> None:
-    """Else the clock of an application stood still, although its results come early."""
-    panes = AlignedPanes(global_window().triggering(every(count=2)), ANEW)
-
-    assert panes.add("k", "a", 3, 0) == ()
-    held = panes.hold_ms
-    fired = panes.add("k", "b", 4, 0)
-
-    assert held == 3
-    assert fired == [(("k", ["a", "b"], MIN_MS, MAX_MS, 0, "early", False), MAX_MS - 1)]
-    assert panes.hold_ms == MAX_MS
-
-
 def test_wall_time_wakes() -> None:
     """When the trigger wants to be asked, and when windows of wall time close."""
     early = AlignedPanes(TumblingWindows(10).triggering(every(7)), ANEW)
@@ -76,13 +45,3 @@ def test_wall_time_wakes() -> None:
     assert early.wake_ms == MAX_MS
     assert wall.wake_ms == 1010
     assert list(wall.advance(MIN_MS, 1010)) == [(("k", ["a"], 1000, 1010, 0, "on-time", False), 3)]
-
-
-def test_windows_of_wall_time_do_not_go_back() -> None:
-    """A clock that was set back puts records into the window that is open."""
-    panes = AlignedPanes(TumblingWindows(10, clock="processing"), ANEW)
-    assert list(panes.advance(0, 1010)) == []
-
-    assert panes.add("k", "a", 3, 990) == ()
-
-    assert [row[2:4] for row, _ in panes.advance(MAX_MS, 990)] == [(1010, 1020)]

@@ -34,14 +34,6 @@ def test_records_come_when_event_time_has_passed_them() -> None:
     assert (waiting.first_ms, len(waiting)) == (MAX_MS, 0)
 
 
-def test_late_record_comes_at_its_place_not_at_its_time() -> None:
-    """That is where it would have come if records were read one by one."""
-    waiting = order()
-    waiting.hold(["late", "in time"], [3, 12], [15, 12], rank=(0, 0, 0))
-
-    assert values_of(waiting.due(MAX_MS)) == ["in time", "late"]
-
-
 def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() -> None:
     """Whoever was faster does not."""
     waiting = order()
@@ -96,14 +88,3 @@ def test_what_comes_is_a_function_of_each_partition(
     found += values_of(waiting.due(MAX_MS))
 
     assert found == right
-
-
-def test_what_several_tasks_have_held_comes_as_from_one() -> None:
-    """Their numbers may be the same; those of a partition keep their order."""
-    first, second, both = order(), order(), order()
-    first.hold(["a0", "a1"], [4, 4], [4, 4], rank=(0, 0, 0))
-    second.hold(["b0", "b1"], [4, 4], [4, 4], rank=(0, 1, 0))
-    both.load([*second, *first])
-    both.hold(["a2"], [4], [4], rank=(0, 0, 2))
-
-    assert values_of(both.due(MAX_MS)) == ["a0", "a1", "a2", "b0", "b1"]

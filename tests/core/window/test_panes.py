@@ -69,19 +69,6 @@ def test_any_stream_gives_what_brute_force_gives(
     check_stream(windows, fold, [*steps, ("watermark", MAX_MS)], restarts=restarts)
 
 
-@pytest.mark.parametrize(
-    "value", [3, "text", b"x", None, [[1], 2], {"a": [1]}, {1, 2}, (1, ["a"]), bytearray(b"x")]
-)
-def test_own_values_share_nothing_that_can_change(value: Any) -> None:
-    """What was put out stays as it was, whatever becomes of the window."""
-    copied = own(value)
-
-    assert copied == value
-    assert type(copied) is type(value)
-    if not isinstance(value, int | str | bytes | tuple | None):
-        assert copied is not value
-
-
 def test_own_values_share_nothing_within() -> None:
     """However deep."""
     value = ([[1]], {"a": [2]})

@@ -58,17 +58,3 @@ def test_they_wake_in_wall_time_alone(panes_of: MakePanes) -> None:
     assert (plain.wake_ms, early.wake_ms, wall.wake_ms) == (MAX_MS, 1007, 1010)
     assert len(list(early.advance(5, 1007))) == 1
     assert (early.wake_ms, early.hold_ms) == (MAX_MS, MAX_MS)
-
-
-@BOTH
-def test_a_clock_never_goes_back_and_ends_with_event_time(panes_of: MakePanes) -> None:
-    """Of event time or of wall time alike."""
-    event, wall = panes_of(), panes_of(clock="processing")
-
-    for event_ms, now_ms in ((7, 100), (6, 99)):
-        assert [*event.advance(event_ms, now_ms), *wall.advance(event_ms, now_ms)] == []
-        assert (event.clock_ms, wall.clock_ms) == (7, 100)
-    wall.add("k", "a", 0, 100)
-
-    assert len(list(wall.advance(MAX_MS, 101))) == 1
-    assert wall.clock_ms == MAX_MS

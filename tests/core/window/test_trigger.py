@@ -29,13 +29,6 @@ from gearpy.core.window.trigger import (
 from gearpy.errors import ConfigError
 
 
-def test_every_is_one_of_three() -> None:
-    """By records, wall time or event time."""
-    assert every(count=3) == EveryCount(3)
-    assert every("1s") == EveryWall(1000)
-    assert every(event="1s") == EveryEvent(1000)
-
-
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -57,15 +50,6 @@ def test_mistakes_say_what_to_write(make: Callable[[], Any], text: str) -> None:
     """When the program is written, not when it runs."""
     with pytest.raises(ConfigError, match=text):
         make()
-
-
-def test_all_mistakes_are_told() -> None:
-    """At once."""
-    with pytest.raises(ConfigError) as raised:
-        after_watermark(early=3, late=4)  # type: ignore[arg-type]
-
-    assert "take 3" in str(raised.value)
-    assert "take 4" in str(raised.value)
 
 
 def test_phases_of_triggers() -> None:

@@ -49,53 +49,6 @@ def test_link_that_gives_again_counts_again() -> None:
     assert tracker.holders() == [B]
 
 
-def test_task_is_idle_when_all_its_links_are() -> None:
-    """Then the watermark stays: at the most that they have promised."""
-    tracker = WatermarkTracker([A, B])
-    tracker.on_link(A, 10, idle=False)
-
-    tracker.on_link(B, 5, idle=True)
-    tracker.on_link(A, 20, idle=True)
-
-    assert tracker.is_idle
-    assert tracker.watermark_ms == 20
-
-
-def test_promise_that_comes_with_idleness_counts() -> None:
-    """It is told with the flag, as a watermark alone waits for a while."""
-    tracker = WatermarkTracker([A])
-    tracker.on_link(A, 1000, idle=False)
-
-    moved = tracker.on_link(A, 5000, idle=True)
-
-    assert moved
-    assert (tracker.watermark_ms, tracker.is_idle) == (5000, True)
-
-
-def test_promise_of_an_idle_link_counts_when_all_are() -> None:
-    """What is idle may learn more, as a task does when its own inputs become so one by one."""
-    tracker = WatermarkTracker([A, B])
-    tracker.on_link(A, 10, idle=True)
-    tracker.on_link(B, MIN_MS, idle=True)
-
-    moved = [tracker.on_link(B, 30, idle=True), tracker.on_link(A, 20, idle=True)]
-
-    assert moved == [True, False]
-    assert tracker.watermark_ms == 30
-
-
-def test_promise_of_an_idle_link_waits_for_those_that_are_not() -> None:
-    """It holds nothing back, and moves nothing on."""
-    tracker = WatermarkTracker([A, B])
-    tracker.on_link(A, 10, idle=False)
-    tracker.on_link(B, 5, idle=True)
-
-    moved = tracker.on_link(B, 30, idle=True)
-
-    assert not moved
-    assert tracker.watermark_ms == 10
-
-
 @given(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 30), min_size=3), st.data())
 def test_order_in_which_links_become_idle_does_not_matter(
     promised: dict[TaskId, int], data: st.DataObject
@@ -137,32 +90,6 @@ def test_end_waits_for_an_idle_link() -> None:
     assert tracker.watermark_ms == 6
 
 
-def test_idle_link_that_ends_has_ended() -> None:
-    """An end is told by a watermark, whatever flag comes with it."""
-    tracker = WatermarkTracker([A, B])
-    tracker.on_link(A, 5, idle=True)
-    tracker.on_link(B, MAX_MS, idle=False)
-
-    moved = tracker.on_link(A, MAX_MS, idle=True)
-
-    assert moved
-    assert tracker.watermark_ms == MAX_MS
-    assert not tracker.is_idle
-
-
-def test_end_is_told_once() -> None:
-    """Tasks act on it."""
-    tracker = WatermarkTracker([A])
-
-    assert tracker.on_link(A, MAX_MS, idle=False)
-    assert not tracker.on_link(A, MAX_MS, idle=False)
-
-
-def test_task_without_links_is_not_idle() -> None:
-    """A source says itself whether it is."""
-    assert not WatermarkTracker([]).is_idle
-
-
 EVENTS = st.tuples(st.sampled_from([A, B, C]), st.integers(0, 30) | st.just(MAX_MS), st.booleans())
 
 
@@ -195,15 +122,6 @@ def test_watermark_is_what_a_recount_over_all_links_gives(
         assert [promised[each] for each in tracker.holders()] == [
             at_ms for at_ms in active if at_ms == low
         ]
-
-
-def test_partition_starts_without_a_promise() -> None:
-    """Nothing is known before the first record, and an empty batch tells nothing."""
-    order = BoundedOutOfOrder(5)
-
-    order.on_records([])
-
-    assert order.watermark_ms == MIN_MS
 
 
 @given(st.integers(0, 20), st.lists(st.lists(st.integers(0, 100), max_size=5), max_size=10))

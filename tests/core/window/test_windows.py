@@ -1,7 +1,6 @@
 """Which window a record belongs to."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -42,29 +41,11 @@ def test_offset_moves_the_boundaries() -> None:
     assert [windows.start_of(time_ms) for time_ms in (2, 3, 12, 13)] == [-7, 3, 3, 13]
 
 
-def test_last_window_ends_with_time() -> None:
-    """Otherwise it would never close, for no watermark is later."""
-    windows = TumblingWindows(1000)
-
-    assert windows.end_of(windows.start_of(MAX_MS - 1)) == MAX_MS
-
-
 @pytest.mark.parametrize("size_ms", [0, -5])
 def test_size_must_be_positive(size_ms: int) -> None:
     """The text names the value."""
     with pytest.raises(ConfigError, match=f"{size_ms} ms, must be more than 0"):
         TumblingWindows(size_ms)
-
-
-@pytest.mark.parametrize("size", ["10s", timedelta(seconds=10), 10_000])
-def test_size_is_any_duration(size: str | timedelta | int) -> None:
-    """As people write it."""
-    assert tumbling(size) == TumblingWindows(10_000)
-
-
-def test_offset_is_any_duration() -> None:
-    """The same."""
-    assert tumbling("1d", offset="6h") == TumblingWindows(86_400_000, 21_600_000)
 
 
 def test_one_window_holds_everything_until_the_end() -> None:

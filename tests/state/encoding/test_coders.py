@@ -1,7 +1,6 @@
 """How values become bytes."""
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from gearpy.state.encoding.coders import (
     STR,
     Coder,
     atoms_of,
-    atoms_packer,
     coder_named,
     pack_atom,
 )
@@ -76,14 +74,6 @@ def test_atoms_are_packed_as_they_are_encoded(value: Any) -> None:
     assert pack_atom(value) == MSGPACK.encode(value)
 
 
-@pytest.mark.parametrize(
-    "values", [[1, "a", True, 1.5, None], [1, 1 << 80, (1, "a")], [date(2026, 1, 1), 1], []]
-)
-def test_many_atoms_are_packed_as_each_is(values: list[Any]) -> None:
-    """Also those that need more than msgpack has."""
-    assert atoms_packer()(values) == [pack_atom(value) for value in values]
-
-
 def test_a_float_may_be_given_as_an_int() -> None:
     """People write 0 for 0.0."""
     assert FLOAT.decode(FLOAT.encode(3)) == 3.0
@@ -108,30 +98,12 @@ def test_a_value_of_another_kind_is_refused(coder: Coder, value: Any, fault: str
         coder.encode(value)
 
 
-def test_bytes_are_copied() -> None:
-    """A bytearray can change."""
-    data = bytearray(b"ab")
-
-    kept = BYTES.encode(data)
-    data[0] = 0
-
-    assert BYTES.decode(kept) == b"ab"
-
-
 def test_coders_have_names() -> None:
     """A user need not import them."""
     names = ["msgpack", "int", "float", "str", "bytes", "json"]
 
     assert [coder_named(name) for name in names] == [MSGPACK, INT, FLOAT, STR, BYTES, JSON]
     assert coder_named(INT) is INT
-
-
-def test_a_coder_of_the_users_own_is_taken() -> None:
-    """It needs a name and two methods."""
-    coder = Reversed()
-
-    assert coder_named(coder) is coder
-    assert atoms_of(coder) == frozenset()
 
 
 class _Nameless(Reversed):

@@ -3,8 +3,6 @@
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 import msgpack
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.stable_hash import key_group
 from gearpy.errors import OperatorError, ProtocolError
-from gearpy.state.encoding.keys import TASK_GROUP
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.state.stores.store import Section
@@ -92,22 +89,6 @@ def test_with_what_was_before_only_differences_are_stored() -> None:
     assert restored(changes_of(state)) == {None: {"c": 1, "d": 2}}
 
 
-def test_sections_are_those_of_the_groups_of_their_keys() -> None:
-    """So that pairs move with the records of their keys."""
-    state, kept = a_bulk()
-    kept.put({"ada": 1, "bob": 2})
-
-    assert {section.group for section in changes_of(state)} == {key_group("ada"), key_group("bob")}
-
-
-def test_pairs_without_keys_of_records_stay_with_the_task() -> None:
-    """No key group has them."""
-    state, kept = a_bulk(is_keyed=False)
-    kept.put({None: 1})
-
-    assert [section.group for section in changes_of(state)] == [TASK_GROUP]
-
-
 def test_delta_can_be_read_again_until_it_is_released() -> None:
     """As storing may fail; and on another thread."""
     state, kept = a_bulk()
@@ -181,29 +162,6 @@ def test_pairs_that_nobody_asks_for_are_not_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        1,
-        1.5,
-        "a",
-        True,
-        None,
-        Decimal("1.5"),
-        date(2026, 1, 1),
-        (1, "a", b"x"),
-        (),
-        ((1,),),
-        (1, (2, ("a", b"x"), ()), None),
-    ],
-)
-def test_what_cannot_change_is_taken_as_it_is(value: Any) -> None:
-    """So handing over takes no time."""
-    values = [value, 1]
-
-    assert a_bulk()[1].isolated(values) == (values, False)
-
-
-@pytest.mark.parametrize(
     "value", [[1], {"a": 1}, b"x", ([1],), (1, ((2, [3]),)), (((((1,),),),),), (1, {2})]
 )
 def test_what_may_change_is_encoded_at_once(value: Any) -> None:
@@ -212,15 +170,6 @@ def test_what_may_change_is_encoded_at_once(value: Any) -> None:
 
     assert can_change
     assert set(map(type, isolated)) == {bytes}
-
-
-def test_time_with_zone_comes_back() -> None:
-    """Encoded by gearpy's extension types."""
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    state, kept = a_bulk()
-    kept.put({"a": moment})
-
-    assert restored(changes_of(state)) == {None: {"a": moment}}
 
 
 def test_given_values_are_encoded_when_they_are_stored() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -55,22 +55,6 @@ def test_a_list_keeps_its_order(state: KeyedState) -> None:
     assert (len(seen), len(again)) == (501, 502)
 
 
-def test_a_list_is_cleared_and_begun_again(state: KeyedState) -> None:
-    """What was in it does not come back with a restart."""
-    seen = state.list("seen")
-    seen.extend("abc")
-    first = changes_of(state)
-    seen.clear()
-    assert seen.is_empty
-    assert not seen
-    seen.add("d")
-
-    again = a_state(sections=[*first, *changes_of(state)])
-    again.key = "ada"
-
-    assert list(seen) == list(again.list("seen")) == ["d"]
-
-
 def test_a_list_is_set(state: KeyedState) -> None:
     """Also to a part of itself."""
     seen = state.list("seen")
@@ -79,17 +63,6 @@ def test_a_list_is_set(state: KeyedState) -> None:
     seen.set(value for value in seen if value != 2)
 
     assert list(seen) == [1, 3]
-
-
-def test_a_list_may_grow_while_it_is_gone_through(state: KeyedState) -> None:
-    """What was there at the beginning is given."""
-    seen = state.list("seen")
-    seen.extend([1, 2])
-
-    for value in seen:
-        seen.add(value * 10)
-
-    assert list(seen) == [1, 2, 10, 20]
 
 
 def test_appending_touches_two_cells_only() -> None:
@@ -142,17 +115,6 @@ def test_a_set_holds_each_value_once(state: KeyedState) -> None:
     assert len(pages) == 3
     assert 1.0 in pages
     assert "cart" not in pages
-
-
-def test_values_of_a_set_come_back_as_they_were(state: KeyedState) -> None:
-    """Not only as something equal."""
-    values: list[Any] = ["a", 1, b"b", 2.5, 3.0, True, None, (1, 2), Point(3, 4), frozenset({"x"})]
-    values.remove(True)  # It is 1.
-    kept = state.set("kept")
-    kept.update(values)
-
-    for given in (list(kept), list(after_a_restart(state).set("kept"))):
-        assert sorted(map(repr, given)) == sorted(map(repr, values))
 
 
 def test_values_are_taken_out_of_a_set(state: KeyedState) -> None:
@@ -230,27 +192,6 @@ def test_an_entry_is_put_if_absent(state: KeyedState) -> None:
     assert list(cart.items()) == [("jam", 4)]
 
 
-def test_none_is_a_value_of_an_entry(state: KeyedState) -> None:
-    """It is not the same as no entry."""
-    cart = state.map("cart")
-    cart["tea"] = None
-
-    assert "tea" in cart
-    assert cart["tea"] is None
-    assert cart.get("tea", 5) is None
-
-
-@pytest.mark.parametrize("keys", [[30, -5, 2**40, 0], ["b", "a", "é", ""]], ids=["ints", "text"])
-def test_entries_are_in_the_order_of_their_keys(state: KeyedState, keys: list[Any]) -> None:
-    """So a map with times as keys is gone through in the order of time."""
-    cart = state.map("cart")
-    for key in keys:
-        cart[key] = 1
-
-    assert list(cart) == sorted(keys)
-    assert list(after_a_restart(state).map("cart")) == sorted(keys)
-
-
 def test_entries_of_other_keys_are_not_seen(state: KeyedState) -> None:
     """Even if one key begins as another one ends."""
     cart = state.map("cart")
@@ -273,19 +214,6 @@ def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState) -> 
     next(cart.values()).append(4)
 
     assert cart["tea"] == [1]
-
-
-def test_putting_an_entry_touches_one_cell_only() -> None:
-    """Whatever the size of the map: an epoch stores what has changed."""
-    state = a_state(HeapStore())
-    cart = state.map("cart")
-    cart.update((number, number) for number in range(1000))
-    changes_of(state)
-
-    cart[5] = "changed"
-
-    (section,) = changes_of(state)
-    assert len(section.body) < 100
 
 
 def test_a_map_may_change_while_it_is_gone_through(state: KeyedState) -> None:

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MAX_MS
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.expiry import cells_of
 from gearpy.state.stores.heap import HeapStore
-from gearpy.state.stores.store import CellStore, Section
+from gearpy.state.stores.store import CellStore
 from tests.state.build import BACKENDS, WallClock, a_state, a_store, changes_of
 
 MakeStore: TypeAlias = Callable[[], CellStore]
@@ -50,18 +50,6 @@ def test_by_event_time_a_value_lives_from_its_record_to_the_watermark(make: Make
     assert seen.is_empty
 
 
-def test_without_a_record_the_watermark_is_the_time_of_writing(make: MakeStore) -> None:
-    """Timers and watermarks write state too."""
-    state = a_state(make(), watermark_ms=500)
-    seen = state.value("seen", ttl=100)
-    seen.set("it")
-
-    state.advance(599)
-    assert seen.get() == "it"
-    state.advance(600)
-    assert seen.get() is None
-
-
 def test_by_wall_time_a_value_lives_from_when_it_was_written(make: MakeStore) -> None:
     """Whatever the watermark is."""
     clock = WallClock(1000)
@@ -74,36 +62,6 @@ def test_by_wall_time_a_value_lives_from_when_it_was_written(make: MakeStore) ->
     assert seen.get() == "it"
     clock.now_ms = 11_000
     assert seen.get() is None
-
-
-def test_writing_again_begins_the_time_anew(make: MakeStore) -> None:
-    """Reading does not."""
-    state = a_state(make())
-    seen = state.value("seen", ttl=10)
-    state.time_ms = 0
-    seen.set("it")
-    state.advance(5)
-    state.time_ms = 8
-    seen.set("again")
-    state.advance(17)
-    assert seen.get() == "again"
-    state.advance(18)
-
-    assert seen.get() is None
-
-
-def test_what_is_written_too_late_is_never_there(make: MakeStore) -> None:
-    """A late record says something that was over when it came."""
-    state = a_state(make(), watermark_ms=100)
-    seen, words = state.value("seen", ttl=10), state.list("words", ttl=10)
-    state.time_ms = 90
-    seen.set("it")
-    words.add("word")
-
-    assert seen.get() is None
-    assert list(words) == []
-    state.advance(101)
-    assert cells_in(state) == 0
 
 
 def test_each_entry_expires_by_itself(make: MakeStore) -> None:
@@ -181,20 +139,6 @@ def test_what_has_expired_is_freed(make: MakeStore) -> None:
     assert cells_in(again) == 0
 
 
-def test_a_list_goes_on_after_some_of_it_was_freed(make: MakeStore) -> None:
-    """And after all of it was."""
-    state = a_state(make())
-    words = state.list("words", ttl=10)
-    seen = []
-    for time_ms in (0, 1, 11, 12, 40, 41):
-        state.advance(time_ms)
-        state.time_ms = time_ms
-        words.add(time_ms)
-        seen.append(list(words))
-
-    assert seen == [[0], [0, 1], [11], [11, 12], [40], [40, 41]]
-
-
 def test_freeing_takes_a_little_time_at_once() -> None:
     """A window of state that is over must not stop the task."""
     state = a_state(HeapStore())
@@ -214,38 +158,6 @@ def test_freeing_takes_a_little_time_at_once() -> None:
     for _ in range(5):
         state.advance(10)
     assert cells_in(state) == 100
-
-
-def test_freeing_keeps_up_with_snapshots() -> None:
-    """A task that gets no watermark has epochs."""
-    clock = WallClock()
-    state = a_state(HeapStore(), clock=clock)
-    seen = state.value("seen", ttl=10, clock="processing")
-    seen.set(1)
-    clock.now_ms = 10
-
-    sections = changes_of(state)
-
-    assert cells_in(state) == 0
-    assert cells_in(a_state(sections=sections)) == 0
-
-
-def test_after_a_restart_what_is_left_expires(make: MakeStore) -> None:
-    """At its time; what had expired before is not there."""
-    state = a_state(make())
-    seen, words = state.map("seen", ttl=10), state.list("words", ttl=10)
-    for time_ms in (0, 5, 20):
-        state.time_ms = time_ms
-        seen[time_ms] = 1
-        words.add(time_ms)
-    again = a_state(make(), sections=changes_of(state), watermark_ms=12)
-    seen, words = again.map("seen", ttl=10), again.list("words", ttl=10)
-
-    assert (list(seen), list(words)) == ([5, 20], [5, 20])
-    again.advance(20)
-    assert (list(seen), list(words), cells_in(again)) == ([20], [20], 3)
-    again.advance(30)
-    assert cells_in(again) == 0
 
 
 def test_a_time_to_live_may_be_added_after_a_restart(make: MakeStore) -> None:
@@ -301,18 +213,6 @@ def test_the_end_of_the_stream_is_no_time_at_which_state_expires() -> None:
     assert seen.get() == "it"
 
 
-def test_event_time_does_not_go_back() -> None:
-    """What was over stays over."""
-    state = a_state(HeapStore(), watermark_ms=100)
-    seen = state.value("seen", ttl=10)
-    seen.set("it")
-    state.advance(110)
-    state.advance(50)
-    state.advance(MIN_MS)
-
-    assert seen.get() is None
-
-
 def test_a_very_long_time_is_for_ever() -> None:
     """It must not run over."""
     state = a_state(HeapStore(), watermark_ms=MAX_MS - 5)
@@ -322,18 +222,3 @@ def test_a_very_long_time_is_for_ever() -> None:
     (section,) = changes_of(state)
 
     assert a_state(sections=[section]).value("seen", ttl=1).get() == "it"
-
-
-def test_before_the_first_watermark_nothing_has_expired() -> None:
-    """Nobody knows yet how late it is."""
-    state = a_state(HeapStore())
-    seen = state.value("seen", ttl=10)
-    seen.set("without a time")
-    state.key = "ada"
-    state.time_ms = 5
-    seen.set("with one")
-
-    assert seen.get() == "with one"
-    state.key = None
-    sections: list[Section] = changes_of(state)
-    assert len(sections) == 2

@@ -1,17 +1,15 @@
 """Timers of keys."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MAX_MS
 from gearpy.state.encoding.keys import NO_KEY
 from gearpy.state.keyed import KeyedState
-from gearpy.state.kinds.timers import KeyTimer
 from gearpy.state.stores.store import CellStore
 from tests.state.build import BACKENDS, a_state, a_store, changes_of
 
@@ -53,53 +51,6 @@ def test_timers_fire_in_the_order_of_time(state: KeyedState) -> None:
     assert fired(state, 30) == [("bob", "", 10), ("eve", "", 20), ("ada", "", 30)]
     assert fired(state, 30) == []
     assert fired(state, 31) == [("ida", "", 31)]
-
-
-def test_timers_of_one_time_are_in_a_fixed_order(make: MakeStore) -> None:
-    """Whatever the order in which they were set, also after a restart."""
-    one, other = a_state(make()), a_state(make())
-    for state, keys in ((one, ["b", "a", "c"]), (other, ["c", "b", "a"])):
-        for key in keys:
-            state.key = key
-            for tag in ("y", "x") if key == "a" else ("x", "y"):
-                state.timers.event_time(5, tag)
-    again = a_state(make(), sections=changes_of(other))
-
-    expected = [(key, tag, 5) for key in "abc" for tag in "xy"]
-    assert fired(one, 5) == fired(again, 5) == expected
-
-
-def test_a_timer_says_where_it_was_set(state: KeyedState) -> None:
-    """And the state is there when it is given; afterwards where it was before."""
-    state.key, state.namespace = ("ada", 1), (0, 10)
-    state.timers.event_time(5, "log out")
-    state.key, state.namespace = "bob", None
-    state.timers.processing_time(7)
-    state.key = "eve"
-    scope = state.scope("stage")
-
-    (timer,) = [(each, state.key, state.namespace, scope.key) for each in state.timers.due_event(9)]
-    (other,) = [(each, state.key, state.namespace) for each in state.timers.due_processing(9)]
-
-    assert timer[0] == KeyTimer(("ada", 1), (0, 10), "log out", 5, "event")
-    assert timer[1:] == (("ada", 1), (0, 10), ("ada", 1))
-    assert other == (KeyTimer("bob", None, "", 7, "processing"), "bob", None)
-    assert (state.key, state.namespace, scope.key) == ("eve", None, "eve")
-
-
-def test_setting_a_timer_again_moves_it(state: KeyedState) -> None:
-    """Forward and back; timers with other tags stay."""
-    timers = state.timers
-    timers.event_time(10)
-    timers.event_time(10, "other")
-    timers.event_time(20)
-    assert fired(state, 15) == [(NO_KEY, "other", 10)]
-    timers.event_time(16)
-    timers.event_time(18)
-    timers.event_time(16)
-
-    assert fired(state, 17) == [(NO_KEY, "", 16)]
-    assert fired(state, 100) == []
 
 
 def test_a_deleted_timer_does_not_fire(state: KeyedState) -> None:
@@ -165,21 +116,6 @@ def test_setting_a_timer_to_the_same_time_changes_nothing(state: KeyedState) -> 
     assert changes_of(state) == []
 
 
-def test_what_a_timer_sets_fires_with_it_if_it_is_due(state: KeyedState) -> None:
-    """In the order of time."""
-    state.timers.event_time(10, "first")
-    seen = []
-    for timer in state.timers.due_event(30):
-        seen.append((timer.tag, timer.at_ms))
-        if timer.tag == "first":
-            state.timers.event_time(20, "later")
-            state.timers.event_time(15, "before")
-            state.timers.event_time(31, "not yet")
-            state.timers.event_time(5, "in the past")
-
-    assert seen == [("first", 10), ("in the past", 5), ("before", 15), ("later", 20)]
-
-
 def test_what_a_timer_on_wall_time_sets_fires_at_the_next_call(state: KeyedState) -> None:
     """One that is always due would let no record through."""
     state.timers.processing_time(10)
@@ -230,20 +166,6 @@ def test_state_expires_by_the_time_of_the_timer(state: KeyedState) -> None:
     found = {timer.tag: (seen.get(), state.time_ms) for timer in state.timers.due_event(1000)}
 
     assert found == {"before": ("it", 9), "after": (None, 10)}
-
-
-def test_times_are_ints_or_datetimes(state: KeyedState) -> None:
-    """As everywhere else."""
-    state.timers.event_time(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
-
-    assert fired(state, 1000) == [(NO_KEY, "", 1000)]
-
-
-@pytest.mark.parametrize("at_ms", [MIN_MS, MAX_MS + 1, 1.5, datetime(2026, 1, 1)])  # noqa: DTZ001
-def test_what_is_no_time_is_refused(state: KeyedState, at_ms: int) -> None:
-    """When it is set."""
-    with pytest.raises(ConfigError):
-        state.timers.event_time(at_ms)
 
 
 # -- the end of the stream -----------------------------------------------------------------------
@@ -302,15 +224,3 @@ def test_scopes_have_timers_of_their_own(make: MakeStore) -> None:
     for each in (state, again):
         assert fired(each, 5) == [(NO_KEY, "", 1)]
         assert fired(each.scope("stage"), 5) == [(NO_KEY, "", 2)]
-
-
-def test_no_timer_is_due_before_the_next_one(state: KeyedState) -> None:
-    """The runner sleeps until then."""
-    assert state.timers.next_processing_ms is None
-    seen: list[int | None] = []
-    for at_ms in (30, 10, 20):
-        state.timers.processing_time(at_ms, str(at_ms))
-        seen.append(state.timers.next_processing_ms)
-    list(state.timers.due_processing(10))
-
-    assert [*seen, state.timers.next_processing_ms] == [30, 10, 10, 20]

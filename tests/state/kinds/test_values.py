@@ -9,7 +9,6 @@ import pytest
 from gearpy.errors import ConfigError
 from gearpy.state.encoding.coders import Coder
 from gearpy.state.keyed import KeyedState
-from gearpy.state.kinds.values import ValueState
 from tests.state.build import BACKENDS, a_state, a_store, changes_of
 
 Restart: TypeAlias = Callable[[KeyedState], KeyedState]
@@ -32,12 +31,6 @@ def after_a_restart(state: KeyedState) -> KeyedState:
 
 
 # -- ValueState ------------------------------------------------------------------------------
-
-
-def test_a_key_without_a_value_has_the_default(state: KeyedState) -> None:
-    """None, if there is no other."""
-    assert state.value("plain").get() is None
-    assert state.value("counted", default=0).get() == 0
 
 
 def test_each_key_and_namespace_has_its_value(state: KeyedState) -> None:
@@ -63,29 +56,6 @@ def test_a_cleared_value_is_gone(state: KeyedState) -> None:
 
     assert seen == [(False, 1), (True, -1)]
     assert after_a_restart(state).value("total").get() is None
-
-
-def test_none_is_a_value(state: KeyedState) -> None:
-    """It is not the same as no value."""
-    found: ValueState[str | None] = state.value("found", default="never looked")
-    found.set(None)
-
-    assert found.get() is None
-    assert not found.is_empty
-    assert after_a_restart(state).value("found", default=1).get() is None
-
-
-@pytest.mark.parametrize("given", [[1], {"a": [1]}, {1, 2}], ids=repr)
-def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState, given: Any) -> None:
-    """Neither what was given to it nor what it has given; else snapshots would not hold."""
-    kept = state.value("kept")
-    expected = type(given)(given)
-    kept.set(given)
-    given.clear()
-    kept.get().clear()
-
-    assert kept.get() == expected
-    assert after_a_restart(state).value("kept").get() == expected
 
 
 def test_the_default_is_made_anew_each_time(state: KeyedState) -> None:
@@ -141,27 +111,12 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
     assert total.get() == 1
 
 
-def test_a_default_that_cannot_be_kept_is_refused(state: KeyedState) -> None:
-    """When the state is declared."""
-    with pytest.raises(ConfigError, match="state 'total': coder 'int' keeps int only"):
-        state.value("total", coder="int", default="none")
-
-
 def test_a_state_shows_its_name(state: KeyedState) -> None:
     """In a debugger."""
     assert repr(state.scope("a").value("total")) == "<ValueState 'a/total'>"
 
 
 # -- ReducingState, CombiningState -------------------------------------------------------------
-
-
-def test_values_are_reduced(state: KeyedState) -> None:
-    """The first one is taken as it is."""
-    longest = state.reducing("longest", lambda kept, word: max(kept, word, key=len))
-
-    assert longest.get() is None
-    assert [longest.add(word) for word in ("be", "nobler", "the")] == ["be", "nobler", "nobler"]
-    assert after_a_restart(state).reducing("longest", max).get() == "nobler"
 
 
 def test_values_are_combined(state: KeyedState) -> None:
@@ -181,14 +136,6 @@ def test_values_are_combined(state: KeyedState) -> None:
 
     assert median.get() == [9]
     assert declared(after_a_restart(state)).get() == [9]
-
-
-def test_without_a_result_function_the_accumulator_is_the_result(state: KeyedState) -> None:
-    """As for a plain sum."""
-    total = state.combining("total", create=int, add=lambda kept, value: kept + value)
-    total.add(3)
-
-    assert total.get() == 3
 
 
 @pytest.mark.parametrize("kind", ["reducing", "combining"])

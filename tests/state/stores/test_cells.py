@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.cells import (
-    Run,
     Tag,
     cell_of,
     entry_cell,
@@ -115,14 +114,6 @@ def test_a_namespace_has_a_limit() -> None:
         namespace_part(b"x" * 256)
 
 
-def test_a_tag_is_named_for_people() -> None:
-    """Error texts name both what was kept and what is declared."""
-    tag = Tag(("stage", "seen"), "list", "json", expires=True)
-
-    assert tag.name == "stage/seen"
-    assert str(tag) == "a list with coder 'json', which expires"
-
-
 @pytest.mark.parametrize(
     "cell", [b"", b"\x05", b"\x02vp", b"\x02vp\0", b"\x02vp\0\x05abc"], ids=repr
 )
@@ -172,16 +163,6 @@ def test_a_value_that_does_not_say_when_it_expires_is_refused() -> None:
 
 
 # -- sections --------------------------------------------------------------------------------
-
-
-def test_a_section_is_read_table_by_table() -> None:
-    """In the order of the cells, whatever that of the map is."""
-    one, other = a_table("a"), a_table("b", "map")
-    cells = {entry_cell(other, b"k", b"e"): b"3", one + b"y": None, one + b"x": b"1"}
-
-    runs = list(runs_of(Section(0, msgpack.packb(cells))))
-
-    assert runs == [Run(other, [b"\x01ke"], [b"3"]), Run(one, [b"x", b"y"], [b"1", None])]
 
 
 @pytest.mark.parametrize(

@@ -4,33 +4,16 @@ import threading
 import time
 from itertools import count
 
-import msgpack
 import pytest
 
 from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.keys import encode_key
-from gearpy.state.stores.cells import Tables, cell_of
-from gearpy.state.stores.delta import Reads, TablesDelta, drain, drain_all, drain_list, sections_of
+from gearpy.state.stores.delta import Reads, TablesDelta, sections_of
 from gearpy.state.stores.heap import HeapStore
 from tests.state.build import a_table, stored
 
 TABLE = a_table()
 MILLION = 1_000_000
-
-
-def test_sections_are_those_of_the_groups_of_their_keys() -> None:
-    """A task that owns a group finds all of it."""
-    keys = [encode_key(f"user {number}") for number in range(3000)]
-    changes: Tables = {
-        TABLE: dict.fromkeys(keys, b"1"),
-        a_table("b", "map"): {keys[0]: {b"e": None}},
-    }
-
-    groups = {section.group: section.body for section in sections_of(changes, Reads())}
-
-    assert sum(len(msgpack.unpackb(body)) for body in groups.values()) == 3001
-    for number, key in enumerate(keys):
-        assert cell_of(TABLE, key) in msgpack.unpackb(groups[key_group(f"user {number}")])
 
 
 def test_a_large_group_has_several_sections() -> None:
@@ -49,25 +32,6 @@ def test_a_value_larger_than_a_section_has_one() -> None:
     changes = {TABLE: {b"": bytes(3 << 20), encode_key(1): b""}}
 
     assert len(list(sections_of(changes, Reads()))) == 2
-
-
-def test_draining_frees_all() -> None:
-    """Bit by bit."""
-    tables = {TABLE: {b"a": b"1", b"b": b"2"}, a_table("b"): {}}
-
-    drain(tables)
-
-    assert tables == {}
-
-
-def test_draining_frees_as_much_as_there_is() -> None:
-    """More than is freed in one step, and what is left over."""
-    items, pairs = list(range(10_000)), dict.fromkeys(range(10_000))
-
-    drain_list(items)
-    drain_all([pairs, {}])
-
-    assert (items, pairs) == ([], {})
 
 
 def test_a_task_that_waits_in_a_read_is_let_on() -> None:

@@ -1,6 +1,5 @@
 """State in a file."""
 
-import shutil
 from itertools import count
 from pathlib import Path
 
@@ -23,19 +22,6 @@ def a_disk_store(folder: Path, max_bytes: int = MAX_BYTES) -> DiskStore:
     return DiskStore(folder / "task", max_bytes, slice_writes=2)
 
 
-def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) -> None:
-    """Many tasks have little state, or none; epochs without a file are cheap."""
-    store = a_disk_store(tmp_path)
-    store.put(TABLE, b"", b"1")
-    store.get(TABLE, b"other")
-    store.snapshot()
-    list(store.keys(TABLE))
-    store.tables(b"")
-
-    assert list(tmp_path.iterdir()) == []
-    store.close()
-
-
 def test_what_is_stored_moves_to_the_file(tmp_path: Path) -> None:
     """A little with each write, until nothing of it is in memory."""
     store = a_disk_store(tmp_path)
@@ -53,41 +39,6 @@ def test_what_is_stored_moves_to_the_file(tmp_path: Path) -> None:
     assert next(writes) <= 110
     assert (tmp_path / "task" / "data.mdb").stat().st_size > 0
     store.close()
-
-
-def test_what_is_not_stored_yet_stays_in_memory(tmp_path: Path) -> None:
-    """It may be asked for again."""
-    store = a_disk_store(tmp_path)
-    store.put(TABLE, b"", b"1")
-    delta = store.snapshot()
-    for number in range(20):
-        store.put(TABLE, encode_key(number), b"1")
-
-    assert delta is not None
-    assert len(list(delta.sections())) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_snapshot_moves_some_too(tmp_path: Path) -> None:
-    """A task that seldom writes frees its memory as well."""
-    store = a_disk_store(tmp_path)
-    store.put(TABLE, b"", b"1")
-    stored(store.snapshot())
-
-    assert store.snapshot() is None
-    assert not store._deltas  # noqa: SLF001 -- what is in memory is not to be seen outside
-    assert store.get(TABLE, b"") == b"1"
-
-
-def test_the_file_is_deleted_at_the_end(tmp_path: Path) -> None:
-    """It is made anew from checkpoints."""
-    store = a_disk_store(tmp_path)
-    store.time_queue("some").add(1, b"cell")
-    assert (tmp_path / "task").exists()
-
-    store.close()
-
-    assert not (tmp_path / "task").exists()
 
 
 def test_what_an_earlier_process_has_left_is_deleted(tmp_path: Path) -> None:
@@ -150,20 +101,6 @@ def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match=r"state in .*task cannot be written"):
         cells.put(b"\x01cell", b"")
-
-
-def test_the_folder_may_vanish_under_an_open_file(tmp_path: Path) -> None:
-    """Someone has cleaned up; what is open stays."""
-    store = a_disk_store(tmp_path)
-    store.time_queue("opens").add(1, b"cell")
-    shutil.rmtree(tmp_path / "task")
-
-    store.put(TABLE, b"", b"1")
-    stored(store.snapshot())
-    store.snapshot()
-
-    assert store.get(TABLE, b"") == b"1"
-    store.close()
 
 
 def test_a_task_has_a_folder_below_that_of_all() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
-from gearpy.errors import ConfigError
+from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.coders import MSGPACK, pack_atom
 from gearpy.state.encoding.keys import TASK_GROUP, encode_key
 from gearpy.state.stores.cells import cell_of
@@ -98,11 +97,6 @@ def test_what_is_said_last_counts() -> None:
     }
 
 
-def test_nothing_gives_no_section() -> None:
-    """An epoch without changes stores none."""
-    assert cells_in([]) == {}
-
-
 @pytest.mark.parametrize("count", [1, 7, 8, 15, 16, 32_767, 32_768, 65_536, 100_000])
 def test_sections_of_any_size_are_maps(count: int) -> None:
     """Their headers are of three sizes."""
@@ -132,18 +126,3 @@ def test_large_values_do_not_wait_in_memory() -> None:
     sections = sections_of_chunks(chunks, is_keyed=True)
 
     assert sum(len(msgpack.unpackb(section.body)) for section in sections) == 2000
-
-
-def test_more_than_a_portion_is_stored_too() -> None:
-    """Groups have one section nevertheless."""
-    keys = [f"user {number}" for number in range(140_000)]
-    chunks = [Chunk(TABLE, keys[at : at + CHUNK], None) for at in range(0, len(keys), CHUNK)]
-
-    assert len(cells_in(chunks)) == len(keys)
-    assert len(list(sections_of_chunks(chunks, is_keyed=True))) == KEY_GROUPS
-
-
-def test_a_key_that_cannot_be_stored_is_refused() -> None:
-    """With the reason that it has by itself."""
-    with pytest.raises(ConfigError, match="cannot be partitioned"):
-        list(sections_of_chunks([Chunk(TABLE, [1, 1 + 2j], None)], is_keyed=False))

@@ -14,7 +14,7 @@ import gearpy as gp
 from gearpy.errors import LogBroken
 from gearpy.messages.data import Batch
 from gearpy.storage.checkpoints import checkpoints_at
-from gearpy.storage.folder.files import create_file, sync_file
+from gearpy.storage.folder.files import create_file
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.log import FileLog
 
@@ -122,15 +122,3 @@ def test_a_limit_of_the_process_is_told_as_such(tmp_path: Path) -> None:
             file.write(bytes(1000))
     assert caught.value.errno == errno.EFBIG
     assert caught.value.filename == str(tmp_path / "file")
-
-
-def test_a_file_is_written_and_synced_as_any_other(tmp_path: Path) -> None:
-    """Nothing but the errors is another."""
-    with create_file(tmp_path / "file", "xb", buffering=10) as file:
-        file.write(b"one")
-        file.write(b"two" * 10)
-        sync_file(file)
-    with pytest.raises(FileExistsError, match="file"):
-        create_file(tmp_path / "file", "xb", buffering=10)
-
-    assert (tmp_path / "file").read_bytes() == b"one" + b"two" * 10

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.storage.folder.api import Folder, LogFolder
+from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
@@ -31,15 +31,6 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """Return an empty folder that was made."""
     made = FOLDERS[request.param](tmp_path / "parent" / "folder")
     made.make(PENDING)
-    return made
-
-
-@pytest.fixture(params=["local", "private", "memory"])
-def log_folder(request: pytest.FixtureRequest, tmp_path: Path) -> LogFolder:
-    """Return an empty folder whose files can grow."""
-    made = FOLDERS[request.param](tmp_path / "log")
-    made.make()
-    assert isinstance(made, LocalFolder | MemoryFolder)
     return made
 
 
@@ -117,17 +108,6 @@ def test_a_new_file_is_made_once(folder: Folder) -> None:
     assert (folder.read("schema.json"), folder.names()) == (b"1", ["schema.json"])
 
 
-def test_files_are_found_at_any_depth(folder: Folder) -> None:
-    """Below a folder, and where the caller wants to look."""
-    for name in ("a", "k=1/b", "k=1/d=2/c", "x/d=2/e"):
-        folder.put(name, b"")
-
-    assert sorted(folder.walk()) == ["a", "k=1/b", "k=1/d=2/c", "x/d=2/e"]
-    assert sorted(folder.walk("k=1")) == ["k=1/b", "k=1/d=2/c"]
-    assert sorted(folder.walk(into=lambda name: "=" in name)) == ["a", "k=1/b", "k=1/d=2/c"]
-    assert folder.walk("a") == folder.walk("nowhere") == []
-
-
 def test_files_and_folders_can_be_removed(folder: Folder) -> None:
     """Others stay."""
     for name in ("a", "b", "c/d", "c/e/f", "cc/g"):
@@ -199,19 +179,6 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 # -- logs --------------------------------------------------------------------------------------
-
-
-def test_a_file_can_grow_and_be_cut(log_folder: LogFolder) -> None:
-    """Also one that was written as a whole."""
-    log_folder.put("log", b"ab")
-
-    log_folder.append("log", b"cd")
-    log_folder.append("other", b"")
-    log_folder.append("log", b"ef")
-    log_folder.truncate("log", 5)
-    log_folder.append("log", b"")
-
-    assert (log_folder.read("log"), log_folder.read("other")) == (b"abcde", b"")
 
 
 def test_one_has_the_folder(tmp_path: Path) -> None:

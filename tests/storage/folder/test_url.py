@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -104,18 +103,6 @@ def seen_while_saved(store: FolderCheckpoints) -> Iterator[bytes]:
     with pytest.raises(SnapshotDamaged):
         store.open(NAME)
     yield b"second"
-
-
-@pytest.mark.parametrize("protocol", ["s3", ("gs", "gcs"), ("abfs", "az")])
-def test_object_stores_are_known_by_their_protocol(
-    behaving: type[_Store], protocol: str | tuple[str, ...]
-) -> None:
-    """As fsspec's classes name it, in one word or several."""
-    behaving.protocol = protocol
-
-    a_store().save(NAME, [b"x"])
-
-    assert behaving.calls == ["put"]
 
 
 def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) -> None:
@@ -235,13 +222,3 @@ def test_a_large_file_is_read_in_few_requests(
 
     assert read == data
     assert len(requests) == 3
-
-
-def test_a_path_within_the_store_is_no_name(tmp_path: Path) -> None:
-    """Files of others beside ours are not ours."""
-    store = a_store(f"file://{tmp_path}")
-    store.save(NAME, [b"x"])
-    (tmp_path / "lost+found").mkdir()
-    (tmp_path / "lost+found" / "a b").write_bytes(b"x")
-
-    assert store.names("") == [NAME]

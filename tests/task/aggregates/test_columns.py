@@ -24,7 +24,6 @@ from gearpy.task.aggregates.columns import (
     MergeAggregateStage,
     PartialAggregateStage,
     columnar_mistakes,
-    is_columnar,
 )
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
@@ -319,21 +318,6 @@ def test_sums_of_whole_numbers_never_wrap_round(kind: pa.DataType, values: list[
     assert result.value == {"total": sum(values), "mean": sum(values) / len(values)}
 
 
-def test_sums_over_batches_never_wrap_round() -> None:
-    """Each batch fits into 64 bits, all of them do not."""
-    aggregates = {"total": agg.sum("n")}
-    partial = PartialAggregateStage(a_context(), "partial", GlobalWindows(), (), aggregates)
-    merge = MergeAggregateStage(a_context(), "merge", GlobalWindows(), (), aggregates)
-    table = Table(pa.RecordBatch.from_arrays([pa.array([2**62])], ["n"]))
-
-    for _ in range(6):
-        for values, times in partial.process(table, Times.of([0])):
-            list(merge.process(values, times))
-
-    ((values, _),) = merge.on_watermark(MAX_MS)
-    assert values[0].value == {"total": 6 * 2**62}
-
-
 UNFIT: list[tuple[Aggregate, Any, str]] = [
     (agg.sum("c"), pa.string(), r"sum\(c\): column 'c' of type string cannot be added up"),
     (agg.mean("c"), pa.date32(), r"mean\(c\): column 'c' of type date32\[day\] cannot be added"),
@@ -416,24 +400,6 @@ def test_what_cannot_be_done_in_columns_is_told(
     assert cause in str(raised.value)
 
 
-def test_aggregates_with_a_way_for_columns() -> None:
-    """Those of a column, by its name; a count needs none."""
-    assert is_columnar(agg.count())
-    assert is_columnar(agg.top(3, "n"))
-    assert not is_columnar(agg.sum())
-    assert not is_columnar(agg.sum(abs))
-    assert not is_columnar(agg.custom(int, max, of="n"))
-
-
-def test_single_aggregate_gives_its_bare_result() -> None:
-    """As over rows."""
-    table = pa.RecordBatch.from_arrays([pa.array([1, 2, 3])], ["n"])
-
-    assert [each.value for each in results_of(agg.sum("n"), table)] == [6]
-    assert [each.value for each in results_of(agg.count(), table)] == [3]
-    assert [each.value for each in results_of({"n": agg.count()}, table)] == [{"n": 3}]
-
-
 def test_every_nan_is_one_key() -> None:
     """And both zeros are."""
     keys = pa.array([math.nan, 0.0, math.nan, -0.0])
@@ -497,16 +463,6 @@ def test_rows_that_come_by_hand_become_a_table() -> None:
 
     ((values, _),) = merge.on_watermark(MAX_MS)
     assert values[0].value == 4
-
-
-def test_place_in_the_chain_is_that_of_the_windows() -> None:
-    """Their state is found by it."""
-    merge = MergeAggregateStage(a_context(), "m", GlobalWindows(), (), agg.count())
-
-    merge.place = 3
-
-    assert merge.place == 3
-    assert merge.hold_ms == MAX_MS
 
 
 def test_merged_windows_go_on_where_rows_were() -> None:
@@ -579,17 +535,3 @@ def test_every_aggregate_of_every_column(kind: str, windows: AnyWindows) -> None
 
         assert_alike(rows, columns)
         assert len(rows) > 2
-
-
-@pytest.mark.parametrize("windows", [TumblingWindows(10), SlidingWindows(10, 5)])
-def test_late_records_are_counted_one_by_one(windows: AnyWindows) -> None:
-    """Not the partials that they travel in; what is late for some windows only is not late."""
-    both = BothPaths(windows, ("user",), {"n": agg.count()})
-    table = pa.RecordBatch.from_arrays([pa.array(["a", "a", "a", "b", "a"])], ["user"])
-    both.results(20)
-
-    both.take(table, [1, 2, 3, 3, 25])
-
-    assert both.late == [4, 4]
-    rows, columns = both.results(MAX_MS)
-    assert rows == columns

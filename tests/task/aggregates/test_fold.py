@@ -15,7 +15,7 @@ from gearpy.messages.data import Message
 from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import WindowResult
-from gearpy.wire.values.payload import decode_batch, decode_value, encode_batch
+from gearpy.wire.values.payload import decode_value
 from tests.task.build import a_context
 
 COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
@@ -136,37 +136,6 @@ def test_window_closes_when_the_watermark_reaches_its_end() -> None:
 
     assert results_at(fold, 9) == []
     assert results_at(fold, 10) == [Message(WindowResult(1, 1, 0, 10), 9)]
-
-
-def test_record_of_a_window_that_has_closed_is_late() -> None:
-    """From the very watermark that closes it, although no watermark was passed before."""
-    context = a_context()
-    fold = WindowFold(context, "fold", TumblingWindows(10), by_three, COUNT, limit=4)
-    results_at(fold, 10)
-
-    list(fold.process([1, 1], [9, 10]))
-
-    assert context.counters.late_records == 1
-    assert results_at(fold, 20) == [Message(WindowResult(1, 1, 10, 20), 19)]
-
-
-def test_stream_without_keys_has_one_value_a_window() -> None:
-    """Its key is None."""
-    fold = a_window_fold(GlobalWindows(), key=None)
-    list(fold.process([1, 2, 3], [5, 6, 7]))
-
-    assert results_at(fold, MAX_MS) == [Message(WindowResult(None, 3, MIN_MS, MAX_MS), MAX_MS - 1)]
-
-
-def test_result_crosses_processes() -> None:
-    """As the same class, with its times at the ends of time, too."""
-    result = WindowResult("key", 3, MIN_MS, MAX_MS)
-
-    body = b"".join(encode_batch([result], [MAX_MS - 1]))
-
-    decoded = decode_batch(body, 1)
-    assert decoded.values == [result]
-    assert type(decoded.values[0]) is WindowResult
 
 
 def first_letter(text: str) -> str:

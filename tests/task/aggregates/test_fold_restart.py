@@ -1,7 +1,6 @@
 """Folds by key over restarts: what they store, and how they go on from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgpack
@@ -9,21 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.fields import NAN
 from gearpy.core.window.aggregates import collect, count
 from gearpy.core.window.windows import GlobalWindows, SessionWindows, TumblingWindows
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Message
-from gearpy.state.encoding.keys import TASK_GROUP
+from gearpy.ids import MAX_MS
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.aggregates.rows import RunningAggregate, fold_of
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
-from gearpy.task.api.window_result import WindowResult
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import register_record
@@ -152,17 +147,6 @@ def test_closed_window_deletes_its_cells(fold: Fold) -> None:
     assert deleted == dict.fromkeys(stored)
 
 
-def test_window_that_opens_and_closes_between_two_epochs_stores_nothing() -> None:
-    """Its results have left."""
-    life = Life(
-        lambda context: WindowFold(context, "fold", TumblingWindows(10), by_three, COUNT, limit=9)
-    )
-    list(life.stage.process([0, 1], [5, 6]))
-    results_at(life.stage, 10)
-
-    assert life.end_epoch() == []
-
-
 class Point(NamedTuple):
     """A key that is equal to a tuple."""
 
@@ -187,23 +171,6 @@ def test_window_results_have_the_keys_that_records_had(key: Any) -> None:
 
     assert (result.key, type(result.key)) == (key, type(key))
     assert result.value == 1
-
-
-def test_value_that_is_changed_in_place_is_stored_as_it_was() -> None:
-    """Who encodes it later does not see what the next epoch adds."""
-    fold = Fold(kind="fold", first=lambda value: [value], add=add_in_place)
-    life = Life(lambda context: RunningFold(context, "fold", by_three, fold))
-    list(life.stage.process([3, 6], [0, 0]))
-    life.stage.snapshot()
-    assert life.context.keyed is not None
-    delta = life.context.keyed.snapshot()
-    assert delta is not None
-
-    list(life.stage.process([9], [0]))
-
-    assert [decode_value(value or b"") for value in cells_in([*delta.sections()]).values()] == [
-        [3, 6]
-    ]
 
 
 def add_in_place(kept: list[int], value: int) -> list[int]:
@@ -235,33 +202,6 @@ def test_value_that_cannot_be_stored_fails_the_task() -> None:
     with pytest.raises(OperatorError, match=r"its snapshot cannot be stored: .*object") as raised:
         life.end_epoch()
     assert raised.value.operator == "my fold"
-
-
-def test_key_that_cannot_be_stored_blames_the_operator() -> None:
-    """Found when it is encoded, which is beside the task."""
-
-    @dataclass(frozen=True)
-    class UnknownKey:
-        number: int
-
-    life = Life(lambda context: RunningFold(context, "my fold", UnknownKey, COUNT))
-    list(life.stage.process([3], [0]))
-
-    with pytest.raises(OperatorError, match="at the top of its module") as raised:
-        life.end_epoch()
-    assert raised.value.operator == "my fold"
-
-
-def test_fold_without_keys_stays_with_its_task() -> None:
-    """Its one value belongs to no key group."""
-    life = Life(lambda context: WindowFold(context, "fold", GlobalWindows(), None, COUNT, limit=9))
-    list(life.stage.process([1, 2], [5, 6]))
-
-    assert [section.group for section in life.end_epoch()] == [TASK_GROUP]
-    life.start()
-    assert results_at(life.stage, MAX_MS) == [
-        Message(WindowResult(None, 2, MIN_MS, MAX_MS), MAX_MS - 1)
-    ]
 
 
 # -- NaN in keys -----------------------------------------------------------------------------
@@ -354,24 +294,6 @@ def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
         ("(nan, 'a')", 6),
         ("nan", 6),
     ]
-
-
-@pytest.mark.parametrize("kind", ["fold", "aggregate"])
-def test_running_results_of_nan_go_on_over_restarts(kind: str) -> None:
-    """The next record goes on from what all records with a NaN have come to."""
-
-    def make(context: TaskContext) -> Any:
-        if kind == "fold":
-            return RunningFold(context, "fold", a_nan_key, COUNT)
-        return RunningAggregate(context, "fold", a_nan_key, fold_of({"n": count()}))
-
-    life = Life(make)
-    list(life.stage.process([2, 2, 2], [5] * 3))
-    life.end_epoch()
-    life.start()
-    ((updates, _),) = life.stage.process([2], [6])
-
-    assert updates == [(NAN, 4 if kind == "fold" else {"n": 4})]
 
 
 def test_join_finds_partners_of_nan_over_restarts() -> None:

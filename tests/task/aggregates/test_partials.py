@@ -122,19 +122,3 @@ def test_column_becomes_one_that_can_be_computed_on(column: pa.Array, kind: pa.D
     assert made.to_pylist() == column.to_pylist()
     assert key_mistake(column.type) is None
     assert unfit(agg.min("c"), column.type) is None
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [pa.list_(pa.int8()), pa.struct({"a": pa.int8()}), pa.duration("ns"), pa.map_("int8", "int8")],
-)
-def test_what_python_has_no_key_for_is_no_key(kind: pa.DataType) -> None:
-    """It cannot be hashed, or has more digits than a `timedelta`."""
-    assert key_mistake(kind) == "is no key"
-
-
-@pytest.mark.parametrize("aggregate", [agg.count(), agg.custom(int, max, of="c")])
-def test_others_have_no_partial(aggregate: Aggregate) -> None:
-    """A count is the number of rows; functions of users take one value after the other."""
-    with pytest.raises(KeyError):
-        partial_of(aggregate)

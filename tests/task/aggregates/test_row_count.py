@@ -11,11 +11,10 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Rejects
-from gearpy.task.api.window_result import WindowResult
 from gearpy.task.chain.chain import ChainTask
 from tests.task.build import a_context
 
@@ -107,24 +106,6 @@ def test_numbers_wait_for_event_time() -> None:
     assert partial.hold_ms == MAX_MS
 
 
-def test_late_numbers_go_at_once() -> None:
-    """Elsewhere event time may not be that far."""
-    partial = a_partial()
-    list(partial.on_watermark(10))
-
-    assert give(partial, [(1, 12)]) == []
-    assert rows(give(partial, [(1, 9)])) == [((1, 1), 12), ((1, 1), 9)]
-
-
-def test_not_too_many_keys_wait() -> None:
-    """Then their numbers are sent."""
-    partial = PartialCount(a_context(), "partial", TEN, lambda value: value, limit=10_000)
-
-    assert give(partial, [(value, 1) for value in range(16_383)]) == []
-    assert len(rows(give(partial, [(16_383, 2)]))) == 16_384
-    assert give(partial, [(1, 1)]) == []
-
-
 def test_records_without_a_key_are_left_out() -> None:
     """They are rejected where they are, and leave no window behind."""
     context = a_context()
@@ -136,19 +117,6 @@ def test_records_without_a_key_are_left_out() -> None:
     give(partial, [(2, 3), (0, 1), (3, 2)])
     assert rows(partial.drain()) == [((3, 1), 1), ((2, 1), 1)]
     assert context.counters.skipped_records == 2
-
-
-def test_second_part_gives_what_the_fold_gives() -> None:
-    """As a dict, where there was a name; late parts stand for their records."""
-    merge, counters = a_merge(fold=fold_of({"n": agg.count()}))
-    give(merge, [((1, 2), 3), ((1, 5), 4), ((2, 1), 5)])  # type: ignore[list-item]
-
-    assert rows(merge.on_watermark(10)) == [
-        (WindowResult(1, {"n": 7}, 0, 10), 9),
-        (WindowResult(2, {"n": 1}, 0, 10), 9),
-    ]
-    give(merge, [((1, 2), 3), ((1, 5), 4)])  # type: ignore[list-item]
-    assert counters.late_records == 7
 
 
 def test_chain_sends_what_waits_before_a_snapshot() -> None:

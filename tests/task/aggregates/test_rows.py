@@ -173,31 +173,10 @@ def test_functions_of_a_fold_give_the_same(
             )
 
 
-def test_single_aggregate_gives_its_bare_result() -> None:
-    """Not a dict of one."""
-    for aggregate, result in ((agg.count(), 3), (agg.sum("price"), 6), (agg.collect("n"), [1])):
-        fold = fold_of_one(aggregate)
-        window = WindowFold(
-            a_context(), "one", TumblingWindows(10), key_getter("user"), fold, limit=5
-        )
-        rows = [{"user": "ann", "price": p, "n": 1 if p == 1 else None} for p in (1, 2, 3)]
-        list(window.process(rows, [1, 2, 3]))
-        ((values, _),) = window.on_watermark(MAX_MS)
-        assert values[0].value == result
-
-
 def test_no_aggregate_is_refused() -> None:
     """There would be nothing to give."""
     with pytest.raises(ConfigError, match="nothing to do"):
         fold_of({})
-
-
-def test_only_what_does_not_list_commutes() -> None:
-    """Sliding windows may be put together of pieces."""
-    assert fold_of({"n": agg.count()}).commutes
-    assert fold_of({"n": agg.count(), "x": agg.last("x")}).commutes
-    assert not fold_of({"n": agg.count(), "x": agg.collect("x")}).commutes
-    assert not fold_of({"x": agg.custom(int, max)}).commutes
 
 
 def test_aggregate_without_a_merge_cannot_be_merged() -> None:
@@ -336,16 +315,6 @@ def test_running_count_counts() -> None:
     ((values, _),) = stage.process([{"user": "ann"}, {"user": "bob"}, {"user": "ann"}], [1, 2, 3])
 
     assert values == [("ann", 1), ("bob", 1), ("ann", 2)]
-
-
-def test_running_aggregate_blames_a_bad_record() -> None:
-    """By the policy to fail, which is the rule."""
-    stage = RunningAggregate(
-        a_context(), "running", key_getter("user"), fold_of_one(agg.sum("price"))
-    )
-
-    with pytest.raises(OperatorError, match="'x' cannot be added up"):
-        list(stage.process([{"user": "ann", "price": "x"}], [5]))
 
 
 @pytest.mark.parametrize("key", [key_getter("user"), lambda record: record["user"]])

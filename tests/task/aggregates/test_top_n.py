@@ -79,17 +79,6 @@ def test_a_record_that_cannot_be_compared_changes_nothing() -> None:
     assert aggregate.result(kept) == [1]
 
 
-def test_a_result_is_a_list_of_its_own() -> None:
-    """What is kept goes on."""
-    aggregate = top_records(2)
-    kept = aggregate.add(aggregate.create(), 1)
-    result = aggregate.result(kept)
-
-    aggregate.add(kept, 2)
-
-    assert result == [1]
-
-
 @pytest.mark.parametrize("n", [0, -1, TOP_MAX + 1, True, 2.0, "2"])
 def test_n_is_a_number_from_1(n: Any) -> None:
     """Told with what would be right."""

@@ -265,23 +265,6 @@ def test_late_records_go_to_a_side() -> None:
     assert context.counters.late_records == 1
 
 
-@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(5), session(5)])
-def test_late_records_get_the_time_of_the_watermark(windows: Windows) -> None:
-    """Unless event time has ended: then there is no such window."""
-    context = a_context()
-    stage = a_stage(windows, context=context, late="restamp")
-    flat(stage.on_watermark(32))
-
-    flat(stage.process([("k", 1)], [3]))
-    (result,) = flat(stage.on_watermark(MAX_MS))
-    flat(stage.process([("k", 2)], [3]))
-
-    assert result.value.value == [1]
-    assert result.value.start <= 32 < result.value.end
-    assert context.counters.late_records == 2
-    assert stage.hold_ms == MAX_MS
-
-
 @pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(1), session(5), count_window(3)])
 @pytest.mark.parametrize("bad", [("k", None), ([], 1), (), 7])
 def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) -> None:
@@ -346,14 +329,6 @@ def test_wall_time_is_asked_for() -> None:
     assert stage.wake_ms is None
 
 
-def test_stream_without_keys_has_one_key() -> None:
-    """It is None."""
-    stage = a_stage(session(5), key=None)
-    flat(stage.process([("a", 1), ("b", 2)], [1, 2]))
-
-    assert [m.value for m in flat(stage.on_watermark(MAX_MS))] == [WindowResult(None, [1, 2], 1, 7)]
-
-
 @pytest.mark.parametrize("windows", [session(5), count_window(2), tumbling(5).allowed_lateness(3)])
 @pytest.mark.parametrize("epochs", [False, True], ids=["no epochs", "epochs"])
 def test_keys_that_come_and_go_leave_nothing(
@@ -374,12 +349,6 @@ def test_keys_that_come_and_go_leave_nothing(
     assert not panes.panes
     assert len(panes.touched) < 2000
     assert len(getattr(store, "_stored", ())) + len(getattr(store, "_changes", ())) < 600
-
-
-def test_sessions_need_a_fold_that_merges() -> None:
-    """Told when the stage is made."""
-    with pytest.raises(ConfigError, match="give it merge="):
-        a_stage(session(5), replace(TOTAL, merge=None))
 
 
 def test_what_is_no_windows_is_refused() -> None:

@@ -80,41 +80,12 @@ def test_processors_are_numbered_in_topological_order() -> None:
     assert application.dag.processors[ProcessorId(0)].kind == f"{__name__}.Read"
 
 
-def test_edge_is_spread_by_hash_unless_told() -> None:
-    """As in Gearpump."""
-    application = StreamApplication("app", a_graph())
-
-    names = {ends: each.name for ends, each in application.partitioners.items()}
-
-    assert names == {(0, 1): "hash", (1, 2): "broadcast"}
-
-
-def test_adding_a_processor_again_changes_nothing() -> None:
-    """A processor is the same only if it is the same object."""
-    processor = Processor(Read)
-
-    graph = Graph().add(processor).add(processor).add(Processor(Read))
-
-    assert len(graph.processors) == 2
-
-
-def test_name_of_a_processor_is_its_class_unless_told() -> None:
-    """For people."""
-    assert Processor(Read).name == "Read"
-    assert Processor(Read, name="reader").name == "reader"
-
-
 @pytest.mark.parametrize("name", ["", "1st", "a b", "a/b", "ä"])
 def test_name_of_an_application_is_restricted(name: str) -> None:
     """It is part of paths and addresses."""
     (mistake,) = mistakes_of(name, a_graph())
 
     assert mistake.startswith(f"application name {name!r}: start with a letter or underscore")
-
-
-def test_empty_graph_is_a_mistake() -> None:
-    """It would end before it starts."""
-    assert mistakes_of("app", Graph()) == ("the graph is empty: add at least one processor",)
 
 
 def test_cycle_is_a_mistake() -> None:
@@ -198,15 +169,6 @@ def reading(source: Source) -> StreamApplication:
     return StreamApplication("app", Graph().add(Processor(Read, name="read", source=source)))
 
 
-def test_hash_sees_the_partitions_of_a_source() -> None:
-    """Tasks share them by their order, so that all processes must find the same ones."""
-    few, more = reading(Partitioned(2)).dag, reading(Partitioned(3)).dag
-
-    assert few.structural_hash() != more.structural_hash()
-    assert few.description[0].endswith('.Read) reads ["0", "1"]')
-    assert reading(Partitioned(2)).dag.structural_hash() == few.structural_hash()
-
-
 def test_many_partitions_are_described_in_short() -> None:
     """The description travels; the last of a thousand still makes a difference."""
     (line,) = reading(Partitioned(1000)).dag.description
@@ -215,18 +177,6 @@ def test_many_partitions_are_described_in_short() -> None:
     assert 'reads 1000 partitions, "0" to "999", SHA-256 ' in line
     assert len(line) < 300
     assert line != other
-
-
-@pytest.mark.parametrize("module", ["gearpy_app_1.jobs", "gearpy_app_27.jobs", "jobs"])
-def test_hash_does_not_see_what_the_cluster_calls_a_module(
-    module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each process may have it in another package."""
-    monkeypatch.setattr(Read, "__module__", module)
-
-    (line,) = reading(Partitioned(1)).dag.description
-
-    assert "(jobs.Read)" in line
 
 
 def test_runner_is_wired_as_the_graph_says() -> None:

@@ -74,18 +74,6 @@ def first_letter(word: str) -> str:
     return word[0]
 
 
-@pytest.mark.parametrize("make", [CountEach, CountLazily])
-def test_state_is_that_of_the_key_of_each_record(make: type[Task]) -> None:
-    """Wherever the task asks for it first."""
-    bench = Bench(make, key=first_letter).open()
-
-    bench.send("apple", "banana", "avocado")
-    bench.send("berry")
-    bench.run()
-
-    assert bench.target.values == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
-
-
 def test_state_comes_back_after_a_restart() -> None:
     """As it was at the end of the epoch, put together from what each epoch has changed."""
     bench = Bench(CountEach, key=first_letter).open()
@@ -153,21 +141,6 @@ def test_record_without_a_key_is_a_failure_that_names_it() -> None:
         bench.run()
 
     assert caught.value.record == "''"
-
-
-def test_task_that_keeps_nothing_makes_no_state() -> None:
-    """And hands nothing over."""
-
-    class Echo(Task):
-        def on_next(self, message: Message) -> Any:
-            self.context.output(message)
-
-    bench = Bench(Echo, key=first_letter).open()
-    bench.send("a")
-    bench.send(epoch=2)
-    bench.run()
-
-    assert [each.delta for each in bench.runner.snapshots] == [None]
 
 
 class Unaligned(CountEach):

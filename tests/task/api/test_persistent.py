@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import gearpy.task.api.persistent
 from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
-from gearpy.core.gearpump.monoid_state import NonWindowState, PersistentState
+from gearpy.core.gearpump.monoid_state import NonWindowState
 from gearpy.core.gearpump.monoids import CountsGroup, SumGroup
 from gearpy.core.gearpump.window_state import Interval, Window, WindowState
 from gearpy.core.window.watermark import WatermarkTracker
-from gearpy.errors import ConfigError, OperatorError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import TaskContext
@@ -75,15 +74,6 @@ def test_example_runs() -> None:
 # -- one input, run by the runner ------------------------------------------------------------
 
 
-def test_each_message_is_processed_with_the_state() -> None:
-    """What is returned is sent."""
-    driver = TaskDriver(Total)
-
-    driver.send_all(Message(1, 1), Message(2, 2))
-
-    assert driver.take() == [Message(1, 1), Message(3, 2)]
-
-
 def test_state_comes_back_after_a_restart() -> None:
     """As it was at the end of the epoch; what came later is sent again."""
     driver = TaskDriver(Words)
@@ -96,20 +86,6 @@ def test_state_comes_back_after_a_restart() -> None:
 
     assert isinstance(restarted.task, Words)
     assert restarted.task.state.value == {"a": 2, "b": 2, "c": 1}
-
-
-def test_state_comes_back_through_many_epochs() -> None:
-    """Each goes on from the one before."""
-    resume = None
-    for value in (1, 10, 100):
-        driver = TaskDriver(Total, resume=resume)
-        driver.send(value)
-        resume = driver.cut()
-
-    driver = TaskDriver(Total, resume=resume)
-    driver.send(0)
-
-    assert driver.take() == [Message(111, 0)]
 
 
 def test_watermark_shows_the_state_before_it_moves() -> None:
@@ -139,21 +115,6 @@ def test_windows_come_back_where_they_were() -> None:
     assert restarted.clock.late_records == 1
 
 
-def test_late_records_are_counted() -> None:
-    """Also those that a later epoch brings, and again in no later count."""
-    driver = TaskDriver(WindowTotals)
-    driver.watermark(100)
-    driver.send_all(Message(1, 3), Message(1, 200), Message(1, 4))
-    resume = driver.cut()
-    driver.watermark(200)
-    before = driver.clock.late_records
-
-    restarted = TaskDriver(WindowTotals, resume=resume)
-    restarted.watermark(300)
-
-    assert (before, restarted.clock.late_records) == (2, 2)
-
-
 def test_large_answers_to_a_watermark_are_sent_in_portions() -> None:
     """Within the limit of a batch, and pulled as downstream has room."""
     context = a_context(batch=4)
@@ -163,23 +124,6 @@ def test_large_answers_to_a_watermark_are_sent_in_portions() -> None:
         task.on_next(Message(1, time_ms))
 
     assert [len(batch) for batch in task.on_watermark(MAX_MS)] == [4, 4, 2]
-
-
-def test_state_that_cannot_be_stored_is_a_failure_of_the_task() -> None:
-    """Its name is in the text."""
-    driver = TaskDriver(Words)
-    driver.send(object())
-
-    with pytest.raises(OperatorError, match="'Words'"):
-        driver.cut()
-
-
-def test_state_and_message_must_be_written() -> None:
-    """A task without them cannot be made."""
-    incomplete: Any = PersistentTask
-
-    with pytest.raises(TypeError, match="persistent_state"):
-        incomplete(a_context())
 
 
 def test_state_is_there_from_the_start_on() -> None:
@@ -199,14 +143,6 @@ def test_values_come_back_from_bytes(value: Any) -> None:
     serializer = ValueSerializer()
 
     assert serializer.from_bytes(serializer.to_bytes(value)) == value
-
-
-def test_what_is_no_plain_data_is_refused() -> None:
-    """Both ways."""
-    with pytest.raises(ConfigError):
-        ValueSerializer().to_bytes(object())
-    with pytest.raises(ProtocolError):
-        ValueSerializer().from_bytes(b"\xc1")
 
 
 # -- two inputs, not aligned: what the runner does, by hand ------------------------------------
@@ -326,16 +262,6 @@ def test_record_of_a_later_epoch_does_not_wait() -> None:
     assert run.outputs == [(1, 1), (1, 101), (2, 11), (2, 1111)]
 
 
-def test_task_may_be_aligned() -> None:
-    """Then its records wait, and it may put out running totals."""
-
-    class Running(Total):
-        aligned = True
-
-    assert not Total.aligned
-    assert TaskDriver(Running).task.aligned
-
-
 @given(two_links())
 def test_checkpoints_hold_exactly_the_records_of_their_epochs(messages: list[Sent]) -> None:
     """Property: however far one link is ahead of the other."""
@@ -416,57 +342,3 @@ def _window_totals(messages: Iterable[Sent]) -> list[tuple[int, int, int]]:
         )
         for start in sorted(starts)
     ]
-
-
-class Newest:
-    """A state of a user's own, which cannot tell epochs apart."""
-
-    late_records = 0
-    value: Any = None
-
-    def recover(self, data: bytes) -> None:
-        """Go on."""
-        self.value = ValueSerializer().from_bytes(data)
-
-    def set_next_checkpoint(self, epoch: int) -> None:
-        """All epochs are one."""
-
-    def enter(self, epoch: int) -> None:
-        """All epochs are one."""
-
-    def update(self, timestamp_ms: int, value: Any) -> bool:
-        """Replace what is kept."""
-        self.value = value
-        return True
-
-    def on_watermark(self, watermark_ms: int) -> None:
-        """Event time makes no difference."""
-
-    def checkpoint(self) -> bytes:
-        """Return what is kept."""
-        return ValueSerializer().to_bytes(self.value)
-
-
-class Keeping(PersistentTask[PersistentState[Any]]):
-    """Keeps the newest value; needs to be aligned."""
-
-    aligned = True
-
-    def persistent_state(self) -> PersistentState[Any]:
-        """Return a state of its own."""
-        return Newest()
-
-    def process_message(self, state: PersistentState[Any], message: Message) -> None:
-        """Keep it."""
-        state.update(message.timestamp, message.value)
-
-
-def test_any_persistent_state_will_do() -> None:
-    """One of the user's own, too."""
-    driver = TaskDriver(Keeping)
-    driver.send("red")
-
-    restarted = TaskDriver(Keeping, resume=driver.cut())
-
-    assert isinstance(restarted.task, Keeping)
-    assert restarted.task.state.value == "red"

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from gearpy.core.flow.partition import (
     BroadcastPartitioner,
     CoLocationPartitioner,
-    GroupByPartitioner,
     ShufflePartitioner,
 )
-from gearpy.task.api.sides import MAIN, Side, SidePartitioner, split_sides
-from gearpy.wire.values.payload import decode_batch, encode_batch
+from gearpy.task.api.sides import MAIN, Side, SidePartitioner
 
 MIXED = [1, Side("late", 2), 3, Side("other", 4), Side("late", 5)]
 TIMES = [10, 20, 30, 40, 50]
@@ -38,28 +36,6 @@ def test_edge_gets_the_records_it_is_for(
     parts = partitioner.partition(MIXED, TIMES, parallelism=3, sender=2)
 
     assert parts == ([] if values is None else [(2, values, times)])
-
-
-def test_batch_without_sides_is_handed_on_as_it_is() -> None:
-    """A main edge looks at types only; a side edge has nothing to send."""
-    values, times = [1, 2], [1, 2]
-    main = SidePartitioner(BroadcastPartitioner(), {MAIN})
-    side = SidePartitioner(BroadcastPartitioner(), {"late"})
-
-    ((_, handed_on, _),) = main.partition(values, times, parallelism=1, sender=0)
-
-    assert handed_on is values
-    assert side.partition(values, times, parallelism=1, sender=0) == []
-
-
-def test_side_is_spread_by_its_records() -> None:
-    """A key function gets the record, not what it is wrapped in."""
-    partitioner = SidePartitioner(GroupByPartitioner(lambda n: n % 2), {"late"})
-    values = [Side("late", n) for n in range(10)]
-
-    parts = partitioner.partition(values, list(range(10)), parallelism=4, sender=0)
-
-    assert sorted(sorted(part) for _, part, _ in parts) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
 
 
 def test_name_tells_the_sides() -> None:
@@ -94,26 +70,6 @@ def test_senders_have_partitioners_of_their_own() -> None:
 
     assert targets[0] == targets[2]
     assert targets[1] == targets[3]
-
-
-def test_sides_travel_between_processes_and_into_snapshots() -> None:
-    """They are records that every process knows."""
-    body = b"".join(encode_batch(MIXED, TIMES))
-
-    assert decode_batch(body, len(MIXED)).values == MIXED
-
-
-def test_split_parts_main_and_sides() -> None:
-    """Without sides nothing is copied."""
-    values, times = [1, 2], [1, 2]
-
-    same, _, none = split_sides(values, times)
-    main, main_times, sides = split_sides(MIXED, TIMES)
-
-    assert same is values
-    assert len(none) == 0
-    assert (main, main_times) == ([1, 3], [10, 30])
-    assert (sides.values, sides.timestamps) == ([MIXED[1], MIXED[3], MIXED[4]], [20, 40, 50])
 
 
 TAGS = st.sampled_from([MAIN, "a", "b"])

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import OperatorError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.task.api.interfaces import TaskCounters
-from gearpy.task.api.snapshots import TaskState, decode_state, encode_state
-from gearpy.task.api.window_result import WindowResult
+from gearpy.task.api.snapshots import TaskState
 from gearpy.wire.values.payload import encode_value
 
 TIMES = st.integers(MIN_MS, MAX_MS)
@@ -41,14 +39,6 @@ def test_state_is_read_as_it_was_written(
     )
 
     assert TaskState.decode(state.encode("op")) == state
-
-
-def test_registered_records_are_plain_data() -> None:
-    """As values and as keys."""
-    state = {WindowResult("a", 1, 0, 10): [WindowResult("b", 2, 0, 10)]}
-
-    assert decode_state(encode_state("op", state)) == state
-    assert decode_state(encode_state("op", None)) is None
 
 
 def test_state_that_is_no_plain_data_names_operator_and_type() -> None:
@@ -83,12 +73,3 @@ def test_snapshot_of_another_version_is_refused() -> None:
     """It may mean something else."""
     with pytest.raises(ProtocolError, match="snapshot has version 9, this gearpy reads 1"):
         TaskState.decode(encode_value([9]))
-
-
-def test_counters_go_on() -> None:
-    """A counter that is not known any more is left out, a new one begins at zero."""
-    counters = TaskCounters(done=3)
-
-    counters.restore({"records_in": 5, "gone": 1})
-
-    assert counters == TaskCounters(records_in=5)

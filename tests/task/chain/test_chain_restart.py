@@ -6,64 +6,20 @@ import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Batch, InitialAckRequest, Message
+from gearpy.messages.data import Batch, InitialAckRequest
 from gearpy.task.api.interfaces import Sink, SinkWriter
 from gearpy.task.api.rejects import Midway
 from gearpy.task.chain.fused import FusedStage, RowOperator
-from gearpy.wire.values.payload import decode_value, encode_value
+from gearpy.wire.values.payload import encode_value
 from tests.task.build import TASK, UPSTREAM_SESSION, Bench
 from tests.task.stage_build import (
     NotedSink,
     Written,
-    chained,
     chained_sink,
     mapped,
 )
 
 # -- restarts --------------------------------------------------------------------------------
-
-
-class Keeping(FusedStage):
-    """A stage that keeps what it is told to."""
-
-    def __init__(self, name: str, keeps: Any = None) -> None:
-        super().__init__([RowOperator("map", name, str)], limit=4)
-        self.keeps = keeps
-        self.restored: list[Any] = []
-
-    def snapshot(self) -> Any:
-        """Return it."""
-        return self.keeps
-
-    def restore(self, state: Any) -> None:
-        """Note what it gets."""
-        self.restored.append(state)
-
-
-def test_each_stage_gets_back_what_it_kept() -> None:
-    """And knows its place; at the first start there is nothing."""
-    first = [Keeping("a", 1), Keeping("b"), Keeping("c", {"k": (1, 2)})]
-    bench = Bench(chained(*first)).open()
-    bench.send(epoch=2)
-    bench.run()
-
-    again = [Keeping("a"), Keeping("b"), Keeping("c")]
-    Bench(chained(*again), epoch=2, resume=bench.snapshot(1)).open()
-
-    assert [stage.restored for stage in first] == [[None]] * 3
-    assert [stage.restored for stage in again] == [[1], [None], [{"k": (1, 2)}]]
-    assert [stage.place for stage in again] == [0, 1, 2]
-
-
-def test_stage_whose_state_is_no_plain_data_is_named() -> None:
-    """Not only its chain."""
-    bench = Bench(chained(Keeping("a", 1), Keeping("bad one", object()))).open()
-    bench.send(epoch=2)
-
-    with pytest.raises(OperatorError, match="of class object") as raised:
-        bench.turn()
-
-    assert raised.value.operator == "bad one"
 
 
 class Durable(Written):
@@ -154,23 +110,6 @@ class RefusingSink(Sink):
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
         """Return one."""
         return Refusing(self.taken, atomic=self.atomic, error=self.error)
-
-
-def test_record_that_a_writer_refuses_alone_is_dropped() -> None:
-    """In quarantine it is before the sink, as the chain has done its work on it."""
-    sink = RefusingSink()
-    chain = chained_sink(sink, mapped(lambda n: n - 10))
-    bench = Bench(chain, targets=(), on_error="quarantine").open()
-
-    for value in (15, 5, 25):
-        bench.send(Message(value, 20))
-    bench.run()
-
-    assert sink.taken == [5, 15]
-    (record,) = bench.runner.rejected
-    assert (decode_value(record.value), record.event_time_ms) == (Midway(1, -5), 20)
-    assert (record.error.operator, record.error.record) == ("out", "-5")
-    assert bench.runner.clock().records_out == 2
 
 
 def test_record_given_again_goes_on_at_its_place() -> None:

@@ -1,7 +1,6 @@
 """Stages that wait for wall time, in chains with and without stages that defer."""
 
 import asyncio
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
 from gearpy.task.api.rejects import Midway
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.chain.fused import FusedStage, RowOperator
@@ -18,7 +16,7 @@ from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.testing.driver import TaskDriver
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.values.payload import encode_value
-from tests.task.build import TARGET, Bench
+from tests.task.build import Bench
 from tests.task.stage_build import Delayed, mapped
 
 
@@ -56,52 +54,6 @@ def test_stage_is_called_when_its_time_has_come() -> None:
     assert driver.take() == [Message(2, 5)]
 
 
-def test_time_that_changes_is_looked_at_again() -> None:
-    """Nothing is set that would have to be taken back."""
-    stages: list[Delayed] = []
-
-    def make(context: TaskContext) -> ChainTask:
-        stages.append(Delayed(context))
-        return ChainTask(context, lambda _: stages)
-
-    driver = TaskDriver(make)
-    driver.send(1)
-    driver.advance(5)
-    stages[0].waiting.clear()
-    driver.advance(100)
-
-    assert stages[0].called == []
-
-
-def test_stage_that_wants_to_be_called_all_the_time_lets_records_through() -> None:
-    """Once in each ms is often enough."""
-    made: list[Always] = []
-
-    def make(context: TaskContext) -> ChainTask:
-        made.append(Always(context, 0))
-        return ChainTask(context, lambda _: made)
-
-    driver = TaskDriver(make)
-    driver.send_all(*map(Message, range(50)))
-    driver.advance(20)
-
-    assert values_of(driver) == list(range(50))
-    assert len(made[0].called) == len(set(made[0].called)) <= 21
-
-
-def test_stage_is_called_after_a_restart() -> None:
-    """As it tells again when it wants to be."""
-    driver = TaskDriver(delayed())
-    driver.send(1, timestamp=5)
-    resume = driver.cut()
-
-    again = TaskDriver(delayed(), resume=resume)
-    assert again.take() == []
-    again.advance(10)
-
-    assert again.take() == [Message(1, 5)]
-
-
 def test_nothing_is_called_at_the_end_of_the_stream() -> None:
     """The end may have been stored."""
     made: list[Always] = []
@@ -117,39 +69,6 @@ def test_nothing_is_called_at_the_end_of_the_stream() -> None:
     driver.advance(50)
 
     assert len(made[0].called) == calls
-
-
-def test_what_a_timed_stage_yields_waits_for_credit() -> None:
-    """The same back-pressure as for any other output."""
-    bench = Bench(delayed()).open()
-    for start in range(0, 200, 20):
-        bench.send(*range(start, start + 20))
-    bench.turn()
-
-    bench.pass_time(10)
-    assert bench.runner.is_blocked
-    assert sum(len(each.batch) for each in bench.target.queue if hasattr(each, "batch")) <= 50
-    for _ in range(300):
-        bench.consume(TARGET, 1)
-        bench.pass_time(1)
-    bench.run()
-
-    assert bench.target.values == list(range(200))
-
-
-def test_earliest_stage_decides() -> None:
-    """Several in a chain each get their time."""
-
-    def make(context: TaskContext) -> ChainTask:
-        return ChainTask(context, lambda _: [Delayed(context, 10), Delayed(context, 5)])
-
-    driver = TaskDriver(make)
-    driver.send(1)
-    driver.advance(14)
-    assert driver.take() == []
-    driver.advance(2)
-
-    assert values_of(driver) == [1]
 
 
 # -- behind and before stages that defer -------------------------------------------------------
@@ -233,58 +152,3 @@ def test_injected_record_goes_on_at_its_place() -> None:
     bench.pass_all(100)
 
     assert sorted(bench.target.values) == [11, 21, 31, 71]
-
-
-def test_idle_input_is_told_when_nothing_is_in_flight() -> None:
-    """Else tasks behind would go on without the records that are about to come."""
-    bench = AsyncBench(
-        lambda context: ChainTask(
-            context, lambda _: [AsyncStage(context, "a", AsyncFunction(slow))]
-        )
-    )
-
-    bench.send(1, idle=True)
-    bench.run()
-    assert not bench.target.idle
-    bench.pass_all(20)
-
-    assert bench.target.values == [1]
-    assert bench.target.idle
-
-
-class Guarded(Always):
-    """Yields records one by one, and must not be called meanwhile."""
-
-    is_busy = False
-
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield them."""
-        for value, time in zip(values, timestamps, strict=True):
-            self.is_busy = True
-            yield [value], [time]
-        self.is_busy = False
-
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Yield nothing."""
-        assert not self.is_busy
-        return iter(super().on_time(now_ms))
-
-
-def test_stage_in_the_middle_of_its_work_is_not_called() -> None:
-    """It waits for room behind it; its time comes when it has ended."""
-    made: list[Guarded] = []
-
-    def make(context: TaskContext) -> ChainTask:
-        made.append(Guarded(context))
-        last = AsyncStage(context, "a", AsyncFunction(slow, concurrency=1))
-        return ChainTask(context, lambda _: [*made, last])
-
-    driver = TaskDriver(make)
-    driver.send_all(*map(Message, range(5)))
-    driver.advance(12)
-    assert made[0].is_busy
-    assert not any(now_ms > 0 for now_ms in made[0].called)
-    driver.advance(50)
-
-    assert values_of(driver) == list(range(5))
-    assert made[0].called[-1] > 20

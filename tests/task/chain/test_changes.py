@@ -146,14 +146,6 @@ def test_end_takes_away_what_was_told(most: int) -> None:
     assert cells_in(stored(state.snapshot())) == [None]
 
 
-def test_end_of_a_dict_that_was_never_told_says_nothing() -> None:
-    """Nobody knows of it."""
-    state, kept = a_bulk()
-    Changes({"a": 1}, kept, gathers=set).tell_end()
-
-    assert state.snapshot() is None
-
-
 def test_noted_keys_with_nan_are_told() -> None:
     """Records have NaNs of their own in their keys; the dict has one."""
     values: dict[Any, int] = {NAN: 1, "a": 1, "b": 1, "c": 1}

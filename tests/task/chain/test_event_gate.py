@@ -6,10 +6,10 @@ import pytest
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Origin
-from gearpy.messages.late_time import LateTime, late_time
+from gearpy.messages.late_time import late_time
 from gearpy.state.stores.store import Section
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.event_gate import EventGate, Waits
 from tests.task.build import a_context
 
 ALONE = Origin(0, 0, 0, is_alone=True)
@@ -50,14 +50,6 @@ def test_late_record_waits_until_event_time_has_passed_the_promise() -> None:
     assert gate.first_ms == 20
     assert list(gate.due(20)) == []
     assert list(gate.due(21)) == [(20, ["late"], [5])]
-
-
-def test_where_one_partition_is_all_there_is_late_records_wait_for_no_others() -> None:
-    """Nothing comes before them any more when event time is there."""
-    gate, _ = gate_of(sources=1, origin=ALONE)
-    gate.take(["late"], [late_time(5, 20)])
-
-    assert list(gate.due(20)) == [(20, ["late"], [5])]
 
 
 def test_all_records_wait_where_order_is_seen() -> None:
@@ -112,11 +104,6 @@ def test_what_waits_comes_back_after_a_restart() -> None:
     again, _ = gate_of(kept=[*first, *snapshot_of(context)])
 
     assert list(again.due(MAX_MS)) == [(30, ["y"], [2])]
-
-
-def test_what_follows_from_a_late_record_is_late_where_it_is_older() -> None:
-    """A result of a window that is still open is not."""
-    assert [type(time) for time in marked_late([5, 20, 21], 20)] == [LateTime, int, int]
 
 
 def snapshot_of(context: TaskContext) -> list[Section]:

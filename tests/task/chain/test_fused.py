@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.api.interfaces import TaskCounters
-from gearpy.task.api.rejects import Midway, Rejects
+from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.fused import FusedStage, RowOperator, fused_stages
 from gearpy.wire.values.payload import decode_value
 
@@ -112,18 +112,6 @@ def test_chain_may_be_of_any_length(length: int) -> None:
         ((values, times),) = stage.process(values, times)
     assert values == [5 + length + 1, 6 + length + 1]
     assert times == [1, 2]
-
-
-def test_list_of_a_flat_map_is_taken_whole_as_far_as_it_fits() -> None:
-    """Portions are as large as with any other iterable; the list stays the function's own."""
-    kept = [1, 2, 3]
-    for function in (lambda _: kept, lambda _: iter(kept)):
-        stage = FusedStage([RowOperator("flat_map", "many", function)], limit=5)
-
-        portions = [(list(out), list(times)) for out, times in stage.process([0, 0, 0], [7, 8, 9])]
-
-        assert portions == [([1, 2, 3, 1, 2], [7, 7, 7, 8, 8]), ([3, 1, 2, 3], [8, 9, 9, 9])]
-    assert kept == [1, 2, 3]
 
 
 def test_stage_holds_nothing_back() -> None:
@@ -263,30 +251,6 @@ def test_loop_goes_on_behind_bad_records(
     assert counters.quarantined_records == len(dropped)
 
 
-def test_portion_that_was_handed_over_stays() -> None:
-    """The rest of a bad record is taken back."""
-
-    def explode(n: int) -> Iterator[int]:
-        yield from range(n)
-        raise ValueError(n)
-
-    chain = [an_operator("flat_map", explode)]
-    stage = FusedStage(chain, limit=4, rejects=Rejects("skip"))
-
-    assert list(stage.process([3, 6], [0, 1])) == [([0, 1, 2, 3], [1] * 4)]
-
-
-def test_later_loop_of_a_chain_keeps_its_place() -> None:
-    """What entered it is not what entered the chain."""
-    rejects = Rejects("quarantine")
-    stage = FusedStage([an_operator("map", two)], limit=4, rejects=rejects)
-    stage.place = 1
-
-    list(stage.process([2], [0]))
-
-    assert decode_value(rejects.records[0].value) == Midway(1, 2)
-
-
 @pytest.mark.parametrize("then", [[], ["add"]])
 @pytest.mark.parametrize(("returned", "told"), [(None, "None"), (5, "5")])
 def test_flat_map_that_returns_no_iterable_is_told(
@@ -300,20 +264,6 @@ def test_flat_map_that_returns_no_iterable_is_told(
         list(stage.process([7], [1]))
 
     assert (raised.value.record, raised.value.event_time_ms) == ("7", 1)
-
-
-@pytest.mark.parametrize("then", [[], ["add"]])
-def test_type_error_in_a_flat_map_stays_what_it_is(then: list[str]) -> None:
-    """Of the function, or of what it returned while that is gone through."""
-
-    def lazily(value: int) -> Iterator[int]:
-        yield value
-        yield from None  # type: ignore[misc]
-
-    stage = FusedStage([an_operator("flat_map", lazily), *a_chain(*then)], limit=9)
-
-    with pytest.raises(OperatorError, match=r"TypeError: 'NoneType' object is not iterable"):
-        list(stage.process([7], [1]))
 
 
 async def later(value: int) -> int:

@@ -16,11 +16,10 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.state.stores.store import Section
-from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.rejects import Midway, Rejects
 from gearpy.task.api.snapshots import decode_state, encode_state
-from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
+from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.wire.values.payload import decode_value
@@ -168,13 +167,6 @@ def right(word: str, time: int) -> Message:
     return Message(RIGHT_OF(word), time)
 
 
-def test_records_are_wrapped_with_their_side_and_key() -> None:
-    """The partitioner finds the key where it is for both."""
-    assert LEFT_OF("ada") == (LEFT, "a", "ada")
-    assert RIGHT_OF("ada") == (RIGHT, "a", "ada")
-    assert join_key(RIGHT_OF("ada")) == "a"
-
-
 def test_the_input_that_is_behind_decides_when_windows_close() -> None:
     """The watermark of the task is that of both inputs."""
     bench = a_bench(JoinSpec.over(tumbling(10)))
@@ -234,30 +226,6 @@ def test_records_without_a_partner_are_not_late_behind_the_join(spec: JoinSpec) 
     assert bench.target.late == []
 
 
-def test_steps_behind_the_join_in_its_task_are_held_back_too() -> None:
-    """A window in the same task takes the record without a partner."""
-    spec = JoinSpec.interval(before=0, after=50, how="left")
-
-    def make(context: TaskContext) -> ChainTask:
-        fold = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
-
-        def stages(c: TaskContext) -> list[Any]:
-            windows = WindowFold(c, "count", tumbling(10), lambda r: r.key, fold, limit=10)
-            return [JoinStage(c, "join", spec), windows]
-
-        return ChainTask(context, stages)
-
-    bench = Bench(make, upstream=1, key=join_key).open()
-    for message, watermark_ms in ((left("a1", 7), 30), (left("b1", 35), 100)):
-        bench.send(message, watermark_ms=watermark_ms)
-        bench.run()
-    bench.send(watermark_ms=MAX_MS)
-    bench.run()
-
-    assert bench.target.values == [WindowResult("a", 1, 0, 10), WindowResult("b", 1, 30, 40)]
-    assert bench.runner.clock().late_records == 0
-
-
 def test_late_records_are_counted_and_dropped() -> None:
     """As windows do it."""
     bench = a_bench(JoinSpec.interval(before=5, after=5))
@@ -283,18 +251,6 @@ def test_cogroup_yields_groups() -> None:
         CoGroup("a", ["a1", "a2"], [], 0, 10),
         CoGroup("b", [], ["b1"], 0, 10),
     ]
-
-
-def test_combine_makes_the_results() -> None:
-    """None stands for a missing side."""
-    spec = JoinSpec.interval(before=5, after=5, how="left", combine=lambda a, b: (a, b))
-    bench = a_bench(spec)
-
-    bench.send(left("a1", 1), left("b1", 2), right("a2", 3), watermark_ms=MAX_MS)
-    bench.send(source=1, watermark_ms=MAX_MS)
-    bench.run()
-
-    assert bench.target.messages == [Message(("a1", "a2"), 3), Message(("b1", None), 2)]
 
 
 # -- bad records -----------------------------------------------------------------------------
@@ -463,21 +419,6 @@ def test_a_snapshot_of_another_join_is_refused() -> None:
 def test_joins_say_what_they_are(name: str, text: str) -> None:
     """For plans; equal ones are alike over restarts."""
     assert SPECS[name]().description == text
-
-
-def test_what_cannot_be_stored_is_blamed_on_the_join() -> None:
-    """A class that is not registered."""
-
-    class Unknown:
-        pass
-
-    life = Life(JoinSpec.over(tumbling(10)))
-    list(life.stage.process([(LEFT, "a", Unknown())], [1]))
-
-    with pytest.raises(OperatorError, match="its snapshot cannot be stored") as raised:
-        life.end_epoch()
-
-    assert raised.value.operator == "join"
 
 
 def test_stages_close() -> None:

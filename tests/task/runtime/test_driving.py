@@ -7,20 +7,16 @@ import pytest
 
 from gearpy.core.flow.partition import GroupByPartitioner
 from gearpy.errors import OperatorError
-from gearpy.messages.data import Batch, Message, Unmanaged
+from gearpy.messages.data import Batch, Message
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError
 from gearpy.wire.values.payload import decode_value, encode_value
 from tests.task.build import (
-    SESSION,
-    TARGET,
-    TASK,
     Bench,
     Echo,
     on_next_of,
     some_limits,
     source_of,
-    task_of,
 )
 
 POLICIES: list[OnError] = ["skip", "quarantine"]
@@ -58,34 +54,6 @@ def test_task_goes_on_behind_a_bad_record(policy: OnError) -> None:
     assert clock.skipped_records == (2 if policy == "skip" else 0)
     assert clock.quarantined_records == (2 if policy == "quarantine" else 0)
     assert len(bench.runner.rejected) == clock.quarantined_records
-
-
-def test_record_in_quarantine_tells_what_happened() -> None:
-    """And is given again as it came."""
-    bench = Bench(Picky, on_error="quarantine").open()
-
-    bench.send(1, Message(-2, 20))
-    bench.run()
-
-    (record,) = bench.runner.rejected
-    assert (decode_value(record.value), record.event_time_ms) == (-2, 20)
-    assert record.error.operator == "bench"
-    assert record.error.task == "1.0"
-    assert record.error.cause == "ValueError: negative: -2"
-    assert (record.error.record, record.error.event_time_ms) == ("-2", 20)
-    assert "raise ValueError" in record.error.source_line
-    assert "Traceback" in record.error.traceback
-
-
-def test_fail_is_as_ever() -> None:
-    """The task ends with the record; it will come again."""
-    bench = Bench(Picky).open()
-    bench.send(1, -2, 3)
-
-    with pytest.raises(OperatorError, match="negative: -2"):
-        bench.turn()
-
-    assert bench.runner.clock().skipped_records == 0
 
 
 def test_long_answer_of_a_bad_record_stays_as_far_as_it_was_sent() -> None:
@@ -136,46 +104,6 @@ def test_batch_of_one_is_its_record() -> None:
 
     assert bench.target.values == ["begin", 1, 2, "begin", "begin", 3]
     assert [decode_value(record.value) for record in bench.runner.rejected] == [-1]
-
-
-def test_larger_batch_that_raises_is_a_failure() -> None:
-    """Nobody knows which record it was, nor what was done for those before it."""
-    bench = Bench(Whole, on_error="skip").open()
-    bench.send(1, -1)
-
-    with pytest.raises(OperatorError, match="ValueError: negative"):
-        bench.turn()
-
-
-class Broken(Echo):
-    """Raises wherever there is no record."""
-
-    def on_watermark(self, watermark_ms: int) -> None:
-        """Raise."""
-        raise ValueError("watermark")
-
-    def on_timer(self, payload: object) -> None:
-        """Raise."""
-        raise ValueError("timer")
-
-    def on_unmanaged(self, value: Any) -> None:
-        """Raise."""
-        raise ValueError("unmanaged")
-
-
-@pytest.mark.parametrize("where", ["watermark", "timer", "unmanaged"])
-def test_error_without_a_record_is_a_failure(where: str) -> None:
-    """There is nothing to leave out."""
-    bench = Bench(Broken, on_error="skip").open()
-    if where == "watermark":
-        bench.send(1, watermark_ms=5)
-    elif where == "timer":
-        bench.runner.context.schedule(1, None)
-    else:
-        bench.runner.receive(Unmanaged(SESSION, TARGET, TASK, None))
-
-    with pytest.raises(OperatorError, match=f"ValueError: {where}"):
-        bench.pass_time(1)
 
 
 def test_error_of_a_source_is_a_failure() -> None:
@@ -243,19 +171,6 @@ def test_record_given_again_is_processed_like_any_other() -> None:
     assert [(ack.seq, ack.received) for ack in bench.answers] == [(1, 1)]
 
 
-def test_record_given_again_may_fail_again() -> None:
-    """It comes back into quarantine as it was."""
-    bench = Bench(Picky, on_error="quarantine").open()
-    bench.send(-1)
-    bench.run()
-    (first,) = bench.runner.rejected
-
-    bench.runner.inject(first.value, first.event_time_ms)
-    bench.run()
-
-    assert [record.value for record in bench.runner.rejected] == [first.value] * 2
-
-
 def test_record_given_again_may_stand_at_the_output() -> None:
     """The task has processed it before."""
     fixed: list[int] = []
@@ -282,19 +197,3 @@ def test_record_that_cannot_be_decoded_goes_back() -> None:
     (record,) = bench.runner.rejected
     assert (record.value, record.event_time_ms) == (b"\xc1", 20)
     assert "malformed value" in record.error.cause
-
-
-def test_record_given_to_a_source_enters_its_chain() -> None:
-    """A source has no links, but a beginning."""
-
-    class Both(Echo):
-        def produce(self) -> int:
-            return 1000
-
-    bench = Bench(Both, upstream=0).open().run()
-
-    bench.runner.inject(encode_value("a"), 20)
-    bench.run()
-
-    assert bench.target.values == ["a"]
-    assert isinstance(task_of(bench), Both)

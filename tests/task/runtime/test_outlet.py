@@ -271,11 +271,6 @@ def test_what_could_not_go_to_another_process_is_refused_within_one() -> None:
     assert not outbox
 
 
-def test_a_task_that_sends_nothing_may_have_any_records() -> None:
-    """Its sink takes them as they are."""
-    _outlet([], []).emit([Lock()], [0], 0)
-
-
 def _outlet(edges: list[OutputEdge], outbox: list[LinkMessage]) -> Outlet:
     return Outlet(
         task_id=TaskId(0, 0),

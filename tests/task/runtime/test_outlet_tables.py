@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.fields import field_getter
 from gearpy.core.flow.partition import BroadcastPartitioner, GroupByPartitioner, UnicastPartitioner
-from gearpy.errors import MessageLost, OperatorError
+from gearpy.errors import OperatorError
 from gearpy.ids import TaskId
-from gearpy.messages.data import Batch, DataMessage, InitialAckRequest, Message
+from gearpy.messages.data import Batch, DataMessage, Message
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import FINISHED, Task, TaskContext
 from gearpy.task.api.rejects import OUTPUT, Midway
-from gearpy.task.runtime.inlet import Inlet
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.wire.values.payload import decode_value
 from tests.task.build import TASK, UPSTREAM_SESSION, Bench, some_limits
@@ -76,33 +75,6 @@ def rows_of(bench: Bench) -> list[int]:
     return [row["n"] for row in bench.target.values]
 
 
-def sizes(bench: Bench) -> list[int]:
-    """Return the rows of each message with some, that has come to the only target."""
-    return [len(message.batch) for message in bench.target.data if len(message.batch)]
-
-
-def test_table_is_cut_where_its_own_limit_says() -> None:
-    """Not where that of rows does, which is 16 here."""
-    bench = Bench(giving(numbered(0, 250)), upstream=0, limits=limits(rows=100)).open().run()
-
-    assert sizes(bench) == [100, 100, 50]
-    assert rows_of(bench) == list(range(250))
-    assert all(
-        type(message.batch.values) is Table and type(message.batch.timestamps) is Times
-        for message in bench.target.data
-        if isinstance(message.batch, Batch) and len(message.batch)
-    )
-
-
-def test_table_is_cut_where_it_has_too_many_bytes() -> None:
-    """So that it fits into a frame; 8 bytes a row, here, and 8 of its time."""
-    small = limits(rows=1000, batch_bytes=1600)
-
-    bench = Bench(giving(numbered(0, 250)), upstream=0, limits=small).open().run()
-
-    assert sizes(bench) == [100, 100, 50]
-
-
 def test_rows_of_a_table_take_less_credit() -> None:
     """64 of them as much as one record; so a window of 2 lets 128 through, and no more."""
     bench = Bench(giving(numbered(0, 1000)), upstream=0, limits=limits(window=2, interval=1)).open()
@@ -113,60 +85,6 @@ def test_rows_of_a_table_take_less_credit() -> None:
     assert sum(len(message.batch) for message in under_way) == 128
     assert bench.runner.is_blocked
     assert rows_of(bench.run()) == list(range(1000))
-
-
-def test_last_row_of_a_part_takes_credit_of_its_own() -> None:
-    """What is left over counts as one; both sides agree, or the link would count as broken."""
-    bench = Bench(giving(numbered(0, 65)), upstream=0, limits=limits()).open().run()
-
-    assert [message.counted for message in bench.target.data if len(message.batch)] == [2]
-
-
-def test_clock_waits_for_the_oldest_row() -> None:
-    """As long as it is not acknowledged."""
-    bench = Bench(giving(numbered(7, 300)), upstream=0, limits=limits()).open()
-
-    bench.turn()
-
-    assert bench.runner.clock().clock_ms == 7
-
-
-def test_lost_table_is_found() -> None:
-    """By its number, as any message."""
-    inlet = Inlet(TASK, [TaskId(0, 0)], 1)
-    inlet.receive(InitialAckRequest(UPSTREAM_SESSION, TaskId(0, 0), TASK))
-
-    with pytest.raises(MessageLost):
-        inlet.receive(
-            DataMessage(UPSTREAM_SESSION, TaskId(0, 0), TASK, seq=2, batch=numbered(0, 3), epoch=1)
-        )
-
-
-def test_inlet_counts_rows_that_wait() -> None:
-    """For people; for the link it counts credit."""
-    inlet, source = Inlet(TASK, [TaskId(0, 0)], 1), TaskId(0, 0)
-    inlet.receive(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
-    message = DataMessage(UPSTREAM_SESSION, source, TASK, seq=1, batch=numbered(0, 130), epoch=1)
-
-    inlet.receive(message)
-    waiting = inlet.records_queued
-    inlet.on_processed(message)
-    ack = inlet.answer(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
-
-    assert (waiting, inlet.records_queued) == (130, 0)
-    assert ack is not None
-    assert ack.received == 3
-
-
-def test_list_of_times_beside_a_table_becomes_a_column() -> None:
-    """Whoever comes behind may count on it."""
-    table = numbered(0, 3).values
-
-    bench = Bench(giving(Batch(table, [1, 2, 3])), upstream=0, limits=limits()).open().run()
-
-    (message,) = (each for each in bench.target.data if len(each.batch))
-    assert isinstance(message.batch, Batch)
-    assert message.batch.timestamps == Times.of([1, 2, 3])
 
 
 class Counting(Task):
@@ -283,17 +201,3 @@ def test_every_row_comes_once_and_in_order(
         assert not task.late
     tables.pass_time(1000)
     assert tables.run().runner.is_settled
-
-
-def test_all_of_a_window_is_used() -> None:
-    """Credit that is left is not wasted, however the rows fall."""
-    bench = Bench(
-        giving(numbered(0, 100), numbered(100, 10_000)),
-        upstream=0,
-        limits=limits(window=5, interval=1, rows=100),
-    ).open()
-
-    bench.turn()
-
-    under_way = [each for each in bench.target.queue if isinstance(each, DataMessage)]
-    assert sum(each.counted for each in under_way) == 5

@@ -1,26 +1,24 @@
 """One task at work: where its epochs end, what it is then, how it goes on from there."""
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.errors import MessageLost, OperatorError
+from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import AckRequest, Batch, Message
-from gearpy.task.api.interfaces import FINISHED, Task, TaskContext
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api.interfaces import FINISHED, Task
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
 from tests.task.build import (
     TARGET,
     Bench,
     Echo,
     Recorder,
-    on_next_of,
     some_limits,
-    source_of,
     task_of,
 )
 
@@ -93,58 +91,6 @@ def test_epoch_ends_when_all_inputs_have_ended_it() -> None:
     assert [(ack.seq, ack.received) for ack in bench.answers] == [(2, 2)]
 
 
-def test_links_learn_of_the_new_epoch_at_once() -> None:
-    """Also where there is nothing to send, on every link."""
-    bench = Bench(Echo, targets=(2, 1)).open()
-
-    bench.send(epoch=2)
-    bench.run()
-
-    assert [target.epochs for target in bench.targets.values()] == [[(2, [])]] * 3
-
-
-def test_task_that_is_ahead_is_not_settled() -> None:
-    """What waits for the other links was not processed."""
-    bench = Bench(Echo, upstream=2).open()
-    bench.send(1, epoch=2)
-    bench.run()
-    bench.pass_time(10)
-    bench.run()
-
-    assert not bench.runner.is_settled
-    assert bench.runner.records_queued == 1
-
-
-def test_end_of_an_epoch_needs_credit_and_keeps_its_place() -> None:
-    """What is held from before goes first, in its own epoch."""
-    bench = Bench(Echo, limits=some_limits(window=4, interval=4, batch=2)).open()
-
-    bench.send(*range(10))
-    bench.send(10, 11, epoch=2)
-    bench.turn()
-    blocked = bench.runner.is_blocked
-    bench.run()
-
-    assert blocked
-    assert bench.target.epochs == [(1, list(range(10))), (2, [10, 11])]
-
-
-def test_epoch_that_ends_without_credit_blocks_the_task() -> None:
-    """Its punctuation waits, and so does all that comes behind it."""
-    bench = Bench(Echo, limits=some_limits(window=2, interval=2, batch=2)).open()
-    bench.send(1, 2)
-    bench.send(3, epoch=2)
-
-    bench.turn()
-    sent = [message for message in bench.target.queue if not isinstance(message, AckRequest)]
-    blocked = bench.runner.is_blocked
-    bench.run()
-
-    assert len(sent) == 1
-    assert blocked
-    assert bench.target.epochs == [(1, [1, 2]), (2, [3])]
-
-
 def test_what_gathers_at_the_end_of_an_epoch_belongs_to_it() -> None:
     """A batch that was not full goes out first, as far as there is credit, and is held else."""
     bench = Bench(Echo, limits=some_limits(window=2, interval=2, batch=16)).open()
@@ -154,15 +100,6 @@ def test_what_gathers_at_the_end_of_an_epoch_belongs_to_it() -> None:
     bench.run()
 
     assert bench.target.epochs == [(1, [1, 2, 3]), (2, [4])]
-
-
-def test_epoch_of_a_link_must_not_fall() -> None:
-    """A record would count twice after a restart."""
-    bench = Bench(Echo, epoch=3).open()
-    bench.send(1, epoch=3)
-
-    with pytest.raises(MessageLost, match="epoch 2 came after epoch 3"):
-        bench.send(2, epoch=2)
 
 
 def test_inputs_alone_end_the_epochs_of_a_task_that_has_some() -> None:
@@ -193,91 +130,6 @@ def test_source_ends_the_epoch_where_it_is() -> None:
 
     assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1)]
     assert bench.target.epochs == [(1, [1]), (2, [2])]
-
-
-def test_source_ends_an_epoch_while_it_waits() -> None:
-    """It need not have anything to give."""
-    bench = Bench(source_of(lambda _: 1000), upstream=0).open()
-    bench.run()
-
-    bench.runner.cut(1)
-    wake_ms = bench.turn()
-
-    assert [each.epoch for each in bench.runner.snapshots] == [1]
-    assert wake_ms is not None
-    assert wake_ms > 0
-
-
-def test_source_ends_epochs_after_its_stream() -> None:
-    """Or no epoch of a graph with several sources would ever be complete."""
-    bench = Bench(Numbers, upstream=0).open().run()
-    bench.pass_time(10)
-    bench.run()
-
-    bench.runner.cut(1)
-    before = bench.runner.clock()
-    bench.turn()
-    between = bench.runner.clock()
-    bench.run()
-
-    assert before.clock_ms == between.clock_ms == MAX_MS
-    assert kept(bench.snapshot(1)) == 5
-    assert bench.target.epochs == [(1, [1, 2, 3, 4, 5]), (2, [])]
-
-
-def test_end_of_the_stream_is_not_kept_off_by_epochs() -> None:
-    """However often they end, the clock comes to its end when the end is acknowledged."""
-    bench = Bench(Numbers, upstream=0).open()
-    for epoch in range(1, 20):
-        bench.runner.cut(epoch)
-        bench.turn()
-        bench.consume(TARGET, 2)
-
-    assert bench.target.watermark_ms == MAX_MS
-    assert len(bench.target.queue) > 0
-    assert bench.runner.clock().clock_ms == MAX_MS
-
-
-def test_blocked_source_ends_the_epoch_when_it_is_free() -> None:
-    """Never within a call of `produce`: half a batch is at no place in the source."""
-
-    def produce(task: Task) -> Generator[Batch, None, int]:
-        for _ in range(5):
-            yield Batch([1, 1], [0, 0])
-        return FINISHED
-
-    bench = Bench(source_of(produce), upstream=0, limits=some_limits(window=4, interval=2, batch=2))
-    bench.open().turn()
-
-    bench.runner.cut(1)
-    bench.turn()
-    before = list(bench.runner.snapshots)
-    bench.run()
-
-    assert before == []
-    assert [each.epoch for each in bench.runner.snapshots] == [1]
-    assert bench.target.epochs == [(1, [1] * 10), (2, [])]
-
-
-def test_source_that_was_not_asked_skips_an_epoch() -> None:
-    """The app master has given it up."""
-    bench = Bench(Numbers, upstream=0).open()
-
-    bench.runner.cut(3)
-    bench.run()
-
-    assert [each.epoch for each in bench.runner.snapshots] == [3]
-    assert bench.target.epoch == 4
-
-
-def test_cut_before_the_start_is_remembered() -> None:
-    """It takes effect before the first record."""
-    bench = Bench(Numbers, upstream=0)
-
-    bench.runner.cut(1)
-    bench.open().run()
-
-    assert bench.target.epochs == [(2, [1, 2, 3, 4, 5])]
 
 
 # -- restarts --------------------------------------------------------------------------------
@@ -335,48 +187,6 @@ def test_watermark_comes_only_when_it_is_new() -> None:
     assert task_of(again).context.upstream_min_clock() == 16
 
 
-def test_source_goes_on_where_it_was() -> None:
-    """Nothing is lost and nothing sent twice within an epoch."""
-    bench = Bench(Numbers, upstream=0).open()
-    task_of(bench).wait_ms = 10
-    bench.run()
-    bench.pass_time(10)
-    bench.runner.cut(1)
-    bench.run()
-
-    again = restarted(Numbers, bench, upstream=0).open().run()
-
-    assert again.target.epochs == [(2, [3, 4, 5])]
-    assert again.target.late == []
-
-
-def test_source_that_had_finished_ends_its_stream_again() -> None:
-    """Its targets have not heard of it in this life."""
-    bench = Bench(Numbers, upstream=0).open().run()
-    bench.runner.cut(1)
-    bench.run()
-
-    again = restarted(Numbers, bench, upstream=0).open().run()
-
-    assert again.target.values == []
-    assert again.target.watermark_ms == MAX_MS
-
-
-def test_task_without_snapshot_begins_empty() -> None:
-    """As in Gearpump; its counts and its promises go on."""
-    bench = Bench(Recorder).open()
-    bench.send("a", watermark_ms=5)
-    bench.send(epoch=2, watermark_ms=5)
-    bench.run()
-
-    again = restarted(Recorder, bench).open()
-
-    assert task_of(again).calls == [("start", MIN_MS)]
-    assert again.runner.context.resume is None
-    assert again.runner.clock().records_in == 1
-    assert again.runner.clock().watermark_ms == 5
-
-
 class Waking(Recorder):
     """Has timers; what it keeps is given."""
 
@@ -408,19 +218,6 @@ def test_timers_that_are_not_due_come_after_a_restart() -> None:
 
     assert wakes == [15]
     assert task_of(again).calls[1:] == [("timer", "c"), ("timer", "d")]
-
-
-def test_task_that_keeps_nothing_sets_its_timers_itself() -> None:
-    """It cannot know that it was restarted, and would have them twice."""
-    nothing = type("Nothing", (Waking,), {"keeps": None})
-    bench = Bench(nothing).open()
-    bench.send(epoch=2)
-    bench.run()
-
-    again = restarted(nothing, bench).open()
-    again.pass_time(10)
-
-    assert task_of(again).calls[1:] == [("timer", "a")]
 
 
 def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
@@ -511,17 +308,6 @@ def test_each_epoch_goes_out_with_what_was_processed_in_it(
     got = dict(bench.target.epochs)
     assert {epoch: len(got.get(epoch, [])) for epoch in of_epoch} == of_epoch
     assert all(max(got.get(epoch) or [0]) <= totals[epoch] for epoch in of_epoch)
-
-
-def test_epochs_cost_no_call_of_the_user() -> None:
-    """A task that knows nothing of them is called as before."""
-    bench = Bench(on_next_of(lambda message: [message])).open()
-    bench.send(1)
-    bench.send(2, epoch=2)
-    bench.run()
-
-    assert bench.target.values == [1, 2]
-    assert isinstance(bench.runner.context, TaskContext)
 
 
 def test_task_hears_of_a_complete_epoch_once() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.core.flow.partition import GroupByPartitioner, HashPartitioner, UnicastPartitioner
+from gearpy.core.flow.partition import HashPartitioner
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.data import Batch, DataMessage, Message, Unmanaged
@@ -181,41 +181,6 @@ def test_task_without_on_next_says_so() -> None:
 
     with pytest.raises(OperatorError, match="Task has inputs but no on_next or on_batch"):
         bench.turn()
-
-
-class Refusing(UnicastPartitioner):
-    """A user's partitioner with a mistake."""
-
-    def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
-        """Raise."""
-        raise KeyError(value)
-
-
-def test_partitioner_that_raises_blames_user_code() -> None:
-    """It runs in the sending task."""
-    bench = Bench(Echo, targets=(2,), partitioner=Refusing()).open()
-    bench.send("a")
-
-    with pytest.raises(OperatorError, match="KeyError: 'a'") as raised:
-        bench.turn()
-
-    assert raised.value.source_line == "raise KeyError(value)"
-
-
-def test_key_function_that_raises_names_record_time_and_line() -> None:
-    """It is a core that finds it; the runner adds where in the code it was."""
-    key_by = GroupByPartitioner(lambda value: 1 // value)
-    bench = Bench(Echo, targets=(2,), partitioner=key_by).open()
-    bench.send(Message(1, 10), Message(0, 20))
-
-    with pytest.raises(OperatorError, match="ZeroDivisionError") as raised:
-        bench.turn()
-
-    error = raised.value
-    assert error.operator == "key_by(lambda)"
-    assert (error.record, error.event_time_ms) == ("0", 20)
-    assert error.source.startswith(f"{__file__}:")
-    assert "1 // value" in error.source_line
 
 
 def test_key_that_has_no_stable_hash_is_refused_with_advice() -> None:

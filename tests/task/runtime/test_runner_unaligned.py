@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
 from gearpy.task.api.snapshots import TaskState
@@ -78,42 +78,6 @@ def test_watermark_does_not_overtake_what_waits() -> None:
     assert before == (MIN_MS, MIN_MS)
     assert bench.target.late == []
     assert bench.target.watermark_ms == 50
-
-
-def test_end_of_the_stream_waits_for_what_waits() -> None:
-    """The end is told behind everything."""
-    bench = Bench(Split, upstream=2).open()
-
-    bench.send(Message(1, 5), source=0, epoch=2, watermark_ms=MAX_MS)
-    bench.send(source=1, watermark_ms=MAX_MS)
-    bench.run()
-    bench.pass_time(10)
-    bench.run()
-    before = bench.target.watermark_ms
-    bench.send(source=1, epoch=2, watermark_ms=MAX_MS)
-    bench.run()
-
-    assert before == MIN_MS
-    assert bench.target.values == [(2, 1)]
-    assert bench.target.watermark_ms == MAX_MS
-
-
-def test_task_goes_on_from_the_end_of_an_epoch() -> None:
-    """Without what belonged to later epochs: that comes again."""
-    first = Bench(Split, upstream=2).open()
-    first.send(1, source=0, epoch=2)
-    first.send(10, source=1)
-    first.send(source=1, epoch=2)
-    first.run()
-
-    again = Bench(Split, upstream=2, epoch=2, resume=first.snapshot(1)).open()
-    again.send(1, source=0, epoch=2)
-    again.send(source=0, epoch=3)
-    again.send(source=1, epoch=3)
-    again.run()
-
-    assert kept(first) == {1: 10}
-    assert kept(again) == {2: 11}
 
 
 STEPS = st.lists(

@@ -50,31 +50,6 @@ def values(partition: SourcePartition, *, size: int = 100, reads: int = 100) -> 
     return out
 
 
-def test_records_are_given_as_they_are_read() -> None:
-    """And counted."""
-    counters = TaskCounters()
-    partition = a_partition(bounded(5, 9, 7), counters=counters)
-
-    assert values(partition, size=2) == [0, 1, 2]
-    assert partition.is_finished
-    assert (counters.records_in, counters.newest_ms) == (3, 9)
-
-
-def test_nothing_newer_than_the_cut_is_given() -> None:
-    """Until the cut has ended; then first what was held, in order."""
-    partition = a_partition(bounded(1, 12, 8, 11, 9, 20, 30, bound=5, ends=False))
-
-    partition.begin_cut(10)
-    before = values(partition, size=6)
-    held = partition.held_records
-    partition.end_cut()
-
-    assert before == [0, 2, 4]
-    assert held == 4
-    assert values(partition) == [1, 3, 5, 6]
-    assert partition.held_records == 0
-
-
 def test_cut_lies_where_the_promise_comes_to_it() -> None:
     """A late record behind that belongs to the next epoch, though it was read with the others."""
     partition = a_partition(bounded(1, 15, 9, 2, bound=5, ends=False))
@@ -86,73 +61,6 @@ def test_cut_lies_where_the_promise_comes_to_it() -> None:
     assert partition.has_promised(10)
     partition.end_cut()
     assert values(partition) == [1, 2, 3]
-
-
-def test_reader_that_promises_by_other_rules_is_cut_between_batches() -> None:
-    """Only there it is known what was promised."""
-    reader = Scripted([[("a", 1), ("b", 20), ("c", 2)], 15, [("d", 3), ("e", 16)]], [], "p")
-    partition = a_partition(reader)
-
-    partition.begin_cut(10)
-    before = values(partition, reads=1)
-    partition.end_cut()
-
-    assert before == ["a", "c"]
-    assert values(partition) == ["b", "d", "e"]
-
-
-def test_what_was_held_may_be_held_again() -> None:
-    """The next cut may come before it is given."""
-    partition = a_partition(bounded(1, 12, 25, 31, 14, bound=20, ends=False))
-
-    partition.begin_cut(10)
-    first = values(partition)
-    partition.begin_cut(20)
-    second = values(partition)
-    partition.end_cut()
-
-    assert (first, second) == ([0], [1, 4])
-    assert values(partition) == [2, 3]
-
-
-def test_promise_counts_for_what_is_given_next() -> None:
-    """Not for what was read: held records are older than where the reader is."""
-    partition = a_partition(bounded(12, 14, 40, ends=False))
-
-    partition.begin_cut(10)
-    assert values(partition) == []
-    partition.end_cut()
-
-    assert partition.promised_ms == MIN_MS
-    assert not partition.is_idle
-    values(partition)
-    assert partition.promised_ms == 40
-
-
-def test_finished_reader_has_promised_everything() -> None:
-    """But is not finished while something is held."""
-    partition = a_partition(bounded(1, 20))
-
-    partition.begin_cut(10)
-    assert values(partition) == [0]
-
-    assert partition.has_promised(MAX_MS)
-    assert not partition.is_finished
-    partition.end_cut()
-    assert values(partition) == [1]
-    assert partition.is_finished
-
-
-def test_late_records_can_make_a_portion_empty() -> None:
-    """Which is not the same as nothing to read."""
-    reader = bounded(10, 1, 2)
-    partition = a_partition(reader, late="drop")
-
-    first, second = partition.read(1, 0), partition.read(2, 0)
-
-    assert first is not None
-    assert second is not None
-    assert (first.values, second.values) == ([0], [])
 
 
 def test_partition_is_idle_after_a_while() -> None:
@@ -172,27 +80,6 @@ def test_partition_is_idle_after_a_while() -> None:
     idle.append(partition.is_idle)
 
     assert idle == [False, False, True, False, False]
-
-
-def test_partition_that_is_not_asked_is_not_silent() -> None:
-    """Others were read meanwhile; it may have much to give."""
-    partition = a_partition(bounded(1, ends=False), idle_after_ms=30)
-
-    partition.read(10, 0)
-    partition.read(10, 10)
-
-    assert not partition.is_idle
-    assert partition.read(10, 10_000) is None
-    assert partition.is_idle
-
-
-def test_idle_reader_is_idle_at_once() -> None:
-    """It knows best; the time is for those that do not."""
-    partition = a_partition(Scripted(["idle"], [], "p"))
-
-    partition.read(10, 0)
-
-    assert partition.is_idle
 
 
 def test_what_waits_is_in_the_snapshot() -> None:

@@ -4,17 +4,14 @@ from typing import Any
 
 import pytest
 
-from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.sides import Side
-from gearpy.task.api.window_result import WindowResult
 from gearpy.task.sources.task import SourceTask, source_states
 from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
-from tests.task.build import Bench, a_context, some_limits
+from tests.task.build import Bench, a_context
 from tests.task.stage_build import (
     BoundedSource,
     NotedSink,
@@ -22,8 +19,6 @@ from tests.task.stage_build import (
     ScriptedSource,
     a_source_bench,
 )
-
-COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
 
 # -- reading ---------------------------------------------------------------------------------
 
@@ -53,26 +48,6 @@ def test_partitions_are_dealt_to_the_tasks() -> None:
     assert opened == [["open a", "open c"], ["open b"]]
 
 
-def test_task_without_partitions_ends_at_once() -> None:
-    """It must not hold the clock."""
-    bench = a_source_bench(ScriptedSource())
-
-    bench.run()
-
-    assert bench.target.watermark_ms == MAX_MS
-
-
-def test_empty_partition_that_is_finished_is_not_read() -> None:
-    """That is the contract of a reader."""
-    reader = Scripted([], [], "a")
-    reader.finished = True
-
-    bench = a_source_bench(ScriptedSource(a=reader)).run()
-
-    assert bench.target.watermark_ms == MAX_MS
-    assert reader.calls == ["close a"]
-
-
 def test_partition_furthest_behind_is_read_first() -> None:
     """Otherwise windows fill while one partition runs ahead."""
     source = ScriptedSource(
@@ -85,18 +60,6 @@ def test_partition_furthest_behind_is_read_first() -> None:
     assert bench.target.late == []
 
 
-def test_partitions_without_a_watermark_take_turns() -> None:
-    """The first one would else be the only one that is read, for ever."""
-    source = ScriptedSource(
-        a=[[("a1", 0)], [("a2", 0)], [("a3", 0)], "end"],
-        b=[[("b1", 0)], [("b2", 0)], [("b3", 0)], "end"],
-    )
-
-    bench = a_source_bench(source).run()
-
-    assert bench.target.values == ["a1", "b1", "a2", "b2", "a3", "b3"]
-
-
 def test_watermark_is_the_least_of_the_partitions() -> None:
     """As with links."""
     source = ScriptedSource(a=[[("a", 10)], 10], b=[[("b", 20)], 20])
@@ -104,16 +67,6 @@ def test_watermark_is_the_least_of_the_partitions() -> None:
     bench = a_source_bench(source).run()
 
     assert bench.runner.clock().watermark_ms == 10
-
-
-def test_idle_partition_holds_nothing_back() -> None:
-    """The others' watermark goes on."""
-    source = ScriptedSource(a=["idle"], b=[[("b", 20)], 20])
-
-    bench = a_source_bench(source).run()
-
-    assert bench.runner.clock().watermark_ms == 20
-    assert not bench.runner.clock().idle
 
 
 def test_source_is_idle_when_all_its_partitions_are() -> None:
@@ -128,102 +81,6 @@ def test_source_is_idle_when_all_its_partitions_are() -> None:
     assert idle
     assert [data.idle for data in bench.target.data if len(data.batch)] == [False]
     assert not bench.target.idle
-
-
-@pytest.mark.parametrize("pauses", [0, 1, 2])
-def test_partitions_that_become_idle_at_once_do_so_one_by_one(pauses: int) -> None:
-    """Whether one look finds that or several: the slowest holds nobody back once it is idle."""
-    source = ScriptedSource(
-        a=[[("a", 10)], 10, "idle", *["idle"] * 3],
-        b=[[("b", 50)], 50, *[None] * pauses, *["idle"] * 3],
-        c=["idle"] * 5,
-    )
-
-    bench = a_source_bench(source).run()
-    for _ in range(pauses):
-        bench.pass_time(10)
-        bench.run()
-
-    assert (bench.target.watermark_ms, bench.target.idle) == (50, True)
-    assert bench.target.late == []
-
-
-def test_source_that_is_idle_before_its_first_record_promises_nothing() -> None:
-    """Its records may have any time."""
-    source = ScriptedSource(a=["idle", [("a", -5)], -5], b=["idle"])
-    bench = a_source_bench(source).run()
-    before = (bench.target.watermark_ms, bench.target.idle)
-
-    bench.pass_time(10)
-    bench.run()
-
-    assert before == (MIN_MS, True)
-    assert bench.target.watermark_ms == -5
-    assert bench.target.late == []
-
-
-def test_source_without_records_is_asked_again_later() -> None:
-    """It does not spin."""
-    source = ScriptedSource(a=[None, [("a", 1)]])
-    bench = a_source_bench(source, poll_ms=10)
-
-    assert bench.turn() == 10
-    bench.run()
-    assert bench.target.values == []
-    bench.pass_time(10)
-    bench.run()
-    assert bench.target.values == ["a"]
-
-
-def test_progress_is_the_sum_of_the_partitions() -> None:
-    """Also of those that have ended and are closed."""
-    source = ScriptedSource(a=[[("a", 1), ("a", 1)], "end"], b=[[("b", 1)]])
-
-    bench = a_source_bench(source).run()
-
-    clock = bench.runner.clock()
-    assert (clock.done, clock.total, clock.records_in) == (3, 20, 3)
-
-
-def test_source_stops_reading_while_downstream_is_full() -> None:
-    """Memory is bounded from the first step on."""
-    source = ScriptedSource(a=[[(n, 0)] * 4 for n in range(100)])
-    bench = a_source_bench(source, limits=some_limits(window=20, batch=4))
-
-    for _ in range(10):
-        bench.turn()
-
-    assert source.calls.count("read a") <= 20 // 4 + 1
-
-
-def test_window_behind_a_source_closes_with_its_watermark() -> None:
-    """In one task; results come before the watermark does."""
-    source = ScriptedSource(a=[[("x", 1), ("y", 2)], 12, [("z", 12)], "end"])
-
-    bench = a_source_bench(
-        source,
-        stages=lambda context: [
-            WindowFold(context, "count", TumblingWindows(10), None, COUNT, limit=4)
-        ],
-    ).run()
-
-    assert bench.target.values == [WindowResult(None, 2, 0, 10), WindowResult(None, 1, 10, 20)]
-    assert bench.target.late == []
-
-
-def test_watermark_of_a_source_is_told_once_and_never_goes_back() -> None:
-    """Also when a partition that was idle comes back from further behind."""
-    sink = NotedSink()
-    source = ScriptedSource(
-        a=["idle", "idle", [("a", 5)], 5, [("a", 8)], "end"], b=[[("b", 20)], 20, [("b", 21)]]
-    )
-
-    bench = a_source_bench(source, stages=lambda context: [SinkStage(context, sink, "sink")])
-    for _ in range(5):
-        bench.run()
-        bench.pass_time(10)
-
-    assert [value for name, value in sink.calls if name == "watermark"] == [20]
 
 
 def test_partition_that_cannot_be_opened_leaves_none_open() -> None:
@@ -313,16 +170,6 @@ def test_late_records_go_around_the_chain() -> None:
     assert bench.runner.clock().late_records == 2
 
 
-def test_batch_of_late_records_alone_is_no_pause() -> None:
-    """The source goes on at once."""
-    source = BoundedSource([("a", 20), ("b", 1), ("c", 2), ("d", 30)])
-
-    bench = a_source_bench(source, late="drop", read=1, poll_ms=1000).run()
-
-    assert bench.target.values == ["a", "d"]
-    assert bench.target.watermark_ms == MAX_MS
-
-
 def test_silent_partition_holds_nothing_back_after_a_while() -> None:
     """Until it gives again."""
     often = [step for at in range(9) for step in ([(f"b{at}", 50 + at)], 50 + at, None)]
@@ -351,16 +198,6 @@ def test_source_is_idle_when_all_its_partitions_are_silent() -> None:
 
     assert bench.target.idle
     assert bench.runner.clock().watermark_ms == 50
-
-
-def test_without_a_time_silence_means_nothing() -> None:
-    """The reader tells whether it is idle."""
-    bench = a_source_bench(ScriptedSource(a=[[("a1", 5)], 5], b=[[("b1", 50)], 50])).run()
-
-    for _ in range(100):
-        bench.pass_time(1000)
-
-    assert bench.runner.clock().watermark_ms == 5
 
 
 def test_what_silence_has_promised_goes_to_whoever_reads_the_partition() -> None:

@@ -13,9 +13,8 @@ from gearpy.messages.data import Message
 from gearpy.messages.late_time import late_time, promise_of
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
-from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, Lookup, lookup_function
+from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, lookup_function
 from gearpy.testing.driver import TaskDriver
-from tests.task.stage_build import mapped
 
 
 async def sleep_for(duration_ms: int) -> int:
@@ -58,17 +57,6 @@ def values_of(driver: TaskDriver) -> list[Any]:
 # -- results -----------------------------------------------------------------------------------
 
 
-def test_results_keep_the_time_of_their_records() -> None:
-    """They come when they are there."""
-    driver = a_driver()
-
-    driver.send(10, timestamp=3)
-    assert driver.take() == []
-    driver.advance(11)
-
-    assert driver.take() == [Message(10, 3)]
-
-
 def test_results_keep_the_order_of_their_records() -> None:
     """The quick one waits for the slow one."""
     driver = a_driver()
@@ -93,86 +81,6 @@ def test_results_come_as_they_are_done() -> None:
     assert values_of(driver) == [20, 30]
 
 
-def test_stages_behind_get_the_results() -> None:
-    """As from any other stage."""
-    driver = a_driver(at_once, behind=mapped(lambda n: n * 2))
-
-    driver.send_all(*map(Message, range(5)))
-    driver.advance(5)
-
-    assert values_of(driver) == [0, 2, 4, 6, 8]
-
-
-# -- back-pressure -----------------------------------------------------------------------------
-
-
-def test_no_more_input_is_taken_than_may_be_in_flight() -> None:
-    """But for the rest of a batch, which waits inside; and never more calls run."""
-    running: list[int] = []
-    most = 0
-
-    async def busy(value: int) -> int:
-        nonlocal most
-        running.append(value)
-        most = max(most, len(running))
-        await asyncio.sleep(0.01)
-        running.remove(value)
-        return value
-
-    driver = a_driver(busy, concurrency=2)
-    for value in range(6):
-        driver.send(value)
-
-    driver.advance(1)
-    assert running == [0, 1]
-    assert driver.clock.records_in == 2
-    driver.advance(200)
-
-    assert most == 2
-    assert values_of(driver) == list(range(6))
-
-
-def test_batch_larger_than_the_limit_passes() -> None:
-    """A part at a time."""
-    driver = a_driver(at_once, concurrency=3)
-
-    driver.send_all(*map(Message, range(100)))
-    driver.advance(100)
-
-    assert values_of(driver) == list(range(100))
-
-
-def test_stages_one_after_the_other_each_have_their_limit() -> None:
-    """What the second one has no room for waits in the middle of the chain."""
-    running = {"first": 0, "second": 0}
-    most = dict(running)
-
-    def of(name: str) -> Callable[[int], Awaitable[int]]:
-        async def busy(value: int) -> int:
-            running[name] += 1
-            most[name] = max(most[name], running[name])
-            await asyncio.sleep(0.001 + 0.01 * (name == "second"))
-            running[name] -= 1
-            return value
-
-        return busy
-
-    def make(context: TaskContext) -> ChainTask:
-        first = AsyncStage(context, "first", AsyncFunction(of("first"), concurrency=8))
-        second = AsyncStage(context, "second", AsyncFunction(of("second"), concurrency=2))
-        return ChainTask(context, lambda _: [first, mapped(lambda n: n), second])
-
-    driver = TaskDriver(make)
-    for value in range(40):
-        driver.send(value, timestamp=value)
-        driver.watermark(value)
-    driver.advance(1000)
-
-    assert values_of(driver) == list(range(40))
-    assert most == {"first": 8, "second": 2}
-    assert driver.clock.watermark_ms == 39
-
-
 # -- event time --------------------------------------------------------------------------------
 
 
@@ -186,40 +94,6 @@ def test_records_in_flight_hold_the_clock() -> None:
     driver.advance(20)
 
     assert (driver.clock.clock_ms, driver.clock.watermark_ms) == (100, 100)
-
-
-def test_watermark_passes_where_nothing_is_in_flight() -> None:
-    """At once."""
-    driver = a_driver()
-
-    driver.watermark(100)
-
-    assert driver.clock.watermark_ms == 100
-
-
-def test_newer_records_hold_no_watermark_up() -> None:
-    """They are not late behind it."""
-    driver = a_driver()
-    driver.send(10, timestamp=200)
-
-    driver.watermark(100)
-
-    assert driver.clock.watermark_ms == 100
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_end_of_the_stream_waits_for_what_is_in_flight(ordered: bool) -> None:  # noqa: FBT001
-    """A bounded stream gives all its results."""
-    driver = a_driver(ordered=ordered)
-    driver.send(50, timestamp=1)
-    driver.send(10, timestamp=2)
-
-    driver.end()
-    assert driver.clock.clock_ms == 1
-    driver.advance(60)
-
-    assert sorted(values_of(driver)) == [10, 50]
-    assert driver.clock.clock_ms == MAX_MS
 
 
 # -- restarts ----------------------------------------------------------------------------------
@@ -242,20 +116,6 @@ def test_records_in_flight_are_called_again_after_a_restart() -> None:
     again.advance(40)
 
     assert again.take() == [Message(30, 7), Message(10, 8)]
-    assert again.clock.watermark_ms == 100
-
-
-def test_late_record_in_flight_takes_no_watermark_back_over_a_restart() -> None:
-    """Stages behind have heard of the newer one, and must not hear an older one."""
-    driver = a_driver()
-    driver.watermark(100)
-    driver.send(10, timestamp=7)
-    resume = driver.cut()
-
-    again = a_driver(resume=resume)
-    stage: Any = again.task._stages[0]  # noqa: SLF001
-
-    assert stage.passed_ms == 100
     assert again.clock.watermark_ms == 100
 
 
@@ -344,27 +204,6 @@ def test_timeout_is_such_an_error() -> None:
 
     with pytest.raises(OperatorError, match="TimeoutError: no result within 20 ms"):
         driver.advance(50)
-
-
-def test_retries_come_first() -> None:
-    """Order and clock wait for them."""
-    failed: list[int] = []
-
-    async def flaky(value: int) -> int:
-        if value == 1 and len(failed) < 2:
-            failed.append(value)
-            raise OSError
-        return value
-
-    driver = a_driver(flaky, retries=2)
-    driver.send_all(Message(1, 1), Message(2, 2))
-    driver.watermark(10)
-    driver.advance(5)
-    assert driver.clock.watermark_ms == 1
-    driver.advance(1000)
-
-    assert values_of(driver) == [1, 2]
-    assert driver.clock.watermark_ms == 10
 
 
 # -- wrong use ---------------------------------------------------------------------------------
@@ -473,11 +312,3 @@ def test_error_of_a_key_is_one_of_the_record() -> None:
         driver.send({"name": "a"})
 
     assert caught.value.record == "{'name': 'a'}"
-
-
-def test_wrong_lookup_is_refused() -> None:
-    """When the program is built."""
-    with pytest.raises(ConfigError, match="cache is -1"):
-        Lookup(len, cache=-1)
-    with pytest.raises(ConfigError, match="no coroutine function"):
-        lookup_function(plain, len)

@@ -56,16 +56,6 @@ def test_a_key_passes_again_after_its_time() -> None:
     assert bench.target.values == ["a0", "a10", "a20"]
 
 
-def test_an_older_record_is_near_it_too() -> None:
-    """Which of two comes first is chance."""
-    bench = a_bench(within_ms=10)
-
-    bench.send(Message("a20", 20), Message("a11", 11), Message("a10", 10), Message("a25", 25))
-    bench.run()
-
-    assert bench.target.values == ["a20", "a10"]
-
-
 def test_what_is_kept_is_freed_when_its_time_is_over() -> None:
     """Else a stream of ever new keys would fill the memory."""
     bench = a_bench(within_ms=10)

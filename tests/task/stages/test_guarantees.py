@@ -136,13 +136,6 @@ def test_source_and_sink_decide(source: Source, sink: Sink, guarantee: Guarantee
     assert of(source, sink).guarantee is guarantee
 
 
-def test_a_path_has_the_names_of_its_ends() -> None:
-    """As people know them from plans."""
-    found = of(Log(), Folder())
-
-    assert (found.source, found.sink, found.weakest) == ("log", "folder", None)
-
-
 @pytest.mark.parametrize(
     ("source", "sink", "said"),
     [
@@ -190,17 +183,6 @@ class SafeTotal(Total):
     def snapshot(self) -> int:
         """Return it."""
         return self.total
-
-
-class KeyedTotal(Task):
-    """Keeps numbers where they are kept for it."""
-
-    def on_start(self, start_time_ms: int) -> None:
-        """Get at the state."""
-        self.totals = self.context.state
-
-    def on_next(self, message: Message) -> None:
-        """Count."""
 
 
 class Seen(Task):
@@ -251,11 +233,6 @@ class LateTotal(Total):
         """Say goodbye."""
 
 
-def a_split(context: TaskContext) -> Split:
-    """Make a task that keeps nothing."""
-    return Split(context)
-
-
 def a_total(context: TaskContext) -> Total:
     """Make a task that loses what it keeps."""
     return Total(context)
@@ -268,12 +245,6 @@ def something(context: TaskContext) -> Task:
 
 def misnamed(context: TaskContext) -> "Nowhere":  # type: ignore[name-defined]  # noqa: F821
     """Say something that nobody can look up."""
-
-
-@pytest.mark.parametrize("task", [Split, SafeTotal, KeyedTotal, a_split, chain])
-def test_tasks_that_keep_nothing_or_keep_it_safe_change_nothing(task: Any) -> None:
-    """A class tells: it has a snapshot, uses keyed state, or has nothing to keep things in."""
-    assert of(Log(), Folder(), task).guarantee is Guarantee.EXACTLY_ONCE
 
 
 @pytest.mark.parametrize("task", [Total, Seen, Sly, Inside, Static, LateTotal, a_total])
@@ -345,20 +316,6 @@ def test_many_ways_between_two_ends_are_one_path() -> None:
     assert found.guarantee is Guarantee.NOT_KNOWN
 
 
-def test_a_chain_that_nobody_reads_is_no_end() -> None:
-    """Its records go nowhere, so nothing is promised of them."""
-    assert guarantees_of(an_app((read(Log()), Processor(chain)))) == []
-
-
-def test_one_processor_may_be_the_whole_path() -> None:
-    """A source and a sink in one chain."""
-    graph = Graph().add(Processor(reading, name="all", source=Socket(), sink=Folder()))
-
-    (found,) = guarantees_of(StreamApplication("app", graph))
-
-    assert found.guarantee is Guarantee.AT_MOST_ONCE
-
-
 # -- effects together ------------------------------------------------------------------------
 
 
@@ -379,12 +336,6 @@ def test_a_further_weakness_never_makes_a_path_stronger(count: int) -> None:
             at_most = order.index(path.guarantee)
             assert order.index(stronger) <= at_most
         assert (path.weakest is None) == (not effects)
-
-
-def test_unknown_does_not_hide_that_there_is_no_guarantee() -> None:
-    """Lost and repeated is lost and repeated."""
-    assert a_path(*Effect).guarantee is Guarantee.NONE
-    assert a_path(Effect.UNKNOWN, Effect.LOSES).guarantee is Guarantee.NOT_KNOWN
 
 
 # -- for people ------------------------------------------------------------------------------

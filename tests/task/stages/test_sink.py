@@ -124,23 +124,6 @@ def test_restart_finishes_what_was_prepared() -> None:
     assert again.incarnations == [other.runner.info.session]
 
 
-def test_snapshot_forgets_what_was_shown() -> None:
-    """The next one holds what is not committed, and no more."""
-    sink, again = Ledger(), Ledger()
-    bench = a_bench(sink)
-    bench.send("a")
-    bench.send("b", epoch=2)
-    bench.run()
-    bench.runner.commit(1)
-    bench.run()
-    bench.send(epoch=3)
-    bench.run()
-
-    a_bench(again, epoch=3, resume=bench.snapshot(2))
-
-    assert again.calls[0] == ("recover", {2: ["b"]}, 2, "")
-
-
 def test_commit_that_fails_is_a_failure_of_the_operator() -> None:
     """It names the sink."""
 

@@ -76,23 +76,6 @@ def test_none_forgets_the_key() -> None:
     assert list(context.state.scope(context.step_ids[-1]).keys("kept")) == []
 
 
-def test_keys_get_copies_of_what_there_is_at_the_beginning() -> None:
-    """A list would else be that of all keys."""
-
-    def gather(words: list[str], word: str) -> tuple[list[str], list[str]]:
-        words.append(word)
-        return words, list(words)
-
-    initial: list[str] = []
-    bench = a_bench(gather, initial=initial)
-
-    bench.send("a1", "b1", "a2")
-    bench.run()
-
-    assert bench.target.values == [["a1"], ["b1"], ["a1", "a2"]]
-    assert initial == []
-
-
 def test_any_number_of_results() -> None:
     """Each has the time of its record."""
 
@@ -122,20 +105,6 @@ def test_endless_result_is_pulled_as_far_as_there_is_room() -> None:
     assert bench.runner.clock().records_out < 2000
 
 
-def test_what_is_kept_comes_back_after_a_restart() -> None:
-    """And nothing that belongs to a later epoch."""
-    bench = a_bench(numbered, initial=0)
-    bench.send("a1", "b1", "a2")
-    bench.send("a3", epoch=2)
-    bench.run()
-
-    again = a_bench(numbered, initial=0, epoch=2, resume=bench.snapshot(1))
-    again.send("a3", "c1", epoch=2)
-    again.run()
-
-    assert again.target.values == [("a3", 2), ("c1", 0)]
-
-
 def test_what_is_kept_is_forgotten_after_its_time() -> None:
     """Event time, from the record that changed it last."""
     bench = a_bench(numbered, initial=0, ttl_ms=10)
@@ -158,18 +127,6 @@ def picky(count: int, word: str) -> tuple[int, tuple[str, int]]:
     if "!" in word:
         raise ValueError(word)
     return numbered(count, word)
-
-
-def test_bad_record_is_the_users_error() -> None:
-    """The step and the record are named."""
-    bench = a_bench(picky, initial=0)
-    bench.send(Message("a!", 7))
-
-    with pytest.raises(OperatorError, match="ValueError: a!") as raised:
-        bench.turn()
-
-    assert (raised.value.operator, raised.value.record) == ("kept", "'a!'")
-    assert raised.value.event_time_ms == 7
 
 
 def test_bad_record_changes_nothing() -> None:

@@ -62,22 +62,6 @@ def test_the_rest_can_be_dropped() -> None:
     assert bench.target.values == [Side("small", 5)]
 
 
-def test_a_predicate_is_asked_once_for_a_record() -> None:
-    """It may cost something, or depend on chance."""
-    asked: list[int] = []
-
-    def predicate(n: int) -> bool:
-        asked.append(n)
-        return n == 1
-
-    bench = a_bench(lambda c: BranchStage(c, "branch", [(predicate, "one")], "rest"))
-
-    bench.send(1, 2)
-    bench.run()
-
-    assert asked == [1, 2]
-
-
 def test_a_predicate_that_raises_is_the_users_error() -> None:
     """The step and the record are named."""
     bench = a_bench(branch)

@@ -69,24 +69,6 @@ def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch({"a": pc.multiply(batch.column("a"), 2)})
 
 
-def test_rows_come_in_portions() -> None:
-    """As many at a time as a task hands on, so that a large table waits where rows have no room."""
-    batches = out(RowsStage(context(), "rows", None), *a_table(*range(10)))
-
-    assert [len(batch) for batch in batches] == [4, 4, 2]
-    assert all(type(b.values) is list and type(b.timestamps) is list for b in batches)
-    assert rows(batches) == [({"a": n}, 100 + n) for n in range(10)]
-
-
-def test_rows_are_of_the_class_of_the_schema() -> None:
-    """Not dicts."""
-    table = Table(pa.record_batch({"a": [1], "b": [None]}))
-
-    batches = out(RowsStage(context(), "rows", row_schema_of(Pair)), table, Times.of([5]))
-
-    assert rows(batches) == [(Pair(1, None), 5)]
-
-
 def test_rows_pass_as_they_are() -> None:
     """Records given by hand, out of quarantine, come as rows."""
     values, times = [1, 2], [3, 4]
@@ -295,22 +277,6 @@ def touchy(batch: pa.RecordBatch) -> pa.RecordBatch:
     if 3 in batch.column("a").to_pylist():
         raise ValueError("three")
     return doubled(batch)
-
-
-def test_error_of_many_rows_names_no_row() -> None:
-    """Nobody knows which one it was."""
-    with pytest.raises(OperatorError, match="operator 'double': ValueError: three") as caught:
-        out(mapped(touchy), *a_table(1, 3))
-
-    assert (caught.value.record, caught.value.event_time_ms) == ("", None)
-
-
-def test_error_of_one_row_names_it() -> None:
-    """As a dict."""
-    with pytest.raises(OperatorError, match="three") as caught:
-        out(mapped(touchy), *a_table(3))
-
-    assert (caught.value.record, caught.value.event_time_ms) == ("{'a': 3}", 100)
 
 
 def test_bad_rows_are_found_and_dropped() -> None:

@@ -63,28 +63,6 @@ def test_record_as_old_as_the_promise_is_in_time() -> None:
     assert judged.values == ["a"]
 
 
-def test_promise_that_moves_by_other_rules_counts_from_the_next_batch() -> None:
-    """Within a batch nobody knows where it moved, and no good record may be lost."""
-    judged = LateRecords("drop", TaskCounters()).judge(portion(3, 30, 5, 2, before=3, after=30))
-
-    assert judged.values == ["a", "b", "c"]
-
-
-def test_tag_of_the_side_is_told() -> None:
-    """A processor may have several."""
-    judged = LateRecords("side", TaskCounters(), "late@2").judge(portion(1, before=5, after=5))
-
-    assert judged.values == [Side("late@2", "a")]
-
-
-def test_what_was_promised_never_falls_and_begins_where_it_was() -> None:
-    """Before the first record as before the batch."""
-    some = portion(12, 30, 20, before=15, after=25, bound=5)
-
-    assert list(some.promised()) == [15, 15, 25]
-    assert list(portion(1, 2, before=MIN_MS, after=2, bound=0).promised()) == [MIN_MS, 1]
-
-
 RECORDS = st.lists(st.integers(0, 40), max_size=40)
 
 
@@ -216,18 +194,3 @@ def test_record_behind_the_end_of_time_has_no_window(assigner: WindowAssigner) -
 
     assert bench.target.values == []
     assert bench.runner.clock().late_records == 1
-
-
-def test_record_with_a_new_time_can_be_bad_all_the_same() -> None:
-    """It leaves no window behind."""
-
-    def stages(context: TaskContext) -> list[Stage]:
-        return [WindowFold(context, "count", TEN, int, COUNT, limit=4, late="restamp")]
-
-    bench = Bench(lambda context: ChainTask(context, stages), on_error="skip").open()
-    bench.send(watermark_ms=25)
-    bench.send(Message("no number", 3))
-    bench.run()
-
-    assert bench.runner.clock().clock_ms == 25
-    assert bench.runner.clock().skipped_records == 1

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.columns.row_schema import RowSchema, row_schema_of
-from gearpy.core.flow.partition import BroadcastPartitioner
 from gearpy.core.window.watermark import BoundedOutOfOrder
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.interfaces import Source, SourceReader, TaskCounters
-from gearpy.task.api.sides import MAIN, Side, SidePartitioner, split_sides
+from gearpy.task.api.interfaces import SourceReader, TaskCounters
+from gearpy.task.api.sides import Side
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import (
     SOURCE_LATE,
@@ -27,7 +26,6 @@ from gearpy.task.time.late import (
     flags_at,
     others,
     places_of,
-    promised_times,
 )
 from tests.task.build import Bench
 from tests.task.stage_build import Bounded, BoundedSource, ScriptedSource, a_source_bench
@@ -82,13 +80,6 @@ def test_promise_before_each_row_is_that_of_records(portion: Portion) -> None:
     assert list(portion.promised()) == list(of_rows(portion).promised())
 
 
-def test_promise_begins_with_nothing() -> None:
-    """The oldest time that there is stays the oldest: nothing wraps around."""
-    promised = promised_times(Times.of([MIN_MS, MAX_MS, 0]), before_ms=MIN_MS, bound_ms=10)
-
-    assert list(promised) == [MIN_MS, MIN_MS, MAX_MS - 10]
-
-
 @given(portions(), POLICIES)
 def test_policy_decides_as_for_records(portion: Portion, policy: SourceLate) -> None:
     """Which rows are late, how many were counted, and what becomes of them."""
@@ -110,27 +101,6 @@ def test_nothing_is_copied_where_nothing_is_late() -> None:
         assert LateRecords(policy, TaskCounters()).judge(portion) is portion
 
 
-def test_rows_for_the_side_leave_as_rows() -> None:
-    """As those of the stream's schema; the others stay columns."""
-    late = LateRecords("side", TaskCounters(), tag="late")
-    portion = late.judge(Portion(a_table(3), Times.of([9, 1, 10]), 5, 10, 0))
-
-    main, sides = late.parted(portion, None)
-
-    assert type(main.values) is Table
-    assert list(main.messages()) == [Message({"n": 0}, 9), Message({"n": 2}, 10)]
-    assert list(sides.messages()) == [Message(Side("late", {"n": 1}), 1)]
-
-
-def test_rows_of_a_class_are_that_on_the_side() -> None:
-    """Not dicts."""
-    schema = row_schema_of(One)
-    late = LateRecords("side", TaskCounters())
-    portion = late.judge(Portion(a_table(2), Times.of([9, 1]), 5, 9, 0))
-
-    assert late.parted(portion, schema)[1].values == [Side("late", One(1))]
-
-
 def test_records_are_parted_as_before() -> None:
     """Those for the side are wrapped already."""
     late = LateRecords("side", TaskCounters())
@@ -139,17 +109,6 @@ def test_records_are_parted_as_before() -> None:
 
     assert (main.values, main.timestamps) == ([1], [3])
     assert (sides.values, sides.timestamps) == ([Side("late", 2)], [4])
-
-
-def test_edges_of_sides_take_tables_as_the_main_output() -> None:
-    """A table has no wrapped rows; nobody looks through it."""
-    table, times = a_table(2), Times.of([1, 2])
-    main = SidePartitioner(BroadcastPartitioner(), [MAIN])
-    side = SidePartitioner(BroadcastPartitioner(), ["late"])
-
-    assert main.partition(table, times, parallelism=1, sender=0) == [(0, table, times)]
-    assert side.partition(table, times, parallelism=1, sender=0) == []
-    assert split_sides(table, times)[:2] == (table, times)
 
 
 @given(st.lists(st.booleans(), max_size=9))
@@ -267,31 +226,6 @@ def test_table_without_its_times_is_refused() -> None:
         a_partition(Wrong([(0, 0)])).read(9, 0)
 
 
-def test_rows_that_wait_and_cannot_be_stored_are_blamed_on_the_source() -> None:
-    """As with records of their own."""
-    inside = pa.record_batch({"n": [1]})
-    kind = pa.dense_union([pa.field("a", pa.int64())])
-    union = pa.UnionArray.from_dense(pa.array([0], "int8"), pa.array([0], "int32"), [inside[0]])
-    assert union.type.num_fields == kind.num_fields
-
-    class Odd(Bounded):
-        def read_batch(self, max_records: int) -> Batch | None:
-            self.at = 1
-            table = pa.RecordBatch.from_arrays([union], names=["n"])
-            return Batch(Table(table), Times.of([9]))
-
-    partition = a_partition(Odd([(0, 0)]))
-    partition.begin_cut(5)
-    partition.read(1, 0)
-
-    try:
-        stored = partition.snapshot()
-    except OperatorError as error:
-        assert "test" in str(error)  # noqa: PT017 - either is right, by the version of Arrow
-    else:
-        partition.restore(stored)
-
-
 @given(
     st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=2),
     st.integers(0, 8),
@@ -341,10 +275,3 @@ def test_source_with_a_schema_is_asked_for_more_at_a_time() -> None:
     a_source_bench(Table0(p=Asked([(0, 1)])), read=4).run()
 
     assert asked == [65_536]
-
-
-def test_source_has_no_schema_where_nothing_is_said() -> None:
-    """Then it gives records."""
-    source: Source = ScriptedSource()
-
-    assert source.schema is None

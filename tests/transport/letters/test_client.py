@@ -102,19 +102,6 @@ def client(server: TcpTransport) -> Iterator[ControlClient]:
         yield client
 
 
-def test_a_question_is_answered(client: ControlClient, desk: Desk) -> None:
-    """On a thread of the server that is not the loop's."""
-    answers = [client.ask(ListWorkers(), PATIENCE_S) for _ in range(3)]
-
-    assert answers == [WorkerList(workers=())] * 3
-    assert all(name.startswith("gearpy-control") for name in desk.threads)
-
-
-def test_nothing_is_an_answer(client: ControlClient) -> None:
-    """A handler need not have something to say."""
-    assert client.ask(question(0), PATIENCE_S) is None
-
-
 def test_what_a_handler_raises_reaches_the_asker(client: ControlClient) -> None:
     """Ours as its class, others with their name; the connection stays."""
     with pytest.raises(SubmitRefused, match="name 'x' is taken"):

@@ -1,7 +1,6 @@
 """Processes that write to each other, over real sockets; see `gearpy.transport.letters.peers`."""
 
 import logging
-import socket
 import threading
 import time
 from contextlib import ExitStack
@@ -9,27 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.ids import ActorPath, address_of, node_text
-from gearpy.messages.peer import (
-    Letter,
-)
+from gearpy.ids import address_of, node_text
 from gearpy.transport.api import split_address
 from gearpy.transport.links.tcp import TcpTransport
-from tests.transport.build import PATIENCE_S, SECRET, eventually
+from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.letters_build import QUICK, Make
-
-
-def test_letters_arrive_with_all_they_say(make: Make) -> None:
-    """Also those that ask and answer."""
-    one, other = make(), make()
-    here = ActorPath(one.node, "me")
-
-    assert one.nodes.send(other.node, to="you", body=b"?", reply_to=here, ask=7, answers=8)
-
-    sender, letter = other.letters.get(timeout=PATIENCE_S)
-    assert sender == one.node
-    expected = Letter(number=1, to="you", body=b"?", reply_to=here, ask=7, answers=8)
-    assert letter == expected
 
 
 def test_two_nodes_write_to_each_other_and_to_themselves(make: Make) -> None:
@@ -82,17 +65,6 @@ def test_a_letter_over_the_frame_limit_is_refused_where_it_is_sent(make: Make) -
     with pytest.raises(ConfigError, match=r"over the limit of 1048576.*control-frame-max-bytes"):
         one.tell(other.node, bytes(1 << 20))
     assert one.tell(other.node)
-    assert other.take() == [b"hello"]
-
-
-def test_letters_wait_until_somebody_takes_them(make: Make) -> None:
-    """A process listens before all its actors are there."""
-    one, other = make(), make(serve=False)
-    assert one.tell(other.node)
-    eventually(lambda: other.transport.stats.bytes_in >= 0, "it is up")
-
-    other.serve()
-
     assert other.take() == [b"hello"]
 
 
@@ -216,31 +188,6 @@ def test_a_process_that_meets_another_incarnation_has_lost_the_first(make: Make)
     assert "is not here any more" in one.lost()
     assert one.tell(other.node)
     assert other.take() == [b"hello"]
-
-
-def test_a_letter_to_an_address_waits_for_its_process(make: Make) -> None:
-    """A worker may be started before its master."""
-    worker = make()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    worker.watch(f"127.0.0.1:{port}")
-    worker.tell(f"127.0.0.1:{port}", b"register")
-
-    master = make(port=port)
-
-    assert master.take() == [b"register"]
-    assert worker.losses.empty()
-
-
-def test_an_address_where_nobody_ever_comes_is_told_as_lost_each_time(make: Make) -> None:
-    """So that a role can try again, or end; it is not told to hurry."""
-    worker = make(QUICK)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-
-    for _ in range(2):
-        worker.watch(address)
-        assert "silent for" in worker.lost()
 
 
 @pytest.mark.parametrize("node", ["", "nowhere", "host:port", "#1"])

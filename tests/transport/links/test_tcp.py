@@ -12,7 +12,7 @@ from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Credentials
-from gearpy.wire.connection.auth import CHALLENGE_BYTES, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
+from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.machine import Connection
 from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, eventually, request
 
@@ -214,9 +214,3 @@ def _no_ipv6_loopback() -> bool:
             return False
     except OSError:
         return True
-
-
-def test_the_sizes_of_a_handshake_fit_its_limit() -> None:
-    """What a stranger may send is less than the default limit."""
-    assert TransportLimits().handshake_bytes_max >= HELLO_BYTES + PROOF_BYTES
-    assert TransportLimits().handshake_bytes_max >= CHALLENGE_BYTES + PROOF_BYTES

@@ -5,7 +5,6 @@ import heapq
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -107,15 +106,6 @@ def test_no_more_run_than_may() -> None:
     assert most == 7
 
 
-def test_all_that_may_run_do() -> None:
-    """A hundred calls of 10 ms take 10 ms."""
-    caller = Caller(lambda _: sleep_for(10), concurrency=100)
-
-    caller.start(*range(100))
-
-    assert len(caller.outcomes_at(10)) == 100
-
-
 def test_outcomes_of_one_moment_are_told_once() -> None:
     """A message for each would cost more than the calls."""
     caller = Caller(lambda _: sleep_for(10), concurrency=1000)
@@ -128,17 +118,6 @@ def test_outcomes_of_one_moment_are_told_once() -> None:
     caller.clock.go_to(20)
 
     assert caller.told == 2
-
-
-def test_nobody_is_told_again_before_he_has_looked() -> None:
-    """He takes all of it then."""
-    caller = Caller(sleep_for)
-
-    caller.start(1, 2, 3)
-    caller.clock.go_to(3)
-
-    assert caller.told == 1
-    assert len(caller.calls.take()) == 3
 
 
 def test_calls_that_wait_for_nothing_need_one_task() -> None:
@@ -164,18 +143,6 @@ async def fail_on_odd(value: int) -> int:
     if value % 2:
         raise ValueError(value)
     return value
-
-
-def test_error_is_an_outcome() -> None:
-    """Of its call alone."""
-    caller = Caller(fail_on_odd)
-    caller.start(1, 2)
-
-    caller.clock.go_to(0)
-    first, second = caller.calls.take()
-
-    assert (first.number, repr(first.error)) == (1, "ValueError(1)")
-    assert second == Outcome(2, 2)
 
 
 @pytest.mark.parametrize(
@@ -216,25 +183,6 @@ def test_function_that_gives_nothing_to_await_has_failed() -> None:
     assert "can't be used in 'await' expression" in str(error)
 
 
-def test_failed_call_is_made_again() -> None:
-    """After a pause, until it works."""
-    attempts: list[int] = []
-
-    async def works_at_third(value: int) -> int:
-        attempts.append(caller.clock.now_ms)
-        if len(attempts) < 3:
-            raise OSError
-        return value
-
-    caller = Caller(works_at_third, retries=2, backoff_ms=100)
-    caller.start(1)
-
-    assert caller.outcomes_at(1000) == [1]
-    pauses = [after - before for before, after in pairwise(attempts)]
-    assert 50 <= pauses[0] <= 151
-    assert 100 <= pauses[1] <= 301
-
-
 def test_last_error_counts() -> None:
     """When there are no retries left."""
     attempts: list[int] = []
@@ -251,29 +199,6 @@ def test_last_error_counts() -> None:
 
 
 # -- timeouts ----------------------------------------------------------------------------------
-
-
-def test_call_that_takes_too_long_is_cancelled() -> None:
-    """And its place is free."""
-    cancelled = []
-
-    async def hang(value: int) -> int:
-        if value == 0:
-            try:
-                await asyncio.sleep(1000)
-            except asyncio.CancelledError:
-                cancelled.append(value)
-                raise
-        return value
-
-    caller = Caller(hang, timeout_ms=50, concurrency=1)
-    caller.start(0, 1)
-
-    assert caller.outcomes_at(49) == []
-    error, result = caller.outcomes_at(50)
-    assert (type(error), str(error)) == (TimeoutError, "no result within 50 ms")
-    assert result == 1
-    assert cancelled == [0]
 
 
 def test_call_that_does_not_listen_holds_nobody_up() -> None:
@@ -310,14 +235,6 @@ def test_retry_after_a_timeout_has_all_the_time() -> None:
     caller.start(1)
 
     assert caller.outcomes_at(200) == [1]
-
-
-def test_without_a_timeout_nothing_is_cancelled() -> None:
-    """As long as it takes."""
-    caller = Caller(sleep_for, timeout_ms=None)
-    caller.start(10**6)
-
-    assert caller.outcomes_at(10**6) == [10**6]
 
 
 # -- the end -----------------------------------------------------------------------------------

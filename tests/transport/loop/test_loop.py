@@ -20,25 +20,6 @@ def loop() -> Iterator[LoopThread]:
     loop.stop()
 
 
-def test_a_coroutine_runs_on_the_loop_thread_and_returns_its_result(loop: LoopThread) -> None:
-    """The one way to wait for the loop."""
-
-    async def name() -> str:
-        return threading.current_thread().name
-
-    assert loop.call(name(), PATIENCE_S) == "loop-under-test"
-
-
-def test_what_a_coroutine_raises_reaches_the_caller(loop: LoopThread) -> None:
-    """It is the caller's business."""
-
-    async def fail() -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        loop.call(fail(), PATIENCE_S)
-
-
 def test_a_call_that_takes_too_long_is_cancelled(loop: LoopThread) -> None:
     """Nothing waits for ever."""
     cancelled = threading.Event()

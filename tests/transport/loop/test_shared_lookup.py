@@ -67,23 +67,6 @@ def test_nothing_found_is_an_answer() -> None:
     asyncio.run(scenario())
 
 
-def test_old_answer_is_looked_up_again() -> None:
-    """By wall time."""
-
-    async def scenario() -> None:
-        now_ms = 0
-        asked = Asked()
-        shared = lookup_of(asked, now_ms=lambda: now_ms)
-        asked.may_go_on.set()
-        await shared.ask("a")
-        now_ms = 100
-        await shared.ask("a")
-
-        assert asked.keys == ["a", "a"]
-
-    asyncio.run(scenario())
-
-
 def test_failure_is_shared_and_not_kept() -> None:
     """Who waits would only run into it again, one after the other."""
 
@@ -139,22 +122,6 @@ def test_one_who_waits_may_be_cancelled() -> None:
             assert repr(outcomes[0]) == repr(outcomes[2])
 
         asyncio.run(scenario())
-
-
-def test_cache_of_size_none_asks_each_time() -> None:
-    """But not twice at a time."""
-
-    async def scenario() -> None:
-        asked = Asked()
-        shared = lookup_of(asked, size=0)
-        tasks = await started(shared.ask("a"), shared.ask("a"))
-        asked.may_go_on.set()
-
-        assert await asyncio.gather(*tasks) == ["a", "a"]
-        await shared.ask("a")
-        assert asked.keys == ["a", "a"]
-
-    asyncio.run(scenario())
 
 
 def test_key_that_cannot_be_hashed_is_an_error() -> None:

@@ -39,20 +39,6 @@ class Bench:
         return self
 
 
-def test_time_passes_at_once() -> None:
-    """An hour takes none, and ends to the millisecond."""
-
-    async def wait() -> float:
-        await asyncio.sleep(3600.0015)
-        return asyncio.get_running_loop().time()
-
-    bench = Bench()
-    task = bench.begin(wait())
-
-    assert bench.run().now_ms == 3_600_002
-    assert task.result() == 3600.002
-
-
 def test_what_asyncio_offers_for_waiting_works() -> None:
     """Tasks, events, queues, time-outs, groups, threads."""
 

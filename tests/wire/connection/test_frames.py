@@ -57,28 +57,6 @@ def test_frames_arrive_however_they_are_split(frames: list[Plain], data: st.Data
     assert decoder.held_bytes == 0
 
 
-def test_frames_arrive_when_split_at_every_single_byte() -> None:
-    """No boundary is special."""
-    stream = frame(body=b"first") + frame(body=b"") + frame(FrameKind.ACK, b"last")
-    expected = [(FrameKind.DATA, b"first"), (FrameKind.DATA, b""), (FrameKind.ACK, b"last")]
-
-    for cut in range(len(stream) + 1):
-        decoder = FrameDecoder(LIMITS)
-        assert decode(decoder, stream[:cut]) + decode(decoder, stream[cut:]) == expected
-    decoder = FrameDecoder(LIMITS)
-    singles = [decode(decoder, stream[at : at + 1]) for at in range(len(stream))]
-    assert [one for some in singles for one in some] == expected
-
-
-def test_a_frame_within_one_chunk_is_not_copied() -> None:
-    """The body is a view of what was received."""
-    chunk = frame(body=b"x" * 500)
-
-    (received,) = FrameDecoder(LIMITS).feed(chunk)
-
-    assert received.body.obj is chunk
-
-
 @pytest.mark.parametrize(
     ("kind", "limit"),
     [
@@ -189,19 +167,6 @@ def test_a_large_frame_on_a_slow_network_is_waited_for() -> None:
         decoder.on_tick(at // 70_000 * 900)
 
     assert [bytes(each.body) for each in received] == [body]
-
-
-def test_a_stream_that_is_quiet_between_frames_is_left_alone() -> None:
-    """Also when a frame began right before every look, as long as others were whole meanwhile."""
-    decoder = FrameDecoder(STALL)
-    decoder.on_tick(10**9)
-
-    for now_ms in range(10**9, 10**9 + 20_000, 900):
-        decoder.feed(frame()[:7])
-        decoder.on_tick(now_ms)
-        decoder.feed(frame()[7:])
-
-    decoder.on_tick(2 * 10**9)
 
 
 @given(st.lists(st.binary(max_size=60)))

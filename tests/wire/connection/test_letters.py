@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import ActorPath
-from gearpy.messages.peer import Fenced, Greeting, Letter, Ping, Welcome
+from gearpy.messages.peer import Fenced, Greeting, Letter, Welcome
 from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.letters import (
     Heartbeat,
@@ -60,15 +60,6 @@ def numbers(letters: list[Letter]) -> list[int]:
 # -- the sending half ----------------------------------------------------------------------
 
 
-def test_letters_are_numbered_from_one_and_sent_once_on_a_connection() -> None:
-    """The receiver counts along."""
-    outbox = posted(an_outbox(), b"a", b"b")
-
-    assert numbers(outbox.unsent(1 << 20)) == [1, 2]
-    assert outbox.unsent(1 << 20) == []
-    assert numbers(posted(outbox, b"c").unsent(1 << 20)) == [3]
-
-
 def test_letters_are_sent_a_buffer_at_a_time() -> None:
     """A full outbox must not become one giant write; at least one letter goes out."""
     outbox = posted(an_outbox(), *[b"x" * 1000] * 4)
@@ -87,15 +78,6 @@ def test_what_was_not_taken_is_sent_again_on_the_next_connection() -> None:
 
     assert numbers(outbox.unsent(1 << 20)) == [3]
     assert (outbox.untaken, outbox.resent) == (1, 1)
-
-
-def test_only_a_session_that_was_welcomed_is_resumed() -> None:
-    """Nothing was sent before the first welcome, so anybody may give it."""
-    outbox = an_outbox(7)
-
-    assert outbox.greeting(sender=SENDER, receiver=HERE) == a_greeting(7)
-    outbox.on_welcome(0)
-    assert outbox.greeting(sender=SENDER, receiver=HERE) == a_greeting(7, resumes=True)
 
 
 @pytest.mark.parametrize("taken", [0, 3], ids=["forgot what it took", "took what was not sent"])
@@ -189,16 +171,6 @@ def test_a_new_session_begins_anew_and_ends_the_one_before() -> None:
     assert intake.on_letter(old, 2) is LetterVerdict.REFUSED
     assert intake.on_letter(new, 1) is LetterVerdict.HAND_ON
     assert isinstance(intake.on_greeting(old), Fenced)
-
-
-def test_one_sender_has_a_conversation_for_each_name_it_has_for_us() -> None:
-    """A worker writes to its master by address, and answers it by its node."""
-    intake, by_node, by_address = an_intake(), a_greeting(1), a_greeting(2, receiver=ADDRESS)
-
-    for greeting in (by_node, by_address):
-        assert intake.on_greeting(greeting) == Welcome(node=HERE, taken=0)
-    for greeting in (by_node, by_address):
-        assert intake.on_letter(greeting, 1) is LetterVerdict.HAND_ON
 
 
 @pytest.mark.parametrize(
@@ -438,31 +410,6 @@ def test_silence_for_the_timeout_is_a_loss() -> None:
     assert ticks(a_heartbeat(), *range(1000, 7000, 1000)) == [True] * 5 + [False]
 
 
-def test_every_tick_asks_anew() -> None:
-    """An answer to an old question is an answer, too."""
-    heartbeat = a_heartbeat()
-
-    assert [heartbeat.on_tick(1000), heartbeat.on_tick(2000)] == [Ping(number=1), Ping(number=2)]
-
-
-def test_a_sign_of_life_starts_the_wait_again() -> None:
-    """Any message is one."""
-    heartbeat = a_heartbeat()
-    ticks(heartbeat, *range(1000, 6000, 1000))
-
-    heartbeat.on_heard(5500)
-
-    assert ticks(heartbeat, *range(6000, 12_000, 1000)) == [True] * 6
-    assert heartbeat.silent_ms(12_000) == 6500
-
-
-def test_who_was_held_up_itself_waits_one_more_interval() -> None:
-    """After SIGCONT, or user code that held the interpreter, answers may lie unread."""
-    heartbeat = a_heartbeat()
-
-    assert ticks(heartbeat, 1000, 20_000, 21_000) == [True, True, False]
-
-
 def test_half_of_the_timeout_in_silence_is_a_reason_to_doubt_the_connection() -> None:
     """The other half is for another one."""
     heartbeat, doubts = a_heartbeat(), []
@@ -474,15 +421,6 @@ def test_half_of_the_timeout_in_silence_is_a_reason_to_doubt_the_connection() ->
     heartbeat.on_tick(6000)
 
     assert doubts == [False, False, True, True, True]
-    assert not heartbeat.is_doubtful
-
-
-def test_who_was_held_up_itself_doubts_nobody_yet() -> None:
-    """What was said meanwhile may lie unread."""
-    heartbeat = a_heartbeat()
-
-    heartbeat.on_tick(5000)
-
     assert not heartbeat.is_doubtful
 
 
@@ -518,28 +456,6 @@ def after(patience: Patience, *refused: bool) -> list[int | None]:
     """Return the pauses after some failures."""
     rng = random.Random(1)
     return [patience.on_failure(rng, refused=one) for one in refused]
-
-
-def test_a_process_whose_listener_is_gone_is_gone() -> None:
-    """After two quick retries: a kill is noticed in a fraction of a second."""
-    *pauses, last = after(a_patience(), False, True, True, True)
-
-    assert last is None
-    assert sum(pause or 0 for pause in pauses) <= 300
-
-
-def test_an_address_that_was_never_reached_may_still_get_its_process() -> None:
-    """A worker may be started before its master."""
-    patience = a_patience(is_incarnated=False)
-
-    assert None not in after(patience, *[True] * 20)
-    patience.on_welcome()
-    assert after(patience, True, True, True)[-1] is None
-
-
-def test_only_refusals_in_a_row_count() -> None:
-    """A reset or a time-out between them says that something is there."""
-    assert None not in after(a_patience(), *[True, True, False] * 5)
 
 
 def test_a_broken_connection_is_made_again_at_once_and_then_ever_slower() -> None:

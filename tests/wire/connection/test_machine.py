@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.errors import AuthenticationFailed, ConnectionLost
 from gearpy.ids import AppId
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import Proved, Purpose, Role
@@ -372,17 +372,6 @@ def test_another_protocol_version_is_named(role: Role) -> None:
 
     assert "protocol version 42, this side 1" in str(error_of(connection.events()))
     assert bool(connection.data_to_send()) is True
-
-
-def test_a_malformed_frame_closes_the_connection_for_good() -> None:
-    """What follows has no meaning any more."""
-    client, _ = open_pair()
-
-    client.receive_data(b"\xff" * 20, 2)
-    client.receive_data(FRAME, 2)
-
-    assert isinstance(error_of(client.events()), ProtocolError)
-    assert client.events() == []
 
 
 def test_the_end_of_the_peer_is_an_event_once() -> None:

@@ -76,17 +76,6 @@ def test_table_arrives_as_it_was(table: Table, data: st.DataObject, lead: int) -
     assert holds_table(body)
 
 
-def test_metadata_of_the_schema_arrives() -> None:
-    """Others may need it, such as the one of pandas."""
-    schema = pa.schema([pa.field("n", pa.int64(), metadata={"unit": "s"})], metadata={"a": "b"})
-    table = Table(pa.RecordBatch.from_arrays([pa.array([1])], schema=schema))
-
-    batch = decode_batch(body_of(table), 1)
-
-    assert type(batch.values) is Table
-    assert batch.values.batch.schema.equals(schema, check_metadata=True)
-
-
 def test_rows_without_columns_arrive() -> None:
     """They have times, and there are so many of them."""
     empty = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, pa.struct([])))
@@ -94,21 +83,6 @@ def test_rows_without_columns_arrive() -> None:
     batch = decode_batch(body_of(Table(empty)), 3)
 
     assert list(batch.values) == [{}, {}, {}]
-
-
-def test_table_without_rows_is_a_punctuation() -> None:
-    """It has no body, as any batch without records."""
-    table = Table(pa.record_batch({"n": pa.array([], pa.int64())}))
-
-    assert encode_batch(table, Times.of([])) == []
-    assert not holds_table(b"")
-
-
-def test_list_of_times_is_taken() -> None:
-    """What a user's code puts out may have one."""
-    body = b"".join(encode_batch(Table(pa.record_batch({"n": [1]})), [5]))
-
-    assert list(decode_batch(body, 1).timestamps) == [5]
 
 
 def test_times_that_are_none_are_refused() -> None:
@@ -132,18 +106,6 @@ def test_columns_are_used_where_they_were_received(places: int) -> None:
     whole = pa.py_buffer(received)
     assert whole.address <= column.address < whole.address + whole.size
     assert column.address % 8 == 0
-
-
-def test_columns_at_odd_places_are_copied_once() -> None:
-    """What computes on them later may need whole words."""
-    body = body_of(Table(pa.record_batch({"n": list(range(9))})))
-    view = memoryview(b"x" + body)[1:]
-
-    batch = decode_batch(view, 9)
-
-    assert type(batch.values) is Table
-    assert batch.values.batch.column(0).buffers()[1].address % 8 == 0
-    assert [row["n"] for row in batch.values] == list(range(9))
 
 
 def test_table_crosses_a_connection() -> None:
@@ -171,17 +133,6 @@ def test_table_crosses_a_connection() -> None:
     buffer = batch.values.batch.column(0).buffers()[1]
     assert pa.py_buffer(frame.body).address < buffer.address  # No copy was made.
     assert b"".join(codec.encode(arrived)) == wire
-
-
-def test_rows_are_still_counted_one_by_one() -> None:
-    """A plain batch is no table."""
-    message = a_message(Batch([1, 2, 3], [1, 2, 3]))
-    codec = LinkCodec()
-    (frame,) = FrameDecoder(FrameLimits()).feed(b"".join(codec.encode(message)))
-    arrived = codec.decode(frame)
-
-    assert isinstance(arrived, DataMessage)
-    assert arrived.counted == 3
 
 
 # -- nonsense --------------------------------------------------------------------------------

@@ -163,20 +163,6 @@ def test_no_text_raises_anything_else(name: str) -> None:
         class_named(name)
 
 
-def test_a_class_that_was_defined_again_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell of a notebook ran once more, or the module was loaded anew."""
-    module = a_module(monkeypatch, "cells", Order=type("Order", (), {}))
-    place = class_named("cells:Order")
-    assert place.is_current
-
-    vars(module)["Order"] = type("Order", (), {})
-    again = class_named("cells:Order")
-    assert [place.is_current, again.is_current] == [False, True]
-
-    a_module(monkeypatch, "cells", Order=again.cls)
-    assert not again.is_current, "the module was loaded anew"
-
-
 def test_people_read_dotted_names() -> None:
     """As in a traceback."""
     assert full_name(Decimal) == "decimal.Decimal"

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from gearpy.errors import CannotTravel, ProtocolError
 from gearpy.wire.values.extensions import MALFORMED
-from gearpy.wire.values.numpy_values import decode_array, decode_scalar, encode_array, encode_scalar
+from gearpy.wire.values.numpy_values import decode_array, decode_scalar
 from gearpy.wire.values.payload import decode_value, encode_value
 
 DTYPES: Any = st.one_of(
@@ -55,17 +55,6 @@ def test_an_array_in_another_order_of_memory_arrives(array: np.ndarray[Any, Any]
     assert np.array_equal(arrived, array, equal_nan=array.dtype.kind in "fcmM")
 
 
-def test_a_scalar_with_fields_arrives() -> None:
-    """It is what iterating over an array of them gives."""
-    (row,) = np.array([(1, 2.5)], [("a", "<i4"), ("b", "<f8")])
-
-    arrived = decode_value(encode_value(row))
-
-    assert type(arrived) is np.void
-    assert arrived == row
-    assert arrived.dtype == row.dtype
-
-
 @pytest.mark.parametrize(
     ("array", "why"),
     [
@@ -79,12 +68,6 @@ def test_what_is_more_than_numbers_is_refused(array: Any, why: str) -> None:
     """There are pointers in it, or a mask beside it."""
     with pytest.raises(CannotTravel, match=why):
         encode_value(array)
-
-
-def test_other_values_are_left_to_others() -> None:
-    """They are asked about whatever no one knows."""
-    assert encode_scalar(1.5) is None
-    assert encode_array([1]) is None
 
 
 @given(

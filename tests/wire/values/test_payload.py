@@ -114,24 +114,6 @@ def test_timestamps_arrive_whatever_their_span(times: list[int]) -> None:
     assert decode_batch(body_of([None] * len(times), times), len(times)).timestamps == times
 
 
-@pytest.mark.parametrize(
-    ("times", "bytes_each"),
-    [([7] * 1000, 0), ([1_700_000_000_000 + i for i in range(1000)], 8)],
-)
-def test_equal_timestamps_are_stored_once(times: list[int], bytes_each: int) -> None:
-    """Overhead is eight bytes a record at most."""
-    overhead = len(body_of([None] * 1000, times)) - len(body_of([None] * 1000, [0] * 1000))
-
-    assert overhead == max(0, bytes_each * 1000 - 8)
-
-
-def test_a_class_name_is_paid_once_a_batch() -> None:
-    """Columns: a thousand records cost a thousand times their fields."""
-    one, many = (len(body_of([Trade("a", 0.5, None)] * n)) for n in (1, 1000))
-
-    assert (many - one) / 999 < 1 + 9 + 1 + 2
-
-
 @pytest.mark.parametrize("many", [1, 7, 8, 100])
 @pytest.mark.parametrize("same", [1, True, None, "text", "", 1 << 80, 0.0, b"x", (1,), ("a", 2)])
 @pytest.mark.parametrize("last", [..., 1.0, True, -0.0, (True,), "other"])
@@ -204,12 +186,6 @@ def test_a_constant_timestamp_cannot_claim_more_records_than_there_are() -> None
     """Values bound the count: a few bytes must not become gigabytes."""
     with pytest.raises(ProtocolError, match="does not hold 4294967295 values"):
         decode_batch(body_of([None]), 2**32 - 1)
-
-
-def test_no_batch_has_no_bytes() -> None:
-    """A punctuation carries only its header."""
-    assert body_of([]) == b""
-    assert decode_batch(b"", 0).values == []
 
 
 def test_columns_deeper_than_the_limit_are_stored_one_by_one_and_refused_when_received() -> None:
