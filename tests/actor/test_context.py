@@ -5,7 +5,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from gearpy.actor.api import Cancellable, Exited, Failed, Stopped
+from gearpy.actor.api import Exited, Failed, Stopped
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped, ConfigError
 from tests.actor.build import WAIT_S, Log, Obedient, drained, exits_of, fail, restarts, say, taken
@@ -180,24 +180,6 @@ def test_ticks_of_a_busy_actor_do_not_pile_up(
 
     assert (start, tick) == ("start", "tick")
     assert drained(log).count("tick") <= 20
-
-
-def test_cancel_wins_over_a_timer_that_waits(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    """Cancelled is cancelled, even when the timer thread was faster."""
-    ref, late = system.spawn(lambda: Obedient(log), "a", dispatcher=how), threading.Event()
-
-    def prepare(me: Obedient) -> None:
-        timer: Cancellable = me.context.schedule_once(0, say("too late"))
-        system.timers.call_later(5, late.set)
-        late.wait(WAIT_S)
-        timer.cancel()
-
-    ref.ask(prepare, WAIT_S)
-    ref.ask(lambda _: 1, WAIT_S)
-
-    assert drained(log) == ["start"]
 
 
 def test_one_shot_and_repeated_timers_are_received(

@@ -90,23 +90,6 @@ def test_graceful_stop_survives_a_restart(system: ThreadedActorSystem, how: How,
     assert drained(log) == ["start", "stop", "start", "waits", "stop"]
 
 
-def test_stop_self_ends_after_the_current_message(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    """What the actor was doing is done."""
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
-    exits = exits_of(ref)
-
-    def stop(me: Obedient) -> str:
-        me.context.stop_self()
-        return "done"
-
-    assert ref.ask(stop, WAIT_S) == "done"
-
-    assert exits.get(timeout=WAIT_S).reason == Stopped()
-    assert drained(log) == ["start", "stop"]
-
-
 def test_failing_on_stop_changes_nothing(system: ThreadedActorSystem, how: How) -> None:
     """It is called once and what it raises is contained, even `SystemExit`."""
     calls: list[int] = []
@@ -140,22 +123,6 @@ def test_ref_and_mailbox_survive_a_restart(system: ThreadedActorSystem, how: How
     assert system.resolve("a") is ref
     assert ref.is_alive
     assert system.dead_letters.total == 0
-
-
-def test_messages_wait_during_back_off(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """The actor is alive, bounded, and comes back to what it was told meanwhile."""
-    policy = restarts(backoff_ms=30)
-    ref = system.spawn(
-        lambda: Obedient(log), "a", dispatcher=how, supervision=policy, mailbox_max=2
-    )
-    ref.tell(fail)
-    assert taken(log, 2) == ["start", "stop"]
-
-    ref.tell(say("waited"))
-
-    assert ref.is_alive
-    assert ref.ask(lambda _: "answered", WAIT_S) == "answered"
-    assert drained(log) == ["start", "waited"]
 
 
 def test_stop_during_back_off_ends_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:

@@ -25,23 +25,6 @@ from tests.actor.build import (
 from tests.actor.conftest import How
 
 
-def test_messages_arrive_in_order(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """Per sender and receiver."""
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
-
-    for number in range(1_000):
-        ref.tell(say(str(number)))
-
-    assert taken(log, 1_001)[1:] == [str(number) for number in range(1_000)]
-
-
-def test_ask_returns_what_receive_returns(system: ThreadedActorSystem, how: How) -> None:
-    """The result of `receive` is the answer."""
-    ref = system.spawn(Obedient, "a", dispatcher=how)
-
-    assert ref.ask(lambda _: 42, WAIT_S) == 42
-
-
 def test_refs_are_equal_by_path(system: ThreadedActorSystem) -> None:
     """A ref may be a key wherever it came from."""
     a, b = system.spawn(Obedient, "a"), system.spawn(Obedient, "b")

@@ -93,17 +93,3 @@ def test_nothing_is_spawned_after_shutdown() -> None:
 
     with pytest.raises(ActorStopped, match="shut down"):
         system.spawn(Obedient, "a")
-
-
-def test_removed_watcher_is_not_told(system: ThreadedActorSystem) -> None:
-    """Edges give up too."""
-    ref = system.spawn(Obedient, "a")
-    told: list[Exited] = []
-    ref.add_watcher("key", told.append)
-    ref.remove_watcher("key")
-    exits = exits_of(ref)
-
-    system.stop(ref)
-    exits.get(timeout=WAIT_S)
-
-    assert told == []

@@ -60,16 +60,6 @@ def test_owner_is_woken_once_for_many_messages() -> None:
     assert owner.woken == 1
 
 
-def test_owner_on_its_turn_is_not_woken() -> None:
-    """It will look again before it rests."""
-    owner = Owner()
-
-    owner.put(1)
-
-    assert owner.woken == 0
-    assert owner.mailbox.rest(takes_user=True)
-
-
 def test_user_messages_do_not_keep_an_owner_awake_that_takes_none() -> None:
     """During back-off messages wait, and no thread spins."""
     owner = Owner()
@@ -165,12 +155,6 @@ def test_first_outcome_of_a_reply_counts() -> None:
     assert reply.get() == 1
 
 
-def test_reply_without_outcome_times_out() -> None:
-    """Nobody waits for ever."""
-    assert not Reply().wait(0.001)
-    assert not Reply().is_done
-
-
 def test_many_threads_lose_nothing_when_the_mailbox_closes() -> None:
     """Each message is taken, or counted as a dead letter; exactly one of them."""
     owner = Owner(10**6)
@@ -221,17 +205,6 @@ def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
         if on_turn == 0:
             assert not owner.mailbox.system
             assert not (takes_user and owner.mailbox.user)
-
-
-def test_counts_are_kept_apart_and_in_total() -> None:
-    """Who gets messages in vain can be found."""
-    counter, a, b = PathCounter(), ActorPath("", "a"), ActorPath("", "b")
-
-    for path in (a, b, a):
-        counter.add(path)
-
-    assert (counter.of(a), counter.of(b), counter.total) == (2, 1, 3)
-    assert counter.of(ActorPath("", "c")) == 0
 
 
 def test_paths_are_limited_but_all_are_counted() -> None:

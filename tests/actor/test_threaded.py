@@ -9,7 +9,7 @@ import pytest
 
 from gearpy.actor.api import Failed, Killed, Ref
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.errors import ConfigError, MailboxFull
+from gearpy.errors import ConfigError
 from tests.actor.build import (
     WAIT_S,
     Gate,
@@ -113,18 +113,6 @@ def test_pykka_stops_an_actor_after_what_waits(
     assert pykka_refs(ref) == []
 
 
-def test_pykka_finds_a_full_mailbox_full(system: ThreadedActorSystem, how: How) -> None:
-    """Its own inboxes have no limit."""
-    ref = system.spawn(Obedient, "a", dispatcher=how, mailbox_max=1)
-    found, gate = a_pykka_ref(ref), Gate(ref)
-    found.tell(say("waits"))
-
-    with pytest.raises(MailboxFull):
-        found.tell(say("one more"))
-
-    gate.open()
-
-
 def test_pykka_starts_no_actor() -> None:
     """Nobody would supervise it."""
     with pytest.raises(ConfigError, match=r"Obedient starts by ActorSystem\.spawn"):
@@ -171,14 +159,6 @@ def test_shutdown_kills_what_does_not_stop(log: Log) -> None:
 
     assert exits.get(timeout=WAIT_S).reason == Killed()
     gate.open()
-
-
-def test_shutdown_twice_is_fine() -> None:
-    """Who ends last need not know of the others."""
-    system = ThreadedActorSystem()
-
-    assert system.shutdown()
-    assert system.shutdown()
 
 
 def test_shutdown_tells_nobody_of_the_end_of_others(log: Log) -> None:

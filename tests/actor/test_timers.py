@@ -66,17 +66,6 @@ def test_cancelled_calls_are_not_made(timers: TimerThread, log: Log) -> None:
     assert drained(log) == []
 
 
-def test_cancel_after_the_call_does_nothing(timers: TimerThread, log: Log) -> None:
-    """Who cancels need not know whether it is too late."""
-    timer = timers.call_later(0, lambda: log.put("done"))
-    taken(log, 1)
-
-    timer.cancel()
-
-    timers.call_later(0, lambda: log.put("next"))
-    assert taken(log, 1) == ["next"]
-
-
 def test_failing_call_does_not_end_the_others(timers: TimerThread, log: Log) -> None:
     """One thread serves all."""
 

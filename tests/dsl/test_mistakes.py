@@ -427,16 +427,6 @@ def test_key_without_step_is_told() -> None:
         app.build()
 
 
-def test_key_and_windows_can_be_used_twice() -> None:
-    """For several aggregates of the same."""
-    app = StreamApp("app")
-    windows = app.read(gp.collection([1])).key_by(str).window(TUMBLING)
-    windows.count()
-    windows.max()
-
-    assert len(app.build().dag.processors) == 3
-
-
 def test_unknown_field_is_told() -> None:
     """Where a schema says which there are."""
     app = StreamApp("app")

@@ -90,16 +90,6 @@ def changed_by_a_later_step(
     return results
 
 
-def test_a_running_fold_keeps_what_it_has() -> None:
-    """A fold that changes what it keeps, and a step that changes what it gets."""
-    found = changed_by_a_later_step(
-        lambda rows: rows.key_by("k").fold([], lambda kept, row: [*kept, row]),
-        lambda result: result[1].clear(),
-    )
-
-    assert [text.count("at") for text in found] == [1, 2, 3]
-
-
 def test_a_running_fold_may_add_in_place() -> None:
     """Each result is what it was when it was given, whatever the batch."""
     app, results = gp.StreamApp("in_place"), list[Any]()

@@ -1,6 +1,6 @@
 """State of both backends, clocks that tests set, and what a checkpoint does with changes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -13,6 +13,7 @@ from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import CellStore, Section, StateDelta
 
 Backend: TypeAlias = Literal["heap", "disk"]
+MakeStore: TypeAlias = Callable[[], CellStore]
 BACKENDS: Final[tuple[Backend, ...]] = ("heap", "disk")
 MAX_BYTES: Final = 256 << 20
 
@@ -55,6 +56,13 @@ def a_state(
 def changes_of(state: KeyedState) -> list[Section]:
     """Return what has changed, stored at once."""
     return stored(state.snapshot())
+
+
+def after_a_restart(state: KeyedState) -> KeyedState:
+    """Return what goes on from a checkpoint, at the same key."""
+    again = a_state(sections=changes_of(state))
+    again.key, again.namespace = state.key, state.namespace
+    return again
 
 
 def stored(delta: StateDelta | None) -> list[Section]:

@@ -1,9 +1,7 @@
 """What every store does, whatever it keeps cells in."""
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgpack
 import pytest
@@ -11,29 +9,13 @@ import pytest
 from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.stores.store import CellStore, Section
-from tests.state.build import BACKENDS, a_store, a_table, stored
-
-MakeStore: TypeAlias = Callable[[], CellStore]
+from tests.state.build import MakeStore, a_table, stored
 
 VALUES = a_table("values")
 MAPS = a_table("maps", "map")
 KEY = encode_key("k")
 #: Longer than what a database takes as a key, and alike at the beginning.
 LONG = [b"s" + b"x" * 600 + bytes((each,)) for each in range(3)]
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Give empty stores of one backend."""
-    made: list[CellStore] = []
-
-    def make_store() -> CellStore:
-        made.append(a_store(request.param, tmp_path))
-        return made[-1]
-
-    yield make_store
-    for store in made:
-        store.close()
 
 
 def restored(make: MakeStore, *chain: list[Section]) -> CellStore:

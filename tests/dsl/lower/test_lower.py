@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.core.flow.partition import GroupByPartitioner
 from gearpy.dsl.application import StreamApp
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError, GraphError
@@ -39,15 +38,6 @@ def mistakes_of(app: StreamApp) -> Sequence[str]:
     return raised.value.mistakes
 
 
-def test_rows_and_sink_run_in_the_task_of_their_source() -> None:
-    """No queue between steps that need none."""
-    app, numbers = an_app()
-
-    numbers.map(str).filter(str.strip).write(gp.to_list([]), name="write")
-
-    assert shape(app) == ["read > map(str) > filter(str.strip) > write x1"]
-
-
 def test_key_begins_a_new_processor() -> None:
     """Records of one key meet in one task; what follows runs there."""
     app, numbers = an_app(parallelism=2, partitions=2)
@@ -59,42 +49,6 @@ def test_key_begins_a_new_processor() -> None:
         "count > map(str) > write x2",
         "read > map(str) -> count > map(str) > write: group-by",
     ]
-
-
-def test_parallelism_of_a_keyed_step_can_be_told() -> None:
-    """For windows and own tasks, too."""
-    app, numbers = an_app(parallelism=2, partitions=2)
-
-    numbers.key_by(len, parallelism=5).window(gp.tumbling("1s")).count(name="windows")
-    numbers.key_by(len, parallelism=6).process(gp.Task, name="task")
-    numbers.key_by(len, parallelism=6).process(gp.Task, name="wider", parallelism=7)
-
-    assert shape(app)[:4] == ["read x2", "windows x5", "task x6", "wider x7"]
-
-
-def test_keyed_step_has_the_parallelism_of_the_application() -> None:
-    """Not that of its source, which has as much as it has partitions."""
-    app = StreamApp("app", parallelism=4)
-
-    app.read(gp.collection([1]), parallelism=1, name="read").key_by(str).count()
-
-    assert shape(app)[:2] == ["read x1", "count x4"]
-
-
-def test_window_without_keys_runs_in_one_task() -> None:
-    """In that of its input if that is one, too."""
-    app, numbers = an_app(parallelism=2, partitions=2)
-    alone, few = an_app()
-
-    numbers.window(gp.tumbling("1s")).count()
-    few.window(gp.tumbling("1s")).count()
-
-    assert shape(app) == [
-        "read x2",
-        "window_count x1",
-        "read -> window_count: shuffle",
-    ]
-    assert shape(alone) == ["read > window_count x1"]
 
 
 def test_stream_with_two_readers_ends_its_chain() -> None:
@@ -149,31 +103,7 @@ def test_own_task_is_a_processor_of_its_own() -> None:
     ]
 
 
-def test_source_is_known_to_its_processor() -> None:
-    """It is checked with the graph."""
-    app, _ = an_app()
-
-    assert app.build().processors.popitem()[1].source is not None
-
-
 # -- state and side outputs --------------------------------------------------------------------
-
-
-def test_state_begins_a_new_processor() -> None:
-    """As an aggregate by key does; what follows runs there."""
-    app, numbers = an_app(parallelism=3, partitions=2)
-
-    keyed = numbers.key_by(str)
-    keyed.map_with_state(lambda kept, n: (kept, n), name="keep").map(str)
-    numbers.key_by(str, parallelism=1).flat_map_with_state(lambda kept, n: (kept, [n]))
-
-    assert shape(app) == [
-        "read x2",
-        "keep > map(str) x3",
-        "flat_map_with_state(lambda) x1",
-        "read -> keep > map(str): group-by",
-        "read -> flat_map_with_state(lambda): group-by",
-    ]
 
 
 def test_key_is_known_to_the_processor_of_an_own_task() -> None:
@@ -234,16 +164,6 @@ def test_two_steps_of_a_chain_may_set_records_aside() -> None:
     ]
 
 
-def test_stream_and_what_was_set_aside_of_it_can_be_merged() -> None:
-    """Over one edge."""
-    app = StreamApp("app")
-    numbers = app.read(gp.collection([1]), name="read", late="side")
-
-    numbers.merge(numbers.late).map(str)
-
-    assert shape(app)[-1] == "read -> merge > map(str): co-location of all, late@0"
-
-
 def test_late_records_merged_with_themselves_are_a_mistake() -> None:
     """As with any stream."""
     app = StreamApp("app")
@@ -253,20 +173,6 @@ def test_late_records_merged_with_themselves_are_a_mistake() -> None:
 
     with pytest.raises(GraphError, match="more than one edge read -> merge"):
         app.build()
-
-
-@pytest.mark.parametrize("uses", [False, True])
-def test_what_nobody_reads_costs_nothing(*, uses: bool) -> None:
-    """Edges are as ever, and late records are dropped where they are found."""
-    app = StreamApp("app")
-    numbers = app.read(gp.collection([1]), name="read", late="side")
-    if uses:
-        _ = numbers.late
-
-    numbers.key_by(str).count()
-
-    (partitioner,) = app.build().partitioners.values()
-    assert type(partitioner) is GroupByPartitioner
 
 
 def test_application_without_steps_is_a_mistake() -> None:

@@ -10,9 +10,7 @@ import gearpy as gp
 from gearpy import agg
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.operators.groups import AggregateOperator
-from gearpy.dsl.operators.operator import Operator, ReadOperator, unknown_fields
-from gearpy.dsl.operators.records import BatchOperator
+from gearpy.dsl.operators.operator import Operator, unknown_fields
 from gearpy.dsl.operators.routes import MergeOperator, WriteOperator
 from gearpy.dsl.streams.stream import Stream
 from tests.dsl.tables import EVENTS, Sale, TableSource
@@ -137,15 +135,6 @@ def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> 
     assert step.kind_taken(["table"] * len(step.inputs)) == "rows"
 
 
-def test_functions_of_batches_take_tables() -> None:
-    """Whatever comes."""
-    step = last_step(lambda s: s.map_batches(lambda batch: batch))
-
-    assert isinstance(step, BatchOperator)
-    assert step.kind_taken(["rows"]) == "table"
-    assert step.kind_given("table") == "table"
-
-
 def test_merge_takes_what_all_give() -> None:
     """Else rows."""
     step = last_step(lambda s: s.merge(s))
@@ -174,15 +163,6 @@ def test_sink_takes_tables_if_it_says_so() -> None:
     assert isinstance(step, WriteOperator)
     assert step.kind_taken(["table"]) == "table"
     assert step.kind_taken(["rows"]) == "rows"
-
-
-def test_source_gives_tables_if_it_has_a_schema() -> None:
-    """Nothing else says so."""
-    columns, rows = last_step(lambda _: None), last_step(lambda _: None, gp.collection([1]))
-
-    assert isinstance(columns, ReadOperator)
-    assert columns.kind_given("rows") == "table"
-    assert rows.kind_given("rows") == "rows"
 
 
 # -- schemas -----------------------------------------------------------------------------------
@@ -254,12 +234,6 @@ def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expecte
     assert found == (None if expected is None else row_schema_of(expected))
 
 
-def test_annotations_are_not_binding() -> None:
-    """Records may have more fields than they say."""
-    assert last_step(lambda s: s.map(to_trade)).schema_given(declared=True) is None
-    assert last_step(lambda s: s.filter(bool)).schema_given(declared=True) == row_schema_of(Sale)
-
-
 @pytest.mark.parametrize(
     ("build", "mistakes"),
     [
@@ -291,11 +265,3 @@ def test_annotations_are_not_binding() -> None:
 def test_unknown_fields_are_told(build: Callable[[Stream[Any]], Any], mistakes: list[str]) -> None:
     """With those there are; where they are only annotated they may be there."""
     assert unknown_fields(last_step(build)) == mistakes
-
-
-def test_decision_is_the_same_again() -> None:
-    """It depends on nothing but the plan."""
-    step = last_step(lambda s: s.key_by("user").window(TUMBLING).count())
-
-    assert isinstance(step, AggregateOperator)
-    assert [step.aggregates_columns(["table"]) for _ in range(3)] == [True] * 3

@@ -91,16 +91,6 @@ def test_plan_says_by_which_order_a_step_goes(
     assert orders_of(make) == orders
 
 
-def test_lists_of_columns_are_in_the_order_of_arrival() -> None:
-    """And the plan says so."""
-    app = gp.StreamApp("columns")
-    rows = app.read(gp.collection([{"k": 1, "n": 2}], schema={"k": int, "n": int}))
-    rows.key_by("k").window(gp.tumbling(5)).aggregate(all=gp.agg.collect("n")).write(gp.to_list([]))
-
-    plan = physical_plan(app.build())
-    assert [s.order for each in plan.processors for s in each.steps if s.order] == ["arrival"]
-
-
 def test_records_of_two_sources_come_by_event_time() -> None:
     """Not before both have come there."""
     app, out = gp.StreamApp("two"), list[Any]()

@@ -219,11 +219,3 @@ def test_a_refusal_says_where_the_function_is_written() -> None:
     text = _refusal(lambda s: s.key_by("shop").map_with_state(lambda a, b: (a, b)))
 
     assert f"({__file__}:" in text
-
-
-def test_lateness_that_is_allowed_changes_nothing() -> None:
-    """Nothing is late in a query over all records, so each window fires once."""
-    windows = gp.tumbling(5).allowed_lateness(10).accumulating()
-    app = _app(lambda s: s.window(windows).count())
-
-    assert linear_plans(app.name, app.plan)

@@ -16,12 +16,12 @@ from gearpy.dsl.operators.groups import (
 )
 from gearpy.dsl.operators.joins import JoinOperator
 from gearpy.dsl.operators.operator import Operator
-from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
+from gearpy.dsl.operators.records import ToColumnsOperator
 from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.dsl.streams.stream import Stream
 from tests.dsl.operators.test_columns import Trade, to_trade
-from tests.dsl.tables import EVENTS, Sale, TableSource
+from tests.dsl.tables import EVENTS, TableSource
 
 TUMBLING = gp.tumbling(10)
 
@@ -81,26 +81,6 @@ def test_columns_travel_to_the_task_of_their_key() -> None:
     ]
 
 
-def test_rows_travel_where_the_key_is_a_function() -> None:
-    """Which takes rows."""
-    app, sales = an_app(parallelism=2)
-    sales.key_by(lambda row: row["user"]).count(name="count").write(gp.to_list([]), name="write")
-
-    assert chains(app) == [
-        "read > rows x2",
-        "count > write x2",
-        "read > rows -> count > write: group-by",
-    ]
-
-
-def test_own_task_gets_rows() -> None:
-    """It chains with nothing, so they are made before."""
-    app, sales = an_app()
-    sales.key_by("user").process(gp.Task, name="task").write(gp.to_list([]), name="write")
-
-    assert chains(app)[:3] == ["read > rows x1", "task x1", "write x1"]
-
-
 def test_rows_are_made_once_for_all() -> None:
     """Where more than one step needs them."""
     app, sales = an_app()
@@ -115,23 +95,6 @@ def test_rows_are_made_once_for_all() -> None:
         "two <- rows",
     ]
     assert chains(app)[:3] == ["read > rows x1", "map > one x1", "two x1"]
-
-
-def test_columns_stay_for_those_who_take_them() -> None:
-    """Beside one that takes rows."""
-    app, sales = an_app()
-    sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="one")
-    sales.map(str, name="map").write(gp.to_list([]), name="two")
-
-    assert shown(app) == [
-        "read <- ",
-        "partial count <- read",
-        "count <- partial count",
-        "one <- count",
-        "rows <- read",
-        "map <- rows",
-        "two <- map",
-    ]
 
 
 def test_aggregate_of_columns_has_two_parts() -> None:
@@ -151,14 +114,6 @@ def test_aggregate_of_columns_has_two_parts() -> None:
         "total > write x2",
         "read > partial total -> total > write: group-by",
     ]
-
-
-def test_aggregate_without_key_ends_in_one_task() -> None:
-    """The first part runs everywhere."""
-    app, sales = an_app(parallelism=2)
-    sales.window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
-
-    assert chains(app)[:2] == ["read > partial count x2", "count > write x1"]
 
 
 def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
@@ -230,44 +185,6 @@ def test_tables_are_made_for_functions_of_batches() -> None:
     ]
     assert isinstance(steps[2], ToColumnsOperator)
     assert steps[2].schema == row_schema_of(Trade)
-
-
-@pytest.mark.parametrize(
-    ("takes", "expected"), [(None, Trade), (Sale, Sale)], ids=["annotated", "given"]
-)
-def test_schema_that_is_given_counts(takes: Any, expected: type) -> None:
-    """More than what is known."""
-    app = StreamApp("app")
-    trades = app.read(gp.collection([1])).map(to_trade)
-    trades.map_batches(lambda batch: batch, takes=takes)
-
-    (table,) = [node for node in physical(app.plan) if isinstance(node, ToColumnsOperator)]
-
-    assert table.schema == row_schema_of(expected)
-
-
-def test_rows_are_what_the_schema_says() -> None:
-    """Objects of a class, if it is one."""
-    app, sales = an_app()
-    sales.map_batches(lambda batch: batch, schema=Trade).map(str)
-
-    (rows,) = [node for node in physical(app.plan) if isinstance(node, ToRowsOperator)]
-
-    assert rows.schema == row_schema_of(Trade)
-
-
-def test_tables_are_made_once() -> None:
-    """For two functions of the same stream."""
-    app = StreamApp("app")
-    rows = app.read(gp.collection([{"n": 1}]), name="read")
-    rows.map_batches(lambda batch: batch, name="one").write(gp.to_list([]), name="to")
-    rows.map_batches(lambda batch: batch, name="two").write(gp.to_list([]), name="tu")
-
-    assert [line for line in shown(app) if line.startswith(("table", "one", "two"))] == [
-        "table <- read",
-        "one <- table",
-        "two <- table",
-    ]
 
 
 def test_merge_of_tables_and_rows_has_rows() -> None:

@@ -53,17 +53,6 @@ def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
     assert repr(app) == "<StreamApp 'seen': 5 steps>"
 
 
-def test_event_time_stays_with_the_record() -> None:
-    """Through rows, and to the end of the window through windows."""
-    app, results = StreamApp("times"), []  # type: ignore[var-annotated]
-    numbers = app.read(gp.collection(TIMED[:2])).flat_map(lambda n: [n, n])
-    numbers.write(gp.to_list(results, messages=True))
-
-    Simulation(app).run()
-
-    assert results == [gp.Message(0, 0), gp.Message(0, 0), gp.Message(1, 3), gp.Message(1, 3)]
-
-
 def test_windows_over_all_records() -> None:
     """Their key is None, and they run in one task, whatever the parallelism."""
     results = run(
@@ -103,34 +92,6 @@ def test_windows_of_window_results() -> None:
     ]
 
 
-def test_merge_has_the_records_of_all() -> None:
-    """Of one source on two ways, too: a diamond."""
-
-    def build(numbers: Stream[Any]) -> Stream[Any]:
-        even = numbers.filter(lambda n: n % 2 == 0)
-        odd = numbers.filter(lambda n: n % 2).map(lambda n: -n)
-        return even.merge(odd, numbers.map(lambda n: n * 100))
-
-    results = run(range(5), build)
-
-    assert sorted(results) == sorted([0, 2, 4, -1, -3, 0, 100, 200, 300, 400])
-
-
-def test_stream_may_be_written_and_used() -> None:
-    """Several sinks, at several places."""
-    app = StreamApp("sinks")
-    all_words: list[str] = []
-    upper: list[str] = []
-    words = app.read(gp.collection(WORDS))
-    words.write(gp.to_list(all_words))
-    words.map(str.upper).write(gp.to_list(upper))
-
-    Simulation(app).run()
-
-    assert all_words == WORDS
-    assert upper == [word.upper() for word in WORDS]
-
-
 class Numbered(gp.Task):
     """Sends what it gets with the index of its task and a number of its own."""
 
@@ -141,13 +102,6 @@ class Numbered(gp.Task):
         self.count += 1
         index = self.context.task_id.task_index
         self.context.output(message._replace(value=(index, self.count, message.value)))
-
-
-def test_own_task_takes_part() -> None:
-    """What it sends goes on downstream."""
-    results = run("abc", lambda letters: letters.process(Numbered).map(lambda triple: triple[1:]))
-
-    assert results == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_own_task_with_a_key_sees_all_records_of_it() -> None:
@@ -312,18 +266,6 @@ def test_late_records_of_windows_are_a_stream() -> None:
 
     assert results == [(10, 1), (20, 1), (30, 1), (50, 1)]
     assert late == [gp.Message("c", 12), gp.Message("f", 30)]
-
-
-def test_late_records_can_be_put_back() -> None:
-    """Merged with the others: nothing is lost."""
-    app = StreamApp("late")
-    results: list[str] = []
-    letters = app.read(late_source(batch=3), late="side")
-    letters.merge(letters.late).write(gp.to_list(results))
-
-    Simulation(app).run()
-
-    assert sorted(results) == ["a", "b", "c", "d", "e", "f"]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -133,31 +133,6 @@ def test_a_stream_by_key_needs_no_other_name() -> None:
     assert {row["name"] for row in found} == {"Ada"}
 
 
-def test_columns_stay_columns() -> None:
-    """And the plan says so."""
-    app = gp.StreamApp("columns")
-    orders = app.read(gp.rows(ORDERS))
-    orders.join_table(gp.rows(CUSTOMERS), on=ON, combine="merge").map_batches(
-        lambda batch: batch
-    ).write(gp.to_list([]))
-
-    (processor,) = app.build().dag.processors.values()
-
-    assert [(step.takes, step.gives) for step in processor.steps if step.kind == "join_table"] == [
-        ("columns", "columns")
-    ]
-
-
-def test_results_are_pairs_without_combine() -> None:
-    """As those of other joins; the times are those of the record."""
-    found = joined(
-        lambda s: s.join_table(gp.collection(CUSTOMERS), on=ON),
-        gp.collection([gp.Message(Order(1, 2), 7)]),
-    )
-
-    assert found == [gp.JoinResult(2, Order(1, 2), {"id": 2, "name": "c2"}, 7, 8)]
-
-
 def test_classes_are_joined_by_their_fields() -> None:
     """Rows are of the class of the schema; merged ones are dicts."""
     table = gp.rows([Customer(2, "Bob")], schema=Customer)
@@ -277,20 +252,6 @@ def test_a_row_counts_from_its_time_on() -> None:
     )
 
     assert found == [None, 3, 3, 4, 4]
-
-
-# -- what is changed -----------------------------------------------------------------------
-
-
-def test_a_step_may_change_what_it_gets() -> None:
-    """The table is for all records."""
-    found = joined(
-        lambda s: s.join_table(
-            gp.collection(CUSTOMERS), on=ON, combine=lambda _, row: row.pop("name")
-        )
-    )
-
-    assert len(found) == len(merged_by_hand("inner"))
 
 
 # -- refresh -------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Lists, sets and maps."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,7 +8,7 @@ from gearpy.errors import ConfigError
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.heap import HeapStore
 from gearpy.wire.values.records import register_record
-from tests.state.build import BACKENDS, a_state, a_store, changes_of
+from tests.state.build import a_state, after_a_restart, changes_of
 
 
 class Point(NamedTuple):
@@ -21,22 +19,6 @@ class Point(NamedTuple):
 
 
 register_record(Point, "tests.state.Point")
-
-
-@pytest.fixture(params=BACKENDS)
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyedState]:
-    """Give empty state at a key, of each backend."""
-    made = a_state(a_store(request.param, tmp_path))
-    made.key = "ada"
-    yield made
-    made.close()
-
-
-def after_a_restart(state: KeyedState) -> KeyedState:
-    """Return what goes on from a checkpoint, at the same key."""
-    again = a_state(sections=changes_of(state))
-    again.key, again.namespace = state.key, state.namespace
-    return again
 
 
 # -- ListState -------------------------------------------------------------------------------

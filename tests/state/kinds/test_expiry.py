@@ -1,33 +1,12 @@
 """State that expires."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeAlias
-
-import pytest
+from typing import Any
 
 from gearpy.ids import MAX_MS
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.expiry import cells_of
 from gearpy.state.stores.heap import HeapStore
-from gearpy.state.stores.store import CellStore
-from tests.state.build import BACKENDS, WallClock, a_state, a_store, changes_of
-
-MakeStore: TypeAlias = Callable[[], CellStore]
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Give empty stores of one backend."""
-    made: list[CellStore] = []
-
-    def make_store() -> CellStore:
-        made.append(a_store(request.param, tmp_path))
-        return made[-1]
-
-    yield make_store
-    for store in made:
-        store.close()
+from tests.state.build import MakeStore, WallClock, a_state, changes_of
 
 
 def cells_in(state: KeyedState) -> int:

@@ -1,33 +1,12 @@
 """Timers of keys."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TypeAlias
-
 import pytest
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.state.encoding.keys import NO_KEY
 from gearpy.state.keyed import KeyedState
-from gearpy.state.stores.store import CellStore
-from tests.state.build import BACKENDS, a_state, a_store, changes_of
-
-MakeStore: TypeAlias = Callable[[], CellStore]
-
-
-@pytest.fixture(params=BACKENDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Give empty stores of one backend."""
-    made: list[CellStore] = []
-
-    def make_store() -> CellStore:
-        made.append(a_store(request.param, tmp_path))
-        return made[-1]
-
-    yield make_store
-    for store in made:
-        store.close()
+from tests.state.build import MakeStore, a_state, changes_of
 
 
 @pytest.fixture

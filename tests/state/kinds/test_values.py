@@ -1,34 +1,13 @@
 """Values, and what records are folded into."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from gearpy.errors import ConfigError
 from gearpy.state.encoding.coders import Coder
 from gearpy.state.keyed import KeyedState
-from tests.state.build import BACKENDS, a_state, a_store, changes_of
-
-Restart: TypeAlias = Callable[[KeyedState], KeyedState]
-
-
-@pytest.fixture(params=BACKENDS)
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyedState]:
-    """Give empty state at a key, of each backend."""
-    made = a_state(a_store(request.param, tmp_path))
-    made.key = "ada"
-    yield made
-    made.close()
-
-
-def after_a_restart(state: KeyedState) -> KeyedState:
-    """Return what goes on from a checkpoint, at the same key."""
-    again = a_state(sections=changes_of(state))
-    again.key, again.namespace = state.key, state.namespace
-    return again
-
+from tests.state.build import after_a_restart
 
 # -- ValueState ------------------------------------------------------------------------------
 
