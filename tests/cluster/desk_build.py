@@ -28,6 +28,18 @@ from gearpy.messages.client import (
     Submitted,
     WorkerAddress,
 )
+from gearpy.messages.metrics import (
+    GetHistory,
+    GetMetrics,
+    GetProcessMetrics,
+    GetSeries,
+    GetWorkerAddress,
+    HistoryData,
+    MetricsData,
+    ProcessMetricsData,
+    ProcessSample,
+    SeriesData,
+)
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationStatus,
@@ -44,6 +56,7 @@ __all__ = [
     "World",
     "a_record",
     "app_master",
+    "measured",
     "raising",
 ]
 
@@ -77,7 +90,7 @@ class FakeMaster:
     def ask(self, message: Any) -> object:
         """Answer as a master does."""
         self.asked.append(message)
-        if getattr(message, "app_id", APP) != APP:
+        if (getattr(message, "app_id", APP) or APP) != APP:
             return Refused(reason=f"no application has id {message.app_id}")
         match message:
             case GetAddresses():
@@ -91,14 +104,22 @@ class FakeMaster:
                 gone = [each for each in self.records if each.number in message.numbers]
                 self.records = [each for each in self.records if each not in gone]
                 return QuarantinedList(app_id=APP, records=tuple(gone))
-            case RestartApplication() | SubmitApplication():
-                return Submitted(app_id=AppId(4))
+            case GetWorkerAddress() | GetProcessMetrics() | GetHistory():
+                return self._measured(message)
         summary = ApplicationSummary(app_id=APP, name="a", status=self.status)
         answers = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
             GetApplication: summary,
+            RestartApplication: Submitted(app_id=AppId(4)),
+            SubmitApplication: Submitted(app_id=AppId(4)),
         }
         return answers.get(type(message), ApplicationList(applications=(summary,)))
+
+    def _measured(self, message: GetWorkerAddress | GetProcessMetrics | GetHistory) -> object:
+        if not isinstance(message, GetWorkerAddress):
+            return measured("master", message)
+        found = [each for each in self.workers if each.worker_id == message.worker_id]
+        return found[0] if found else Refused(reason="no worker has this id")
 
 
 class FakePost:
@@ -155,11 +176,24 @@ class World:
             self.post.actors[path] = answer
 
 
+def measured(name: str, message: GetProcessMetrics | GetHistory) -> object:
+    """Answer for the measurements of a process."""
+    if isinstance(message, GetHistory):
+        return HistoryData(path=name)
+    return ProcessMetricsData(name=name, at_ms=1, process=ProcessSample(pid=1, started_ms=1))
+
+
 def app_master(message: Any) -> object:
     """Answer as an app master does."""
     match message:
         case DescribeApplication():
             return ApplicationDetail(app_id=APP, epoch=12)
+        case GetMetrics():
+            return MetricsData(app_id=APP, at_ms=1)
+        case GetSeries():
+            return SeriesData(app_id=APP, at_ms=(1,))
+        case GetHistory():
+            return HistoryData(path="app3")
         case ReplayNow():
             return ReplayAccepted(app_id=APP, epoch=12)
         case ReplayQuarantined():

@@ -1,13 +1,14 @@
 """The desk takes each question to whoever knows the answer, and nobody else's."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from gearpy.cluster.client.desk import Desk
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
-from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.ids import AppId, ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
@@ -39,9 +40,18 @@ from gearpy.messages.cluster import (
     RegisterWorker,
     ShutdownExecutor,
 )
+from gearpy.messages.metrics import (
+    GetHistory,
+    GetMetrics,
+    GetProcessMetrics,
+    GetSeries,
+    HistoryData,
+    MetricsData,
+    SeriesData,
+)
 from gearpy.messages.summaries import ErrorCard
 from gearpy.wire.connection.keys import CLUSTER, Principal
-from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, raising
+from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, measured, raising
 
 OTHER = AppId(4)
 
@@ -220,6 +230,33 @@ def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
 # -- who may ask -------------------------------------------------------------------------------
 
 
+# -- measurements ----------------------------------------------------------------------------
+
+
+def test_measurements_of_an_application_come_from_its_app_master(world: World) -> None:
+    """It is the only one that hears of its executors."""
+    assert world.answer(GetMetrics(app_id=APP)) == MetricsData(app_id=APP, at_ms=1)
+    assert world.answer(GetSeries(app_id=APP)) == SeriesData(app_id=APP, at_ms=(1,))
+    assert world.answer(GetHistory(app_id=APP)) == HistoryData(path="app3")
+
+
+@pytest.mark.parametrize("question", [GetProcessMetrics, GetHistory])
+def test_measurements_of_a_process_come_from_itself(question: Any, world: World) -> None:
+    """From the master if no worker is named."""
+    world.add_worker(2, partial(measured, "worker2"))
+
+    assert world.answer(question()) == measured("master", question())
+    assert world.answer(question(worker_id=WorkerId(2))) == measured("worker2", question())
+
+
+def test_a_worker_that_is_not_there_is_named(world: World) -> None:
+    """Whether nobody knows it, or it has just gone."""
+    world.add_worker(2, None)
+
+    assert world.refusal(GetProcessMetrics(worker_id=WorkerId(9))) == "no worker has this id"
+    assert "worker 2 cannot be reached" in world.refusal(GetHistory(worker_id=WorkerId(2)))
+
+
 def questions_about(app_id: AppId) -> list[object]:
     """Return what an application may ask about itself."""
     return [
@@ -227,6 +264,9 @@ def questions_about(app_id: AppId) -> list[object]:
         DescribeApplication(app_id=app_id),
         ListQuarantined(app_id=app_id),
         ReadLog(app_id=app_id, executor_id=ExecutorId(0), lines=1),
+        GetMetrics(app_id=app_id),
+        GetSeries(app_id=app_id),
+        GetHistory(app_id=app_id),
     ]
 
 
@@ -256,6 +296,8 @@ def test_an_application_may_ask_about_itself(message: object, world: World) -> N
         HasArtifact(sha256="ab"),
         UploadArtifact(sha256="ab", offset=0, data=b"", last=True),
         GetAddresses(app_id=APP),
+        pytest.param(GetHistory(), id="GetHistory of the master"),
+        GetProcessMetrics(),
     ],
     ids=lambda message: type(message).__name__,
 )
