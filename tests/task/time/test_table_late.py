@@ -1,4 +1,4 @@
-"""Late rows and cuts of tables: the same as of single records, see `task.time.table_late`."""
+"""Late rows and cuts of tables: the same as of single records, see `task.time.late`."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
