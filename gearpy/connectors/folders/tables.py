@@ -9,8 +9,6 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
-
-# Ships no type information.
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
@@ -20,6 +18,8 @@ from gearpy.task.api.interfaces import Sink
 
 _ARROW: Final = "arrow_folder"
 _CSV: Final = "csv_folder"
+_PARQUET: Final = "parquet_folder"
+_CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 
 def arrow_folder(
@@ -148,10 +148,6 @@ def _check_cells(schema: pa.Schema) -> None:
             )
 
 
-_NAME: Final = "parquet_folder"
-_CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
-
-
 def parquet_folder(
     path: str | Path,
     *,
@@ -195,10 +191,10 @@ def parquet_folder(
         >>> pyarrow.parquet.read_table("table").to_pylist()
         [{'n': 1}, {'n': 2}]
     """
-    known = checked_schema(_NAME, schema)
+    known = checked_schema(_PARQUET, schema)
     if compression not in _CODECS:
         raise ConfigError(
-            f"{_NAME}: compression is {compression!r}, must be one of {', '.join(_CODECS)}"
+            f"{_PARQUET}: compression is {compression!r}, must be one of {', '.join(_CODECS)}"
         )
 
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
@@ -207,6 +203,8 @@ def parquet_folder(
         )
 
     def make_format() -> ColumnFormat:
-        return ColumnFormat(_NAME, ".parquet", known, rows_of)
+        return ColumnFormat(_PARQUET, ".parquet", known, rows_of)
 
-    return FolderSink(_NAME, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
+    return FolderSink(
+        _PARQUET, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True
+    )
