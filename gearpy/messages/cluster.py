@@ -271,6 +271,31 @@ class ApplicationStatusChanged:
     cause: ErrorCard | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAnswer:
+    """The app master of ``launch`` leaves an answer behind, for clients that ask after its end.
+
+    ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `MetricsData`
+    or `SeriesData`.
+    """
+
+    app_id: AppId
+    launch: int
+    kind: str
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetLastAnswer:
+    """Ask for an answer of an application that has ended. Answer: `LastAnswer` or `Refused`.
+
+    Asked within the master's process only.
+    """
+
+    app_id: AppId
+    kind: str
+
+
 MasterMessage: TypeAlias = (
     SubmitApplication
     | GetCluster
@@ -288,5 +313,7 @@ MasterMessage: TypeAlias = (
     | ApplicationStatusChanged
     | PutValue
     | Quarantine
+    | LastAnswer
+    | GetLastAnswer
 )
 WorkerMessage: TypeAlias = WorkerRegistered | OtherCluster | LaunchExecutor | ShutdownExecutor

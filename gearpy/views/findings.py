@@ -88,7 +88,8 @@ def findings_of(
     if not found and (detail is None or not (detail.processors or detail.why)):
         found.append(_beginning(summary, detail))
     elif not found and detail is not None:
-        found += [clock_finding(detail, stall=summary.progress.stall), *_held_back(processors, hot)]
+        found += _held_back(processors, hot)
+        found.append(clock_finding(detail, stall=summary.progress.stall))
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
     found += _counted(summary)

@@ -16,6 +16,8 @@ from gearpy.metrics.histogram import merged, quantile_of, since
 
 #: Two looks that are nearer to each other tell no rate.
 SPAN_MIN_MS: Final = 250
+#: Over a shorter span the last points of the series tell more, as records come in bursts.
+_SPAN_GOOD_MS: Final = 3_000
 _RATES: Final = 60
 _MEAN_OF: Final = 3
 #: A task that gets so many times the mean of its processor is worth a word.
@@ -66,8 +68,9 @@ class Measurements:
             "backpressured": lately.backpressured,
         }
         for name, values in newest.items():
-            if figures.get(name) is None:
-                figures[name] = _mean(values)
+            mean = _mean(values)
+            if mean is not None and (figures.get(name) is None or self._span_ms < _SPAN_GOOD_MS):
+                figures[name] = mean
         return figures
 
     def tasks(self, processor_id: int) -> dict[str, dict[str, Any]]:

@@ -68,7 +68,7 @@ def _parts(report: Report) -> Iterator[str]:
         note += "holds the clock, or back-pressure"
         yield f'<section class="card wide">{graph}<p class="quiet">{_safe(note)}</p></section>'
     yield _charts(report.series)
-    yield _section("Totals", _facts(_totals(view)))
+    yield _section("Totals", f'<div class="columns">{_facts(_totals(view))}</div>')
     yield _section("Alerts", _list(f"{each.rule}: {each.text}" for each in view.alerts))
     yield _errors(view)
     yield _section("Processors", _processors(view))
@@ -119,7 +119,7 @@ def _headline(view: AppView) -> str:
 def _charts(series: SeriesData | None) -> str:
     if series is None or not series.at_ms:
         return ""
-    sizes = [None if each is None else each / 1e6 for each in series.epoch_bytes]
+    sizes = [None if each is None else each / 1e3 for each in series.epoch_bytes]
     charts = [
         (
             "Throughput",
@@ -139,7 +139,7 @@ def _charts(series: SeriesData | None) -> str:
         ),
         ("Watermark lag", "ms", [Line("lag", series.watermark_lag_ms, AMBER)]),
         ("Epochs", "ms", [Line("time", series.epoch_ms, VIOLET)]),
-        ("Size of an epoch", "MB", [Line("size", sizes, BLUE)]),
+        ("Size of an epoch", "kB", [Line("size", sizes, BLUE)]),
     ]
     events = [(each.at_ms, each.text) for each in series.events]
     cards = "".join(_chart(name, unit, series.at_ms, lines, events) for name, unit, lines in charts)
@@ -188,7 +188,7 @@ def _totals(view: AppView) -> dict[str, str]:
         "quarantined": text.count(totals.quarantined),
         "restarts": text.count(totals.restarts),
         "clock": text.watermark(totals.clock_ms),
-        "behind the sources": text.span(totals.watermark_lag_ms),
+        "behind": text.span(totals.lag_ms),
         "epoch": str(totals.epoch or "none"),
         "size of it": text.size(totals.epoch_bytes),
         "state": text.size(totals.state_bytes),
@@ -479,6 +479,8 @@ th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--line);vertical-align:
 dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;margin:0}
 dt{opacity:.7}dd{margin:0;overflow-wrap:anywhere}ul{margin:0;padding-left:18px}
 .error{border-top:1px solid var(--line);padding:8px 0}.error p{margin:0;overflow-wrap:anywhere}
+.columns dl{display:block;columns:3 240px}.columns dt{float:left;clear:left;width:130px}
+.columns dd{break-inside:avoid}
 pre{overflow-x:auto;font-size:12px}summary{cursor:pointer}
 @media print{body{background:#fff;color:#000}.card{break-inside:avoid}}
 """

@@ -17,6 +17,7 @@ from gearpy.messages.client import (
     GetApplication,
     GetCluster,
     GetMaster,
+    GetSubmission,
     ListApplications,
     ListQuarantined,
     ListWorkers,
@@ -32,6 +33,7 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownAccepted,
     ShutdownApplication,
+    Submission,
     Submitted,
     WorkerList,
 )
@@ -256,6 +258,13 @@ class FakeCluster:
             ListQuarantined: self._quarantined,
             GetMaster: lambda _: MasterDetail(
                 address="127.0.0.1:3000", started_ms=NOON_MS, host="ada", pid=17
+            ),
+            GetSubmission: lambda asked: Submission(
+                app_id=asked.app_id,
+                filename="shop.py",
+                args=(),
+                executors=2,
+                config={"streaming.batch-max-records": "100"},
             ),
             GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,

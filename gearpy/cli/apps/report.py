@@ -16,7 +16,6 @@ from gearpy.cluster.client.looking import look_at
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import QuarantinedRecord
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
 from gearpy.views.report import Report, report_html
@@ -65,11 +64,12 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
         time.sleep(_APART_S)
         look = look_at(client, app_id, lately_ms=None)
     missing = [*_missing(look)]
-    quarantined: tuple[QuarantinedRecord, ...] = ()
     try:
+        config: dict[str, str] | None = client.submission(app_id).config
         quarantined = client.quarantined(app_id).records
     except (SubmitRefused, AskTimeout) as error:
-        missing.append(f"records in quarantine: {error}")
+        config, quarantined = None, ()
+        missing.append(f"settings, and records in quarantine: {error}")
     processors = look.detail.processors if look.detail else ()
     views = (processor_view(look, each.processor_id, before) for each in processors)
     return Report(
@@ -78,6 +78,7 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
         version=__version__,
         series=look.series,
         processors=[each for each in views if each is not None],
+        config=config,
         quarantined=quarantined,
         missing=missing,
     )
@@ -85,7 +86,7 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
 
 def _missing(look: Look) -> Iterator[str]:
     if look.detail is None:
-        yield "processors, tasks and errors: its app master cannot be asked (any more)"
+        yield "processors, tasks and errors: nobody knows them (any more)"
     elif look.metrics is None:
         yield "measurements: its app master does not give them"
 

@@ -63,6 +63,7 @@ from gearpy.messages.client import (
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
     AppMasterRegistered,
+    LastAnswer,
     LaunchExecutor,
     QuarantineStored,
     RequestResource,
@@ -81,12 +82,15 @@ from gearpy.messages.summaries import (
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
+from gearpy.wire.codec import encode_control
 
 _log = logging.getLogger(__name__)
 _OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
 _FAILURES_KEPT: Final = 20
+#: Of one answer that is left behind: it must fit into a control frame.
+_LEFT_BYTES_MAX: Final = 900 * 1024
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
@@ -165,6 +169,7 @@ class AppMasterActor(Actor[_Message]):
         self._cause: ErrorCard | None = None
         self._has_succeeded = False
         self._metrics: AppMetrics | None = None
+        self._has_left_answers = False
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
@@ -396,7 +401,8 @@ class AppMasterActor(Actor[_Message]):
             core.on_executor_silent(*found, self.context.now_ms())
 
     def on_stop(self) -> None:
-        """Leave nothing behind, however it ends."""
+        """Leave nothing running, however it ends."""
+        self._leave_answers()
         if self._core is not None:
             self._do(self._core.executors.stop_all("the application was stopped"))
         self._release()
@@ -542,6 +548,7 @@ class AppMasterActor(Actor[_Message]):
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
             self._note("the application", cause)
             self._event("failed", cause.cause)
+        self._leave_answers()
         self._status, self._cause = status, cause
         self._tell_status()
 
@@ -554,6 +561,7 @@ class AppMasterActor(Actor[_Message]):
             self._checkpoints.drop_expired(keep_ms)
         else:
             self._checkpoints.drop_all()
+        self._leave_answers()
         self._status = "succeeded"
         self._tell_status()
 
@@ -589,6 +597,26 @@ class AppMasterActor(Actor[_Message]):
             self._executors.tell(executor_id, inject)
             given.append(record)
         return QuarantinedList(app_id=self._app_id, records=tuple(given))
+
+    def _leave_answers(self) -> None:
+        """Give the master, once, what clients may ask for after the end."""
+        core = self._core
+        if core is None or self._has_left_answers or not self._master.is_there:
+            return
+        self._has_left_answers = True
+        measures = (GetMetrics(app_id=self._app_id), GetSeries(app_id=self._app_id))
+        metrics = self._metrics_of(core)
+        for answer in (self._detail(), *(metrics.answer(core, each) for each in measures)):
+            encoded = encode_control(answer)
+            if len(encoded) > _LEFT_BYTES_MAX:
+                continue
+            last = LastAnswer(
+                app_id=self._app_id,
+                launch=self._launch.launch,
+                kind=type(answer).__name__,
+                answer=encoded,
+            )
+            self._master.tell(last)
 
     # -- what others are told --------------------------------------------------------------
 

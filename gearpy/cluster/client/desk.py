@@ -1,7 +1,7 @@
 """Desk: answers clients for the whole cluster, where the master's listener is."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -33,16 +33,19 @@ from gearpy.messages.client import (
     RoleAddresses,
     WorkerAddress,
 )
+from gearpy.messages.cluster import GetLastAnswer, LastAnswer
 from gearpy.messages.metrics import (
     GetHistory,
     GetMetrics,
     GetProcessMetrics,
     GetSeries,
     GetWorkerAddress,
+    MetricsData,
+    SeriesData,
 )
-from gearpy.messages.summaries import ApplicationSummary
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
-from gearpy.wire.codec import encode_control
+from gearpy.wire.codec import decode_control, encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 #: What the master actor answers itself.
@@ -64,6 +67,14 @@ _TEXT_CHARS_MAX: Final = 200  # Of each text of a record in a list.
 _NUMBERS_MAX: Final = 20  # In an error text.
 _SHARE: Final = 0.8  # Of the client's time; the rest is for telling that it was not enough.
 _LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hide the others.
+
+
+#: What an app master leaves behind, by the question that it answers.
+_LEFT_BEHIND: Final[Mapping[type, type]] = {
+    DescribeApplication: ApplicationDetail,
+    GetMetrics: MetricsData,
+    GetSeries: SeriesData,
+}
 
 
 class AsksActors(Protocol):
@@ -178,7 +189,7 @@ class Desk:
         if isinstance(addresses, Refused):
             return addresses
         if addresses.app_master is None:
-            return self._no_app_master(app_id)
+            return self._no_app_master(app_id, message)
         try:
             answer: object = self._post.ask(addresses.app_master, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
@@ -209,9 +220,12 @@ class Desk:
         except (ActorStopped, ConnectionLost) as error:
             return Refused(reason=f"worker {worker_id} cannot be reached: {error}")
 
-    def _no_app_master(self, app_id: AppId) -> Refused:
+    def _no_app_master(self, app_id: AppId, message: object) -> object:
         known = self._ask_master(GetApplication(app_id=app_id))
         if isinstance(known, ApplicationSummary) and known.status in TERMINAL:
+            if kind := _LEFT_BEHIND.get(type(message)):
+                left = self._ask_master(GetLastAnswer(app_id=app_id, kind=kind.__name__))
+                return decode_control(left.answer) if isinstance(left, LastAnswer) else left
             return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
         return Refused(
             reason=f"application {app_id} has no app master at present: it is being started, or "

@@ -21,7 +21,7 @@ _LATELY_MS: Final = 125_000  # For sparklines.
 
 
 def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
-    """Ask the master, and the app master if there is one.
+    """Ask the master, and the app master if there is one; else for what it has left behind.
 
     Args:
         client: of the cluster.
@@ -32,7 +32,13 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
         SubmitRefused: there is no application with this id.
         GearpyError: there is no cluster.
     """
-    return _look(client, client.application(app_id), lately_ms)
+    summary = client.application(app_id)
+    if summary.status not in TERMINAL:
+        return _look(client, summary, lately_ms)
+    try:
+        return _measured(client, summary, client.describe(app_id), lately_ms)
+    except (SubmitRefused, AskTimeout):  # Nobody knows it any more.
+        return _look(client, summary)
 
 
 def detail_of(
@@ -51,9 +57,18 @@ def _look(
     client: ClusterClient, summary: ApplicationSummary, lately_ms: int | None = _LATELY_MS
 ) -> Look:
     detail, _ = detail_of(client, summary)
-    at_ms = time.time_ns() // 1_000_000
     if detail is None:
-        return Look(at_ms=at_ms, summary=summary)
+        return Look(at_ms=_now_ms(), summary=summary)
+    return _measured(client, summary, detail, lately_ms)
+
+
+def _measured(
+    client: ClusterClient,
+    summary: ApplicationSummary,
+    detail: ApplicationDetail,
+    lately_ms: int | None,
+) -> Look:
+    at_ms = _now_ms()
     try:
         metrics = client.metrics(summary.app_id)
         since_ms = 0 if lately_ms is None else metrics.at_ms - lately_ms
@@ -61,6 +76,10 @@ def _look(
     except (SubmitRefused, AskTimeout):  # It has just gone, or is of an earlier version.
         return Look(at_ms=at_ms, summary=summary, detail=detail)
     return Look(at_ms=at_ms, summary=summary, detail=detail, metrics=metrics, series=series)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class ClusterWatch:
@@ -102,7 +121,7 @@ class ClusterWatch:
         self._forget(each.app_id for each in summaries)
         rows = self._rows(summaries)
         return overview_view(
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=_now_ms(),
             cluster_id=self._client.cluster().cluster_id,
             version=__version__,
             rows=rows,
@@ -123,7 +142,7 @@ class ClusterWatch:
         rows, left = [], _ASKED_MAX
         for each in summaries:
             if each.status in TERMINAL or not left:
-                rows.append(row_of_summary(each, time.time_ns() // 1_000_000))
+                rows.append(row_of_summary(each, _now_ms()))
             else:
                 left -= 1
                 rows.append(row_of(self._view(_look(self._client, each))))

@@ -3,6 +3,7 @@
 - `actor`: MasterActor: applications, workers and the slots of all; durable facts are in its log.
 - `answers`: the answers of a master to questions that change nothing.
 - `contacts`: the workers and app masters that a master tells and watches.
+- `last_answers`: answers that app masters leave behind for clients that ask after the end.
 - `limits`: the limits of a master, from the configuration.
 - `store`: the master's state with the log that makes it durable.
 - `workers`: the workers of a master: their paths, their executors, and how to end those.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 from gearpy.actor.api import Actor, Cancellable, Exited, Failed
 from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
 from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.cluster.master.limits import app_master_times, config_of, mistakes_in
 from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
@@ -56,6 +57,7 @@ from gearpy.messages.cluster import (
     AppMasterRegistered,
     ExecutorExited,
     ExecutorLaunchRejected,
+    LastAnswer,
     LaunchExecutor,
     MasterMessage,
     PutValue,
@@ -100,7 +102,7 @@ _Request: TypeAlias = (
 )
 _SlotNews: TypeAlias = RequestResource | ReturnResource
 _AppMasterNews: TypeAlias = (
-    RegisterAppMaster | _SlotNews | ApplicationStatusChanged | PutValue | Quarantine
+    RegisterAppMaster | _SlotNews | ApplicationStatusChanged | LastAnswer | PutValue | Quarantine
 )
 _WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
 #: What a master is told and asked.
@@ -155,12 +157,14 @@ class MasterActor(Actor[MasterMailbox]):
             scheduler=self._scheduler,
         )
         self._process = ProcessHistory("master", process_meter().sample)
+        self._last_answers = LastAnswers()
         self._answers = MasterAnswers(
             self._state,
             self._app_masters,
             self._scheduler,
             self._workers.paths,
             process=self._process,
+            last_answers=self._last_answers,
             wall_ms=self._wall_ms,
         )
         self._timer: tuple[int, Cancellable] | None = None
@@ -190,6 +194,7 @@ class MasterActor(Actor[MasterMailbox]):
                 | RequestResource()
                 | ReturnResource()
                 | ApplicationStatusChanged()
+                | LastAnswer()
                 | PutValue()
                 | Quarantine()
             ):
@@ -382,6 +387,8 @@ class MasterActor(Actor[MasterMailbox]):
                 self._on_slot_news(message)
             case ApplicationStatusChanged():
                 self._on_status(message)
+            case LastAnswer():
+                self._last_answers.keep(message)
             case PutValue():
                 self._put_value(message)
             case Quarantine():

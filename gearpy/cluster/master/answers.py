@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias, assert_never, get_args
 
+from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.core.master.app_masters import AppMasters
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.scheduling import SlotScheduler
@@ -28,6 +29,7 @@ from gearpy.messages.client import (
     WorkerAddress,
     WorkerList,
 )
+from gearpy.messages.cluster import GetLastAnswer
 from gearpy.messages.metrics import GetHistory, GetProcessMetrics, GetWorkerAddress
 from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, WorkerSummary
 from gearpy.metrics.history import ProcessHistory
@@ -46,6 +48,7 @@ MasterLookup: TypeAlias = (
     | GetAddresses
     | GetWorkerAddress
     | GetSubmission
+    | GetLastAnswer
 )
 
 
@@ -60,6 +63,7 @@ class MasterAnswers:
         workers: Mapping[WorkerId, ActorPath],
         *,
         process: ProcessHistory,
+        last_answers: LastAnswers,
         wall_ms: Callable[[], int],
     ) -> None:
         self._state = state
@@ -67,9 +71,10 @@ class MasterAnswers:
         self._scheduler = scheduler
         self._workers = workers
         self._process = process
+        self._last_answers = last_answers
         self._wall_ms = wall_ms
 
-    def answer(self, message: MasterLookup) -> object:  # noqa: PLR0911 - an arm each
+    def answer(self, message: MasterLookup) -> object:  # noqa: C901, PLR0911 - an arm each
         """Return the answer to a question; `Refused` where there is none."""
         match message:
             case GetCluster():
@@ -86,6 +91,8 @@ class MasterAnswers:
                 return self._quarantined(message.app_id)
             case GetAddresses() | GetWorkerAddress():
                 return self._addresses(message)
+            case GetLastAnswer():
+                return self._last_answers.answer(message)
             case GetSubmission():
                 return self._submission(message.app_id)
             case _:

@@ -9,6 +9,7 @@ from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, is_same_node
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
+    LastAnswer,
     LaunchExecutor,
     PutValue,
     Quarantine,
@@ -31,6 +32,7 @@ _OF_APP_MASTERS: Final = (
     ApplicationStatusChanged,
     PutValue,
     Quarantine,
+    LastAnswer,
     LaunchExecutor,
     ShutdownExecutor,
 )

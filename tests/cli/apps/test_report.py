@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gearpy.messages.client import DescribeApplication, Refused
 from tests.cli.build import Gear
 
 
@@ -17,13 +18,20 @@ def test_a_report_has_what_the_cluster_knows(gear: Gear, tmp_path: Path) -> None
     html = path.read_text(encoding="utf-8")
     assert shown.startswith(f"wrote {path} (")
     assert "missing: measurements: its app master does not give them" in shown
-    for words in ("<svg", "map(price)", "executor 1 lost: killed by signal 9", "exactly-once"):
+    for words in (
+        "<svg",
+        "map(price)",
+        "executor 1 lost: killed by signal 9",
+        "exactly-once",
+        "streaming.batch-max",
+    ):
         assert words in html
 
 
 def test_a_run_that_has_ended_has_a_report(gear: Gear, tmp_path: Path) -> None:
     """With its cause; what is gone with its processes is named."""
     path = tmp_path / "orders.html"
+    gear.cluster.instead[DescribeApplication] = lambda _: Refused(reason="nobody knows")
 
     known = json.loads(gear("report", "3", "-o", str(path), "--json"))
 

@@ -1,0 +1,59 @@
+"""Answers that app masters leave behind."""
+
+from gearpy.cluster.master.last_answers import LastAnswers
+from gearpy.ids import AppId
+from gearpy.messages.client import Refused
+from gearpy.messages.cluster import GetLastAnswer, LastAnswer
+
+
+def left(app_id: int, *, launch: int = 1, kind: str = "MetricsData", size: int = 1) -> LastAnswer:
+    """Return what an app master leaves behind."""
+    return LastAnswer(app_id=AppId(app_id), launch=launch, kind=kind, answer=bytes(size))
+
+
+def asked(kept: LastAnswers, app_id: int, kind: str = "MetricsData") -> LastAnswer | Refused:
+    """Ask for an answer."""
+    return kept.answer(GetLastAnswer(app_id=AppId(app_id), kind=kind))
+
+
+def test_an_answer_is_found_by_its_kind() -> None:
+    """Each application has some."""
+    kept = LastAnswers()
+    kept.keep(left(1))
+    kept.keep(left(1, kind="SeriesData"))
+
+    assert asked(kept, 1) == left(1)
+    assert asked(kept, 1, "SeriesData") == left(1, kind="SeriesData")
+    assert isinstance(asked(kept, 1, "ApplicationDetail"), Refused)
+    assert isinstance(asked(kept, 2), Refused)
+
+
+def test_a_later_launch_knows_more() -> None:
+    """Whichever is heard last."""
+    kept = LastAnswers()
+    for launch in (2, 3, 1):
+        kept.keep(left(1, launch=launch))
+
+    assert asked(kept, 1) == left(1, launch=3)
+
+
+def test_the_applications_that_ended_first_are_forgotten_first() -> None:
+    """However many there are."""
+    kept = LastAnswers()
+    for number in range(1, 31):
+        kept.keep(left(number))
+
+    assert [isinstance(asked(kept, each), LastAnswer) for each in (10, 11, 30)] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_what_is_kept_is_bounded_by_its_size() -> None:
+    """The newest is there in any case."""
+    kept = LastAnswers()
+    for number in (1, 2, 3):
+        kept.keep(left(number, size=40 * 1024 * 1024))
+
+    assert [isinstance(asked(kept, each), LastAnswer) for each in (1, 2, 3)] == [False, False, True]
