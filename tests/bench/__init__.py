@@ -4,9 +4,10 @@
 - `sol`: messages per second and latency of one hop, in one process or between two.
 - `start`: start-up times and memory; `slow_sink`: back-pressure over a minute.
 - `process_cluster`: a real cluster in a folder; `recovery`: how long records stop flowing when
-  something fails; `chaos`: a word count whose processes are killed, compared with the answer.
-- `exactly_once`: numbered records through state into folders, and processes that are killed at the
-  worst moments; `numbered`: that program and its answer; `faults`: how processes are harmed.
+  something fails.
+- `crash`: strikes a cluster as planned, and checks the results; `faults`: how processes are harmed;
+  `epoch_signs`: what files tell of epochs. `exactly_once`: what is struck, and the plans, of
+  `bin/bench exactly-once` and `chaos`; `numbered`: their program and its answer.
 - `simulate`: thousands of clusters, and tasks alone, in virtual time, each with faults of its own;
   `simulated_app` is what they run, and what must come out of it.
 - `checkpoint`: what epochs cost, and how soon much state is back.
@@ -19,8 +20,7 @@
   `peer_bytewax` and `peer_spark` are these programs.
 - `spark`: how fast windows get to Spark; `spark_start`: how soon a session is there.
 - `spark_crash`: windows on their way to Spark's tables, while executors and JVMs are killed;
-  `spark_plan`: who is killed when, and the report; `spark_program`, `spark_reader`: the program,
-  and a job of Spark; `spark_signs`: what files tell.
-- `crash_watch`: what `exactly_once` and `spark_crash` share: waiting, notes, a report.
+  `spark_plan`: who is killed when; `spark_program`, `spark_reader`: the program, and a job of
+  Spark; `spark_signs`: what files tell.
 - `measure`: percentiles, memory.
 """

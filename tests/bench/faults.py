@@ -6,25 +6,14 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["ANY_KIND", "FaultKind", "Faults", "chosen"]
-
-FaultKind: TypeAlias = Literal[
-    "executor SIGKILL",
-    "app master SIGKILL",
-    "worker SIGKILL",
-    "master SIGKILL",
-    "executor SIGSTOP",
-    "app master SIGSTOP",
-    "worker SIGSTOP",
-    "master SIGSTOP",
-]
+__all__ = ["ANY_KIND", "Faults", "chosen"]
 
 #: How often each kind is chosen, compared with the others.
-ANY_KIND: Final[Mapping[FaultKind, int]] = {
+ANY_KIND: Final[Mapping[str, int]] = {
     "executor SIGKILL": 6,
     "app master SIGKILL": 3,
     "worker SIGKILL": 3,
@@ -34,10 +23,9 @@ ANY_KIND: Final[Mapping[FaultKind, int]] = {
     "worker SIGSTOP": 1,
     "master SIGSTOP": 1,
 }
-_POLL_S: Final = 0.01
 
 
-def chosen(kinds: Mapping[FaultKind, int], rng: random.Random) -> FaultKind:
+def chosen(kinds: Mapping[str, int], rng: random.Random) -> str:
     """Return one of the kinds, the more often the greater its number."""
     return rng.choices([*kinds], [*kinds.values()])[0]
 
@@ -46,7 +34,7 @@ class Faults:
     """Does harm to a cluster, and later undoes what does not mend itself.
 
     A frozen process goes on after a time, and a killed daemon is started again, as by whoever
-    supervises it; that happens in `pause` and `mend_due`.
+    supervises it; that happens in `mend_due`.
 
     Args:
         cluster: it.
@@ -69,7 +57,7 @@ class Faults:
         self._away_s = away_s
         self._later: list[tuple[float, Callable[[], None]]] = []
 
-    def strike(self, kind: FaultKind) -> bool:
+    def strike(self, kind: str) -> bool:
         """Do it; False if there is nobody at present to whom it could be done."""
         what, _, how = kind.rpartition(" ")
         if what == "worker":
@@ -83,13 +71,6 @@ class Faults:
         if how == "SIGSTOP":
             return self._freeze(pid)
         return _has_sent(pid, signal.SIGKILL)
-
-    def pause(self, seconds: float) -> None:
-        """Wait, and mend what is due meanwhile."""
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
-            self.mend_due()
-            time.sleep(_POLL_S)
 
     def mend_due(self) -> None:
         """Let go on, or start again, whose time has come."""

@@ -3,18 +3,19 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeAlias
 
 import typer
 
 from tests.bench.probe import PROBES
 
 if TYPE_CHECKING:
+    from tests.bench.crash import Blow, Target
     from tests.bench.spark import Figure
 
 __all__ = ["app", "main"]
@@ -25,6 +26,17 @@ _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 _SPARK_KINDS: Final = frozenset({"log", "handoff", "many", "start"})
 #: Runs with hundreds of windows that wait for Spark, at most.
 _RUNS_MANY: Final = 5
+
+#: Options of the benches that strike a cluster.
+_Faults: TypeAlias = Annotated[int, typer.Option(help="how many")]
+_Seed: TypeAlias = Annotated[int, typer.Option(help="decides which faults, and when")]
+_Rate: TypeAlias = Annotated[float, typer.Option(help="records per second")]
+_Sets: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", help="key=value of the configuration")
+]
+_Folder: TypeAlias = Annotated[
+    Path | None, typer.Option(help="an empty one, for all that is written; kept then")
+]
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
@@ -97,48 +109,56 @@ def recovery(
 
 @app.command()
 def chaos(
-    faults: Annotated[int, typer.Option(help="how many")] = 30,
-    seconds: Annotated[float, typer.Option(help="length of the stream")] = 60,
-    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+    faults: _Faults = 30, seed: _Seed = 1, rate: _Rate = 2000, folder: _Folder = None
 ) -> None:
-    """Kill and freeze processes of a cluster while it counts words; compare the answer."""
-    from tests.bench.chaos import run_chaos
+    """Kill and freeze processes for long, and again in recoveries; plain files miss no result."""
+    from tests.bench.exactly_once import CHAOS, chaos_plan
 
-    with TemporaryDirectory(prefix="gearpy-chaos-") as folder:
-        report = run_chaos(Path(folder), seed=seed, faults=faults, seconds=seconds, say=typer.echo)
-    for line in report.lines():
-        typer.echo(line)
-    raise typer.Exit(1 if report.lost or report.status != "succeeded" else 0)
+    _crash(CHAOS, chaos_plan, times=faults, seed=seed, rate=rate, folder=folder)
 
 
 @app.command()
 def exactly_once(
     *,
-    faults: Annotated[int, typer.Option(help="how many")] = 100,
-    seed: Annotated[int, typer.Option(help="decides which faults, and when")] = 1,
+    faults: _Faults = 100,
+    seed: _Seed = 1,
     pipeline: Annotated[
         str, typer.Option(help="numbered: state and timers; language: windows, joins, columns")
     ] = "numbered",
-    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of the configuration")
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
-    ] = None,
+    rate: _Rate = 2000,
+    sets: _Sets = None,
+    folder: _Folder = None,
 ) -> None:
     """Kill and freeze processes of a cluster, in recoveries and epochs too; each result is once."""
-    from tests.bench.exactly_once import WORKLOADS, run_exactly_once
+    from tests.bench.exactly_once import TARGETS, exactly_once_plan
 
-    if pipeline not in WORKLOADS:
-        raise typer.BadParameter(f"--pipeline must be one of {', '.join(WORKLOADS)}")
-    with TemporaryDirectory(prefix="gearpy-exactly-once-") as temporary:
-        report = run_exactly_once(
+    if pipeline not in TARGETS:
+        raise typer.BadParameter(f"--pipeline must be one of {', '.join(TARGETS)}")
+    target = TARGETS[pipeline]
+    _crash(target, exactly_once_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
+
+
+def _crash(
+    target: "Target",
+    plan: "Callable[[random.Random], Iterable[Blow]]",
+    *,
+    times: int | None,
+    seed: int,
+    rate: float,
+    sets: Iterable[str] | None = None,
+    folder: Path | None,
+) -> NoReturn:
+    """Strike a cluster, say what came out, and end with 1 if it is not right."""
+    from tests.bench.crash import crash
+
+    with TemporaryDirectory(prefix="gearpy-crash-") as temporary:
+        report = crash(
             folder or Path(temporary),
+            target,
+            plan(random.Random(seed)),
             seed=seed,
-            faults=faults,
-            pipeline=pipeline,
             rate=rate,
+            times=times,
             settings=dict(each.split("=", 1) for each in sets or ()),
             say=typer.echo,
         )
@@ -359,41 +379,29 @@ def spark_crash(
     *,
     faults: Annotated[int, typer.Option(help="executors to kill; a fifth of it others")] = 100,
     jvm_faults: Annotated[int, typer.Option(help="JVMs to kill")] = 30,
-    seed: Annotated[int, typer.Option(help="decides whom, and when")] = 1,
+    seed: _Seed = 1,
     minutes: Annotated[float, typer.Option(help="go on with it for at least so long")] = 0,
-    rate: Annotated[float, typer.Option(help="records per second")] = 2000,
+    rate: _Rate = 2000,
     archive: Annotated[
         bool, typer.Option(help="let Spark start from an archive of classes, made before")
     ] = False,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value of the configuration")
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
-    ] = None,
+    sets: _Sets = None,
+    folder: _Folder = None,
 ) -> None:
     """Kill executors and JVMs while windows go to Spark; every table must have each window once."""
-    from tests.bench.spark_crash import run_spark_crash
-    from tests.bench.spark_plan import plan_of
+    from tests.bench.spark_crash import spark_target
+    from tests.bench.spark_plan import again, plan_of
 
     if archive:
         from gearpy.spark import make_archive
 
         make_archive()
-    with TemporaryDirectory(prefix="gearpy-spark-crash-") as temporary:
-        report = run_spark_crash(
-            folder or Path(temporary),
-            plan_of(faults, jvm_faults, random.Random(seed)),
-            seed=seed,
-            minutes=minutes,
-            archive=archive,
-            rate=rate,
-            settings=dict(each.split("=", 1) for each in sets or ()),
-            say=typer.echo,
-        )
-    for line in report.lines():
-        typer.echo(line)
-    raise typer.Exit(0 if report.is_good else 1)
+
+    def plan(rng: random.Random) -> "Iterable[Blow]":
+        return again(plan_of(faults, jvm_faults, rng), rng, minutes=minutes)
+
+    target = spark_target(archive=archive)
+    _crash(target, plan, times=None, seed=seed, rate=rate, sets=sets, folder=folder)
 
 
 _EPOCHS: Final = {

@@ -8,7 +8,7 @@ each record of once. The module is also the program that a cluster is given.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, count
 from math import ceil
@@ -26,6 +26,7 @@ __all__ = [
     "SumTask",
     "Verdict",
     "check",
+    "check_files",
     "compare",
     "end_after",
     "expected_answer",
@@ -59,9 +60,21 @@ _Record: TypeAlias = tuple[int, int]
 
 
 def main(args: list[str]) -> gp.StreamApp:
-    """Return the application; ``args`` are the folder of results and the records per second."""
-    folder, rate = args
-    return numbered_app(Path(folder), rate=float(rate))
+    """Return the application; ``args`` are the folder of results and the records per second.
+
+    With a third one, ``files``, sums and windows go to files that readers see at once.
+    """
+    folder, rate, *files = args
+    sink = _file if files == ["files"] else gp.jsonl_folder
+    return numbered_app(Path(folder), rate=float(rate), sink=sink)
+
+
+def _file(folder: Path) -> gp.Sink:
+    """Return the sink of a folder: of records one that tells epochs, else a file of lines."""
+    if folder.name == "records":
+        return gp.jsonl_folder(folder)
+    folder.mkdir(exist_ok=True)
+    return gp.jsonl_file(folder / "part.jsonl")
 
 
 def numbered_app(
@@ -225,6 +238,11 @@ class Verdict:
         counts = (self.lost, self.duplicated, self.out_of_order, self.pending)
         return not any(counts) and not self.wrong
 
+    def report(self) -> Iterator[str]:
+        """Yield it for people, with examples of what is wrong."""
+        yield str(self)
+        yield from self.wrong
+
     def __str__(self) -> str:
         """Return it for people."""
         return (
@@ -234,14 +252,28 @@ class Verdict:
         )
 
 
-def check(folder: Path, end: int) -> Verdict:
-    """Compare the results in the folders with the answer for a stream up to ``end``."""
+def check(folder: Path, end: int, *, may_repeat: Collection[str] = ()) -> Verdict:
+    """Compare the results in the folders with the answer for a stream up to ``end``.
+
+    Args:
+        folder: of the folders.
+        end: what `set_end` was given.
+        may_repeat: folders in which a result may be there again, if it says the same.
+    """
     verdict = Verdict()
     answer = expected_answer(end)
     for name in OUTPUTS:
-        compare(name, shown_lines(folder, name), answer[name], verdict)
+        lines = shown_lines(folder, name)
+        if name in may_repeat:
+            lines = iter({repr(line): line for line in lines}.values())
+        compare(name, lines, answer[name], verdict)
         verdict.pending += sum(1 for each in (folder / name / "_pending").glob("*"))
     return verdict
+
+
+def check_files(folder: Path, end: int) -> Verdict:
+    """Compare what the program has written whose argument is ``files``."""
+    return check(folder, end, may_repeat=("sums", "windows"))
 
 
 def shown_lines(folder: Path, name: str) -> Iterator[Line]:

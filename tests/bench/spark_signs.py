@@ -1,14 +1,12 @@
 """What of a hand-off to Spark can be seen from outside: files, and processes."""
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
-from os import scandir
 from pathlib import Path
 from typing import Final
 
 from gearpy.core.handover.window_log import segments_of
-from tests.bench.exactly_once import Signs
+from tests.bench.epoch_signs import EpochSigns, names_in
 from tests.bench.process_cluster import children_of
 from tests.bench.spark_program import HANDED, LOG, NAIVE, OUTSIDE, SINK
 from tests.bench.spark_reader import PROGRESS
@@ -19,8 +17,8 @@ _NUMBER: Final = re.compile(r"(\d+)(\.compact)?")
 _HANDED: Final = re.compile(re.escape(SINK) + r"\.(\d+)\.(intent|done)")
 
 
-class SparkSigns:
-    """Reads names of files, and nothing else: it is asked every millisecond.
+class SparkSigns(EpochSigns):
+    """Tells also how far calls of the function, and the job outside, are.
 
     Args:
         checkpoints: gearpy's.
@@ -28,27 +26,17 @@ class SparkSigns:
     """
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
+        super().__init__(checkpoints, results)
         self._results = results
-        self._epochs = Signs(checkpoints, results)
-
-    # -- epochs of gearpy ------------------------------------------------------------------
-
-    def stored(self) -> int:
-        """Return the newest epoch that an executor has stored."""
-        return self._epochs.stored()
-
-    def log_files(self) -> frozenset[str]:
-        """Return the names of the files of the application's log of epochs."""
-        return self._epochs.log_files()
 
     def pending(self) -> frozenset[str]:
         """Return the files that the window logs have prepared and not shown."""
         folders = (self._results / name / "_pending" for name in (LOG, HANDED))
-        return frozenset(f"{folder}/{name}" for folder in folders for name in _names(folder))
+        return frozenset(f"{folder}/{name}" for folder in folders for name in names_in(folder))
 
     def newest_shown(self) -> int:
         """Return the newest epoch of which the window log shows something."""
-        return max((each.epoch for each in segments_of(_names(self._results / LOG))), default=0)
+        return max((each.epoch for each in segments_of(names_in(self._results / LOG))), default=0)
 
     # -- the sink that calls a function on Spark -------------------------------------------
 
@@ -62,10 +50,12 @@ class SparkSigns:
 
     def appended(self) -> frozenset[str]:
         """Return the files that the function has appended."""
-        return frozenset(each for each in _names(self._results / NAIVE) if each.startswith("part-"))
+        return frozenset(
+            each for each in names_in(self._results / NAIVE) if each.startswith("part-")
+        )
 
     def _handed(self, kind: str) -> int:
-        found = (_HANDED.fullmatch(name) for name in _names(self._results / HANDED / "_spark"))
+        found = (_HANDED.fullmatch(name) for name in names_in(self._results / HANDED / "_spark"))
         return max((int(each[1]) for each in found if each and each[2] == kind), default=0)
 
     # -- the job outside -------------------------------------------------------------------
@@ -93,10 +83,5 @@ def jvm_of(pid: int) -> int | None:
 
 
 def _newest(folder: Path) -> int:
-    found = (_NUMBER.fullmatch(name) for name in _names(folder))
+    found = (_NUMBER.fullmatch(name) for name in names_in(folder))
     return max((int(each[1]) for each in found if each), default=-1)
-
-
-def _names(folder: Path) -> Iterator[str]:
-    with suppress(FileNotFoundError), scandir(folder) as entries:
-        yield from [each.name for each in entries]

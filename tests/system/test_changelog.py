@@ -8,7 +8,8 @@ from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, ve
 from gearpy.core.coordinator.views import ChangelogPartitions
 from gearpy.storage.checkpoints import checkpoints_at
 from tests.bench import numbered
-from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
+from tests.bench.crash import EPOCHS_OFTEN
+from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
 from tests.system.cluster_build import eventually
 
@@ -26,7 +27,7 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
     results = tmp_path / "results"
     results.mkdir()
     with ProcessCluster(tmp_path, workers=1, slots=32, settings=SETTINGS) as cluster:
-        signs = Signs(tmp_path / "checkpoints", results)
+        signs = EpochSigns(tmp_path / "checkpoints", results)
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)

@@ -17,7 +17,8 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from tests.bench import numbered
-from tests.bench.exactly_once import EPOCHS_OFTEN, Signs
+from tests.bench.crash import EPOCHS_OFTEN
+from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
 from tests.system.cluster_build import eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults, until
@@ -53,7 +54,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
     results = tmp_path / "results"
     results.mkdir()
     with ProcessCluster(tmp_path, workers=1, slots=64, settings=settings) as cluster:
-        signs = Signs(tmp_path / "checkpoints", results)
+        signs = EpochSigns(tmp_path / "checkpoints", results)
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)

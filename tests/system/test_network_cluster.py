@@ -1,12 +1,10 @@
 """An application whose network has faults: its answer is right, and no fault passes unseen."""
 
-import json
 import queue
 import random
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import ExitStack
@@ -23,7 +21,7 @@ from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
 from gearpy.transport.api import LinkLost
-from tests.bench.chaos import PROGRAM, expected_counts
+from tests.bench import numbered
 from tests.bench.process_cluster import ProcessCluster
 from tests.system.faulty_process import environment, noted
 from tests.system.network_build import ProxiedTransport
@@ -43,18 +41,6 @@ SETTINGS: Final = {
     "cluster.heartbeat-timeout-ms": "600",
     "masterclient.timeout": "5",
 }
-
-
-def counts_of(folder: Path) -> Counter[tuple[int, str]]:
-    """Return what was written; each window and word must be there once, or each time the same."""
-    counts: Counter[tuple[int, str]] = Counter()
-    for path in folder.glob("counts*.jsonl"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            key = (record["start"], record["key"])
-            assert counts.get(key, record["value"]) == record["value"], f"{key} has two values"
-            counts[key] = record["value"]
-    return counts
 
 
 def wait(holds: Callable[[], object], what: str, timeout_s: float) -> None:
@@ -129,18 +115,18 @@ def test_answer_is_right_though_links_of_executors_have_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every fault that cannot be survived is noticed and recovered from; nothing is lost."""
-    program, rng, limit = tmp_path / "chaos.py", random.Random(1), 4 * RATE
-    program.write_text(PROGRAM, encoding="utf-8")
+    rng, results = random.Random(1), tmp_path / "results"
+    results.mkdir()
     settings = {**SETTINGS, "transport.secret-file": str(tmp_path / "secret")}
     with ExitStack() as stack:
         network = stack.enter_context(Network(seed=1))
         proxied = Proxied(monkeypatch, network)
         cluster = stack.enter_context(
-            LocalCluster(load(env={}, overrides=settings), workers=3, slots=8, data="tcp")
+            LocalCluster(load(env={}, overrides=settings), workers=3, slots=16, data="tcp")
         )
-        args = (str(tmp_path / "counts.jsonl"), str(RATE), str(limit))
-        artifact = Artifact(kind="file", location=str(program), args=args)
-        running = cluster.client.submit("chaos", artifact, executors=3)
+        args = (str(results), str(RATE))
+        artifact = Artifact(kind="file", location=numbered.__file__, args=args)
+        running = cluster.client.submit("numbered", artifact, executors=3)
         wait(lambda: len(proxied.proxies) == 3, "the executors start", 10)
         for fault in [*Fault, *Fault]:
             wait(lambda: len(proxied.proxies) == 3, "executors are replaced", 10)
@@ -149,12 +135,14 @@ def test_answer_is_right_though_links_of_executors_have_faults(
             if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:
                 proxied.wait_noticed(proxy, fault.name)
         detail = cluster.client.describe(running.app_id)
+        numbered.set_end(results, end := numbered.end_after(results, RATE / 4))
         assert running.wait(timeout_s=60).status == "succeeded"
 
     with capsys.disabled():
         named = {fault.name: times for fault, times in network.done.items()}
         sys.stdout.write(f"\n{named}, {detail.restarts} restarts\n")
-    assert counts_of(tmp_path) == expected_counts(limit)
+    verdict = numbered.check(results, end)
+    assert verdict.is_exact, [*verdict.report()]
     assert sum(network.done.values()) >= 20
     assert set(network.done) == set(Fault)
     assert detail.restarts >= 3  # One restart may be the answer to several faults.
@@ -170,18 +158,18 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Letters and records of all processes go through faults; the master is cut off for long."""
-    program, limit = tmp_path / "chaos.py", 4 * RATE
-    program.write_text(PROGRAM, encoding="utf-8")
-    faults = tmp_path / "faults"
+    results, faults = tmp_path / "results", tmp_path / "faults"
+    results.mkdir()
+    numbered.set_end(results, RATE)
     with monkeypatch.context() as patch:  # Daemons get it, and what they start.
         for name, value in environment(faults, time.time() + 9).items():
             patch.setenv(name, value)
-        cluster = ProcessCluster(tmp_path, workers=2, slots=8, settings=SETTINGS)
+        cluster = ProcessCluster(tmp_path, workers=2, slots=16, settings=SETTINGS)
 
     with cluster:
         began_s = time.monotonic()
-        out = str(tmp_path / "counts.jsonl")
-        app_id = cluster.submit(program, out, str(RATE), str(limit), executors=3)
+        program = Path(numbered.__file__)
+        app_id = cluster.submit(program, str(results), str(RATE), executors=3)
         ended = {"succeeded", "failed", "terminated"}
         wait(lambda: status(cluster.client, app_id) in ended, "the end", 60)
         took_s = time.monotonic() - began_s
@@ -192,6 +180,7 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
     said = sum(len(SAID.findall(path.read_text())) for path in (tmp_path / "logs").rglob("*.log"))
     with capsys.disabled():
         sys.stdout.write(f"\n{dict(done)}, {said} times said, {took_s:.1f} s\n")
-    assert counts_of(tmp_path) == expected_counts(limit)
+    verdict = numbered.check(results, RATE)
+    assert verdict.is_exact, [*verdict.report()]
     assert done["CUT_CABLE"] == 1  # And some 30 others, if other work leaves time to talk.
     assert said >= sum(done[fault.name] for fault in (Fault.FLIP, Fault.REPEAT))

@@ -13,17 +13,17 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from tests.bench.crash_watch import Struck
-from tests.bench.spark_crash import run_spark_crash
-from tests.bench.spark_plan import Blow, SparkCrashReport, plan_of
+from tests.bench.crash import Blow, CrashReport, Struck, crash
+from tests.bench.spark_crash import TablesVerdict, spark_target
+from tests.bench.spark_plan import READER, SINK, again, plan_of
 from tests.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
 
 #: The second one is struck between the write of the function and its note.
 _PLAN: Final = (
-    Blow("executor", "prepare"),
-    Blow("executor", "written"),
-    Blow("reader JVM", "intent"),
-    Blow("sink JVM", "written"),
+    Blow("executor SIGKILL", "prepare"),
+    Blow("executor SIGKILL", "written"),
+    Blow(READER, "intent"),
+    Blow(SINK, "written"),
 )
 _END: Final = 400
 
@@ -31,10 +31,10 @@ _END: Final = 400
 @pytest.mark.long
 def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> None:
     """Executors and JVMs, in the middle of an epoch and of a call; what is only appended is not."""
-    report = run_spark_crash(tmp_path, _PLAN, seed=1, rate=800)
+    report = crash(tmp_path, spark_target(), _PLAN, seed=1, rate=800)
 
     assert report.is_good, [*report.lines()]
-    assert Counter(each.kind for each in report.struck) == Counter(each.victim for each in _PLAN)
+    assert Counter(each.kind for each in report.struck) == Counter(each.kind for each in _PLAN)
 
 
 # -- the plan ------------------------------------------------------------------------------------
@@ -44,11 +44,10 @@ def test_a_plan_has_every_phase() -> None:
     """As many executors and JVMs as were asked for, each phase often, and some of the others."""
     plan = plan_of(100, 30, random.Random(1))
 
-    victims = Counter(blow.victim for blow in plan)
-    phases = Counter(blow.phase for blow in plan if blow.victim == "executor")
-    others = victims["app master"] + victims["worker"] + victims["master"]
-    assert (victims["executor"], victims["sink JVM"] + victims["reader JVM"]) == (100, 30)
-    assert others == 20
+    kinds = Counter(blow.kind for blow in plan)
+    phases = Counter(blow.phase for blow in plan if blow.kind == "executor SIGKILL")
+    assert (kinds["executor SIGKILL"], kinds[SINK] + kinds[READER]) == (100, 30)
+    assert kinds.total() == 150
     assert len(phases) == 8
     assert min(phases.values()) == 12
     assert plan == plan_of(100, 30, random.Random(1))
@@ -114,44 +113,54 @@ def test_times_are_taken_as_spark_writes_them() -> None:
     assert check_table("table", rows, expected_windows(_END)).is_exact
 
 
+def test_a_plan_is_done_again_in_another_order() -> None:
+    """For some minutes; else once."""
+    plan = plan_of(10, 4, random.Random(1))
+    endless = again(plan, random.Random(1), minutes=1000)
+
+    first, second = [next(endless) for _ in plan], [next(endless) for _ in plan]
+
+    assert [*again(plan, random.Random(1), minutes=0)] == plan == first
+    assert second != plan
+    assert Counter(second) == Counter(plan)
+
+
 # -- the report ----------------------------------------------------------------------------------
 
 
-def _report() -> SparkCrashReport:
+def _tables() -> list[TableVerdict]:
     exact = [TableVerdict(name, rows=2, expected=2) for name in EXACT]
-    return SparkCrashReport(
-        struck=[Struck(1.0, "executor", "commit"), Struck(2.0, "sink JVM", "written")],
-        status="succeeded",
-        verdicts=[*exact, TableVerdict(NAIVE, twice=1)],
-    )
+    return [*exact, TableVerdict(NAIVE, twice=1)]
 
 
-_BAD: Final[dict[str, Callable[[SparkCrashReport], object]]] = {
-    "failed": lambda report: setattr(report, "status", "failed"),
-    "problem": lambda report: report.problems.append("a problem"),
-    "no table": lambda report: report.verdicts.pop(0),
-    "twice": lambda report: setattr(report.verdicts[0], "twice", 1),
-    "lost from naive": lambda report: setattr(report.verdicts[-1], "lost", 1),
-    "no repetition": lambda report: setattr(report.verdicts[-1], "twice", 0),
+_BAD: Final[dict[str, Callable[[list[TableVerdict]], object]]] = {
+    "no table": lambda tables: tables.pop(0),
+    "twice": lambda tables: setattr(tables[0], "twice", 1),
+    "lost from naive": lambda tables: setattr(tables[-1], "lost", 1),
+    "no repetition": lambda tables: setattr(tables[-1], "twice", 0),
 }
 
 
 @pytest.mark.parametrize("bad", _BAD)
-def test_a_run_is_good_only_if_all_is(bad: str) -> None:
+def test_a_run_is_good_only_if_all_tables_are(bad: str) -> None:
     """Also the naive table must show that something was put to the test."""
-    report = _report()
+    tables = _tables()
+    assert TablesVerdict(tables).is_exact
+
+    _BAD[bad](tables)
+
+    assert not TablesVerdict(tables).is_exact
+
+
+def test_a_report_has_a_row_for_each_table() -> None:
+    """And says what the naive one is for."""
+    report = CrashReport(
+        struck=[Struck(1.0, "executor SIGKILL", "commit"), Struck(2.0, SINK, "written")],
+        status="succeeded",
+        outcome=TablesVerdict(_tables()),
+    )
+    lines = [*report.lines()]
+
     assert report.is_good
-
-    _BAD[bad](report)
-
-    assert not report.is_good
-
-
-def test_a_report_says_who_was_killed_when() -> None:
-    """A row for each victim, and one for each table."""
-    lines = [*_report().lines()]
-
-    rows = {line.split("  ")[0]: line.split()[-1] for line in lines}
-    assert (rows["executor"], rows["sink JVM"], rows["worker"]) == ("1", "1", "0")
     assert sum("exact" in line for line in lines) == len(EXACT)
     assert "repeats, as it must" in lines[-1]

@@ -14,7 +14,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from tests.bench import numbered, stream_language
-from tests.bench.exactly_once import EPOCHS_OFTEN
+from tests.bench.crash import EPOCHS_OFTEN
 from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point, until
 
 RATE: Final = 600.0
